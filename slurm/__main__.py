@@ -10,7 +10,7 @@ def main() -> int:
     if sys.argv[1:2] == ["run"]:
         from toolkit.reliability.early_stop import hold_back
 
-        # First: the imports take a while, and a stop that comes meanwhile is no crash.
+        # First: the imports take a while, and a stop during them is not a crash.
         hold_back()
     from slurm.cli import main as command
 

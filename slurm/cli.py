@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
-    """Run the command; tell what went wrong in one message."""
+    """Run the command; report what went wrong in one message."""
     try:
         command, code = _flushed(argv, output)
     except ReaderLeft:
@@ -68,7 +68,7 @@ def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, in
         output.keeps_going = arguments.command in _ACTING
         return arguments.command, _run(arguments)
     except Exception:
-        # That is told, not what becomes of the output.
+        # That is reported, not what becomes of the output.
         output.keeps_going = True
         raise
     finally:
@@ -92,7 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parsed arguments; key=value and further runs may also stand after options, which argparse refuses."""
+    """Parsed arguments; key=value and further runs may also follow options, which argparse refuses."""
     words = with_file(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words[0] if words else "")
     arguments, rest = parser.parse_known_args(without_a_value(words, "--trust-folder"))

@@ -106,7 +106,7 @@ def value_text(key: str, value: Any) -> str:
 
 
 def check_cluster(cluster: str) -> None:
-    """Raise UserError for a cluster that is none."""
+    """Raise UserError for an unknown cluster."""
     if cluster not in _CLUSTERS:
         raise UserError(f"cluster is {cluster!r}: expected one of {', '.join(_CLUSTERS)}")
 

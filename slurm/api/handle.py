@@ -132,7 +132,7 @@ class Run:
         return cancel(self._run, now)
 
     def __repr__(self) -> str:
-        """The id and the state, as far as the folder tells it: Slurm is not asked."""
+        """The id, and the state according to the folder: Slurm is not asked."""
         (row,) = status([self._run], ask=lambda job_ids: {})
         if row.state == "unknown" and (last := last_submission(self._run)) is not None:
             return f"<stk.Run {self.id}: submitted as job {last.job_id}>"

@@ -111,6 +111,6 @@ def _word(key: str, value: Any) -> str:
 
 
 def _is_range(key: str, text: str) -> bool:
-    """Whether a text is a range. Raises UserError for one that is none, such as uniform(a)."""
+    """Whether a text is a range. Raises UserError for an invalid one, such as uniform(a)."""
     space = read_space(f"{key}={text}") if "(" in text else None
     return space is not None and not isinstance(space, Values)

@@ -140,7 +140,7 @@ def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None
     """Jobs that the controller still knows, ended ones too; one call for any number.
 
     At least one filter must be given; several must all match. An array comes as one job for each
-    task, an uneven job as one for each component. Ids that are unknown, or are none, are left out.
+    task, an uneven job as one for each component. Unknown and invalid ids are left out.
     """
     asked, names = list(ids), list(names)
     ids = list(filter(parse.is_job_id, asked))
@@ -174,12 +174,12 @@ def accounting(ids: Iterable[str]) -> list[Accounted]:
 
 
 def cancel(*job_ids: str) -> None:
-    """Cancel jobs; an ended or unknown one is no error. Raises UserError for what is no job id."""
+    """Cancel jobs; an ended or unknown one is not an error. Raises UserError for an invalid job id."""
     _scancel("--", *map(_checked, job_ids))
 
 
 def signal_steps(job_id: str, name: str) -> None:
-    """Send a signal to every task of a job's steps, not to its batch script; an ended job is no error."""
+    """Send a signal to every task of a job's steps, not to its batch script; an ended job is not an error."""
     _scancel(f"--signal={name}", "--", _checked(job_id))
 
 
@@ -192,7 +192,7 @@ def _scancel(*words: str) -> None:
 
 
 def requeue(job_id: str, timeout_s: float = TIMEOUT_S) -> None:
-    """Put a running job back into the queue; one that waits there already is no error.
+    """Put a running job back into the queue; a job that waits there already is not an error.
 
     For an array task, job_id is ARRAY_TASK: the bare id of an array requeues all of its tasks.
     """

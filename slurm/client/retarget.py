@@ -18,7 +18,7 @@ def move_dependants(old: str, new: str) -> list[str]:
     found = {
         job_id: words
         for job_id, words in waiting.items()
-        # The parts of an uneven job wait for the old one each: told otherwise, they would for each other.
+        # The parts of an uneven job each wait for the old one: changed, they would wait for each other.
         if job_id.partition("+")[0] != new and re.search(_pattern(old), words)
     }
     refusals = []

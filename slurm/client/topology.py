@@ -35,10 +35,10 @@ _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 def how_started(
     environ: Mapping[str, str] = os.environ, *, has_terminal: bool | None = None, pid: int | None = None
 ) -> Start:
-    """Tell a rank of a step from a process that a person or a batch script started.
+    """Distinguish a rank of a step from a process that a person or a batch script started.
 
     rank   a task of an `srun` step: the step's variables describe its world
-    shell  inside a job, but no task of a step meant for ranks (salloc, `srun --pty bash`, a batch
+    shell  inside a job, but not a task of a step meant for ranks (salloc, `srun --pty bash`, a batch
            script): the SLURM_* variables describe the shell, not this process; start local processes
     none   outside any job
 

@@ -14,8 +14,7 @@ from toolkit.errors import UserError
 def with_file(words: Sequence[str]) -> list[str]:
     """The words of `stk`, with the name of a file in place of a command behind `--`.
 
-    The file is not on the disk; in this process it can be read. Raises UserError where nothing stands behind
-    `--`.
+    The file is not on the disk; in this process it can be read. Raises UserError if nothing follows `--`.
     """
     if "--" not in words or words[0] not in TAKE_WORDS:
         return list(words)

@@ -48,7 +48,7 @@ Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says after each mistake how the command is called."""
+    """Shows the usage of the command after each mistake."""
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong, how the command is called and where to read more; exit with 2."""

@@ -44,7 +44,7 @@ def processes(
     # Faults are for a run.
     environ.pop("STK_FAULTS", None)
     environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    # For a run that is older than the module there is the code that is installed.
+    # A run that is older than the module uses the installed code.
     own = {} if found else {"PYTHONPATH": environ.get("PYTHONPATH", "")}
     nonce, machines = f"again-{uuid4().hex[:8]}", Machines.alone(procs)
     return [

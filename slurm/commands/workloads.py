@@ -53,7 +53,7 @@ def _add_broken(parsers: Parsers, name: str, why: str, *, is_called: bool) -> No
 
 def run(arguments: Namespace) -> int:
     """Run the command that was parsed; return its exit code."""
-    # Late, for --help and completion do without it.
+    # Late: --help and completion do not need it.
     from slurm.commands.run_snapshot import SnapshotHost
 
     code = arguments.workload_run

@@ -24,7 +24,7 @@ def ranks_of_a_host(resources: Resources) -> int:
 
 
 def usable_gpus(experiment: Experiment, environ: Mapping[str, str]) -> int:
-    """Return the number of ranks with a GPU each that fit this machine; 0 if GPUs are no limit."""
+    """Return the number of ranks with a GPU each that fit this machine; 0 if GPUs set no limit."""
     if experiment.train.device == "cpu" or environ.get(idle_gpus.SHARING_VARIABLE) == "1":
         return 0
     return idle_gpus.count_visible(environ)

@@ -1,4 +1,4 @@
-"""No secret stands in `resources`: they are recorded, and Slurm shows its options to every user."""
+"""No secrets in `resources`: they are recorded, and Slurm shows its options to every user."""
 
 from __future__ import annotations
 

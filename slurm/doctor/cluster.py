@@ -35,7 +35,7 @@ class Cluster:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Such as (22, 5); zeros where it is not told."""
+        """Such as (22, 5); zeros if it is unknown."""
         match = re.match(r"(\d+)\.(\d+)", self.config.get("SLURM_VERSION", ""))
         return (int(match[1]), int(match[2])) if match else (0, 0)
 

@@ -38,7 +38,7 @@ class HostAnswer:
 
     @property
     def host(self) -> str:
-        """Its name; empty where it did not come to that."""
+        """Its name; empty if it did not answer."""
         return str(self.answers.get("machine", {}).get("host", ""))
 
 

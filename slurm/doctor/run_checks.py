@@ -74,7 +74,7 @@ def examine(
     on_node: bool,
     say: Callable[[str], None],
 ) -> Report:
-    """Look at everything and tell `say` what is being done. Raises SchedulerError, UserError.
+    """Check everything and report progress to `say`. Raises SchedulerError, UserError.
 
     asks_slurm   whether a cluster is to be asked; where none answers there is an error
     wants_slurm  whether it would have been, had one answered

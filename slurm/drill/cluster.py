@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """One interruption: what Slurm is asked to do to a job; without `act` it comes by itself."""
+    """One interruption: what Slurm is asked to do to a job; without `act` it happens on its own."""
 
     what: str
     act: Callable[[str], None] | None = None
@@ -77,8 +77,8 @@ class ClusterDrill:
     def run(self) -> Iterator[list[Row]]:
         """Yield the rows so far whenever there is news of them.
 
-        No job of the drill outlives it in any case. Raises RunFailed where the run fails by
-        itself, SchedulerError where Slurm refuses.
+        No job of the drill outlives it in any case. Raises RunFailed where the run fails on
+        its own, SchedulerError where Slurm refuses.
         """
         done: list[_Saved] = []
         try:
@@ -244,7 +244,7 @@ class ClusterDrill:
             time.sleep(_POLL_S)
 
     def _look(self, run: RunDir, what: str) -> RunStatus | None:
-        """Now and then: where the run stands by Slurm, which need not wait for its two minutes."""
+        """Now and then: the run's state by Slurm, which need not wait for its two minutes."""
         if time.monotonic() - self._asked < _ASK_SLURM_S:
             return None
         self._asked = time.monotonic()
@@ -287,7 +287,7 @@ def _job(run: RunDir) -> str:
 
 
 def _is_training(run: RunDir, start: AttemptRecord) -> bool:
-    """Whether a start has done enough to be interrupted: a kill must find a checkpoint of its own."""
+    """Whether a start has done enough to be interrupted: a kill must find a checkpoint of that start."""
     if start.first_step_s is None:
         return False
     first_step = start.first_step or 0

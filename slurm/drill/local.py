@@ -120,7 +120,7 @@ class LocalDrill:
     def run(self) -> Iterator[list[Row]]:
         """Yield the rows so far, whenever a start has shown what came of the interruption before it.
 
-        Raises RunFailed where the run fails by itself.
+        Raises RunFailed where the run fails on its own.
         """
         self._say("the undisturbed run")
         undisturbed = self._undisturbed()
@@ -174,7 +174,7 @@ class LocalDrill:
 
     def _start(self, run: RunDir, interruption: Interruption, procs: int, end: int) -> _Start:
         """Train from where the run stands to a step before or after `end`, and strike there."""
-        # A save of its own must lie behind a kill: its writer gets a moment, as it would between the steps
+        # A save of this start must precede a kill: its writer gets a moment, as it would between the steps
         # of a real model.
         at = end - 1 if interruption.is_graceful else end + 2
         faults = f"slow 0.5 at=data step={at} rank=0; stop at=forward step={at}"
@@ -199,7 +199,7 @@ class LocalDrill:
         )
 
     def _interrupt(self, interruption: Interruption, ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-        """Send what Slurm would send, and wait as long as it would; what went wrong, if anything."""
+        """Send what Slurm would send, and wait as long as it would; return what went wrong, if anything."""
         targets = ranks[-1:] if interruption.only_last else ranks
         _send(targets, interruption.signals)
         _send([rank for rank in ranks if rank not in targets], (CONT,))

@@ -29,7 +29,7 @@ class Row:
     lost_steps  steps that had been done and had to be done again
     back_s      seconds from the start of the processes to the first new step
     away_s      seconds from the interruption to the first new step
-    same_bytes  whether the checkpoints after it equal those of the undisturbed run; None: none was left
+    same_bytes  whether the checkpoints after it equal those of the undisturbed run; None: there were none
     fault       what went wrong, if anything did
     """
 

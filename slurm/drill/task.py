@@ -34,14 +34,14 @@ def drill_experiment(
             "evaluation.patience=null",
             f"checkpoint.every_steps={STRIDE}",
             f"checkpoint.keep={interruptions + 8}",
-            # What is done on purpose is no news.
+            # Nobody is notified of interruptions on purpose.
             "resources.webhook_env=null",
         ],
     )
 
 
 def _write_example(folder: Path) -> Path:
-    """Let a workload write its example; return the experiment's file. Raises UserError where none has one."""
+    """Let a workload write its example; return the experiment's file. Raises UserError if none has one."""
     code = example()
     if not code:
         raise UserError("no workload that is installed has an example to drill with: name a CONFIG")

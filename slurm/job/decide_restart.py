@@ -146,7 +146,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     why = why_of(job, facts, seen)
     if why != REQUESTED or is_back(facts, job.restart):
         if step.attempt is not None:
-            # If the step died before it wrote a line, the newest line is another attempt's.
+            # If the step died before it wrote a line, the newest line belongs to another attempt.
             explain_last(run, why)
         continue_run(run, job, facts, why, patience_s)
         return Outcome(f"the job was stopped: {why}")

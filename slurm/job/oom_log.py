@@ -11,7 +11,7 @@ from toolkit.files import read_end
 from toolkit.run.attempts.crash_record import CrashHint
 from toolkit.run.failure.classes import OOM_KILLED
 
-#: Bytes from the end of a log: what is said of a start stands there.
+#: Bytes from the end of a log, which hold the messages about a start.
 _TAIL_BYTES = 1 << 16
 
 #: What `slurm.job.decide_restart` begins its last word about a start with.
@@ -22,7 +22,7 @@ _STEP = re.compile(r"[Dd]etected \d+ oom[-_ ]kill event|[Ee]xceeded (?:job |step
 
 
 def crash_hint(log: Path) -> CrashHint:
-    """Return what a job's log says of ranks that died without a message: whether memory ran out."""
+    """Return what a job's log reports of ranks that died without a message: whether memory ran out."""
     text = read_end(log, _TAIL_BYTES).decode("utf-8", "replace")
     text = text.rpartition(_LAST_WORD)[2]
     if (tasks := _TASKS.search(text)) is not None:

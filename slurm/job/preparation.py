@@ -129,7 +129,7 @@ def _cpus(data: Any) -> str:
 
 
 def main() -> int:
-    """Run the job's work; a fault in the data is told without a stack trace."""
+    """Run the job's work; a fault in the data is reported without a stack trace."""
     # Its processes finish the parts that they are at.
     interrupt_on_request(signal.SIGTERM)
     try:

@@ -24,7 +24,7 @@ class Releaser:
         self._asked: dict[tuple[str, int], float] = {}
 
     def release(self, row: RunStatus) -> bool:
-        """Let a requeued job that waits for its begin time start; say whether that was asked for now."""
+        """Let a requeued job that waits for its begin time start; return whether that was asked for now."""
         if row.job_id is None or row.state != "requeued" or not waits_for_begin_time(row):
             return False
         start, now = (row.job_id, row.restarts), time.monotonic()

@@ -1,8 +1,8 @@
 """After a stop: record why, and continue the run.
 
 A preempted job goes back into the queue under its own id, for Slurm would put it back itself. Before
-its time limit a job submits the next one, which starts a second after it instead of two minutes. What
-one way refuses, the other is tried for. Everything here may be done twice. Whether a run may start again is
+its time limit a job submits the next one, which starts a second after it instead of two minutes. If
+one way is refused, the other is tried. Everything here may be done twice. Whether a run may start again is
 decided in toolkit.reliability.restart_policy.
 """
 
@@ -92,7 +92,7 @@ def requeue_or_chain(
 
 
 def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
-    # A program of the user's gets the warning too, and may have left before it was a reason to stop here.
+    # A program of the user's gets the warning too, and may exit before this process has a reason to stop.
     was_warned = any(name == WARNING for name, _ in stop.signals)
     return StopEvidence(
         reason=stop.reason_to_stop() or (WARNING if was_warned else None),

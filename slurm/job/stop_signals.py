@@ -142,7 +142,7 @@ class JobWatch:
         return now - self._near_since > _PATIENCE_S
 
     def _check_budgets(self, lead_s: float) -> None:
-        """Say once if a warning or a preemption leaves less time than a step and a save take here."""
+        """Report once if a warning or a preemption leaves less time than a step and a save take here."""
         if self._warned_of_budgets or not self._budgets:
             return
         if short := too_short(lead_s, self._budgets):

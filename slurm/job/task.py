@@ -68,7 +68,7 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     stop = stop or JobStop(is_watched=is_job).install()
     if is_job and world.is_main:
         stop.watch = JobWatch(run, environ)
-        # On a disk that is full already the run itself says so.
+        # On a disk that is full already the run itself reports that.
         with suppress(OSError):
             keep_reserve(run)
     kind = load_resolved(run.config).task.kind
@@ -81,7 +81,7 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
         if stop.signals:
             note_event(run, "signals", rank=world.rank, signals=stop.signals)
     if is_job and world.is_main:
-        # After a failure the batch script still needs the room.
+        # After a failure the batch script still needs the reserved space.
         give_up_reserve(run)
     if outcome.is_finished:
         return 0
@@ -92,6 +92,6 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     try:
         requeue_or_chain(run, environ, stop)
     except StkError as error:
-        # The batch script tries again; and a stop that could not be handed over is still no failure.
+        # The batch script tries again; and a stop that could not be handed over is still not a failure.
         log.error("the run could not be requeued: %s", error)
     return ExitCode.YIELDED

@@ -20,7 +20,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def cancel(target: RunDir, now: RunStatus) -> str:
-    """End a live run; say what was done. Raises UserError, also for a job of another run; SchedulerError."""
+    """End a live run; return the action. Raises UserError, also for a job of another run; SchedulerError."""
     submission = last_submission(target)
     if not now.is_live:
         return f"not live ({now.state}), nothing to cancel"
@@ -62,7 +62,7 @@ def works_for(job: Job, target: RunDir) -> bool:
 
 
 def requeue(target: RunDir, now: RunStatus) -> str:
-    """Send a running job back into the queue, or let a requeued one start at once; say what was done.
+    """Send a running job back into the queue, or let a requeued one start at once; return what was done.
 
     Raises UserError for a job of another run, SchedulerError.
     """

@@ -32,7 +32,7 @@ _META = "meta.json"
 #: From here on a moment has no date: the year 5138.
 _NO_DATE = 1e11
 _FINGERPRINT = re.compile(r"[0-9a-f]{16,}")
-#: What stands between two @ is filled in, quoted for the shell.
+#: Words between two @ are filled in, quoted for the shell.
 _SCRIPT = r"""#!/usr/bin/env bash
 # Repeat the run @TITLE@: its own code, config and seed.
 #
@@ -95,7 +95,7 @@ class Facts:
     """Facts for a script that repeats a run.
 
     begun      when it was first started, seconds since the epoch; None where it never was
-    torch      the version that it trained with; None where no checkpoint tells
+    torch      the version that it trained with; None if no checkpoint has it
     sources    its data files with their checksums (SHA-256)
     verified   whether these are known to be what the run was trained on
     """
@@ -181,7 +181,7 @@ def _moment(found: object) -> float | None:
 
 
 def _version(found: object) -> str | None:
-    """A version that a manifest tells; None for what is none: it gets into a script."""
+    """A version from a manifest; None if it is invalid, because it gets into a script."""
     with suppress(InvalidVersion, TypeError):
         if isinstance(found, str) and found.isascii():
             return str(Version(found))
@@ -189,7 +189,7 @@ def _version(found: object) -> str | None:
 
 
 def _recorded(prepared_dir: str, fingerprint: object) -> set[str] | None:
-    """Checksums of the files that the run's prepared data were made of; None where that cannot be told."""
+    """Checksums of the files that the run's prepared data were made of; None if they are unknown."""
     if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
         return None
     for file in sorted(Path(prepared_dir).expanduser().glob(f"*-{fingerprint[:16]}/{_META}")):

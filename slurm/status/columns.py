@@ -74,8 +74,8 @@ def colour(row: RunStatus) -> str:
 
 
 def reason(row: RunStatus) -> str:
-    """Return the text below a row: its reason, unless its state says the same."""
-    # Of one that waits it is Slurm's word alone, or that and what to do.
+    """Return the text below a row: its reason, unless that repeats the state."""
+    # The reason of a waiting run is Slurm's word, perhaps with what to do.
     if row.state in ("pending", "requeued") and ":" not in row.reason:
         return ""
     return printable(row.reason.replace("\n", " "))

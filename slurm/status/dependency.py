@@ -1,4 +1,4 @@
-"""A run that waits for another one: what the newest submission says, and what becomes of it."""
+"""A run that waits for another one: what the newest submission records, and what becomes of it."""
 
 from __future__ import annotations
 

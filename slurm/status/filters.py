@@ -20,7 +20,7 @@ STATES: tuple[str, ...] = get_args(State)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 
-#: In this order by state: what may need a hand stands near the top.
+#: In this order by state: runs that may need attention come first.
 _BY_STATE = ("running", "requeued", "pending", "held", "failed", "unknown", "cancelled", "finished")
 
 
@@ -42,11 +42,11 @@ class Choice:
     is_live: bool = False
 
     def of_runs(self, runs: Sequence[RunDir]) -> list[RunDir]:
-        """Those that the name leaves, before anything is read."""
+        """Those that match the name, before anything is read."""
         return [run for run in runs if self.name is None or fnmatchcase(run.run_id, self.name)]
 
     def of_rows(self, rows: Sequence[RunStatus]) -> list[RunStatus]:
-        """Those that everything else leaves."""
+        """Those that meet all other conditions."""
         return [row for row in rows if self._wants(row)]
 
     def _wants(self, row: RunStatus) -> bool:
@@ -81,7 +81,7 @@ def ordered(rows: Sequence[RunStatus], by: str, *, is_reversed: bool = False) ->
 
 
 def _goodness(row: RunStatus) -> float | None:
-    """Sort key of the main metric: smaller is better. None where nothing says which way is better."""
+    """Sort key of the main metric: smaller is better. None where the goal is unknown."""
     if row.main_value is None or (goal := row.main_goal or _declared_goal(row)) is None:
         return None
     return row.main_value if goal == "min" else -row.main_value

@@ -89,7 +89,7 @@ _REASONS = tuple(
         ("Prolog", "starting"),
     )
 )
-#: These say no more than the words do.
+#: These add nothing to the words.
 _PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "DependencyNeverSatisfied")
 
 _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
@@ -99,7 +99,7 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     """Return the reason why a job waits, in a few words.
 
     hosts   what it asked for most of all: GPUs, or hosts
-    now     local time; tells how the expected start is written
+    now     local time; decides how the expected start is written
     """
     expected = job.started if job.started and job.started > now else None
     if job.advice:

@@ -19,9 +19,9 @@ from toolkit.run.records.headline import main_metric
 from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
 
-#: What files that hold something else than a run writes can lead to.
+#: Errors that files with invalid content can lead to.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
-#: What the scheduler says of jobs, by id.
+#: The scheduler's answers about jobs, by id.
 Ask = Callable[[Iterable[str]], dict[str, JobState]]
 
 
@@ -76,9 +76,9 @@ class RunStatus:
 def status(runs: Sequence[RunDir], ask: Ask = poll) -> list[RunStatus]:
     """The status of these runs, with at most two scheduler calls for any number.
 
-    Where the controller does not answer, the folders alone are asked and the reason says so.
+    Where the controller does not answer, the folders alone are read, and the reason mentions that.
 
-    ask  what the scheduler says of jobs, by id; raises SchedulerError
+    ask  returns the scheduler's answers about jobs, by id; raises SchedulerError
     """
     with _without_collection():
         folders = [read_folder(run) for run in runs]
@@ -114,7 +114,7 @@ def _poll(job_ids: Iterable[str | None], ask: Ask) -> dict[str, JobState]:
 
 
 def _row_or_fault(folder: Folder, job: JobState | None, now: float) -> RunStatus:
-    """The row of a run; where its files are damaged, one that says so, and the others are still shown."""
+    """The row of a run; where its files are damaged, a row that reports it; the others are still shown."""
     try:
         return _row(folder, job, now)
     except _DAMAGES as error:
@@ -171,14 +171,14 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
 
 
 def _recorded_goal(document: dict[str, Any], metric: str | None) -> str | None:
-    """Whether less or more of a metric is better, where the result says so."""
+    """Whether less or more of a metric is better, if the result has that."""
     best = document.get("best")
     name, _, goal = str(best.get("metric") if isinstance(best, dict) else "").partition(":")
     return goal if name == metric and goal in ("min", "max") else None
 
 
 def _reason(folder: Folder, found: RunState) -> str:
-    """Why, and which of its files are damaged."""
+    """The reason, and which of its files are damaged."""
     faults = [fault for fault in folder.faults if fault not in found.reason]
     return "; ".join(filter(None, [found.reason, _unsaved(folder, found), *faults]))
 

@@ -1,8 +1,8 @@
 """One run's folder, read once and quickly: ten thousand runs in a second or two.
 
 Each file is opened at most once, with as few calls of the system as can be, and of a finished run only
-three are: on a network file system each is a question to the server. A damaged file is a fault that is told,
-never an error of the command.
+three are: on a network file system each is a question to the server. A damaged file is reported as a fault,
+and is never an error of the command.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_folder(run: RunDir) -> Folder:
     submission = next(found, None)
     if submission is not None and submission.cluster == "slurm" and not is_job_id(submission.job_id):
         reader.faults.append(f"{_SUBMISSIONS} names no job of Slurm: {submission.job_id[:40]!r}")
-    # All that it could add to a result stands in there.
+    # The result already has all that it could add.
     progress = {} if result else reader.document(_PROGRESS) or {}
     failure = None if has_result else reader.document(_FAILURE)
     return Folder(
@@ -101,7 +101,7 @@ def read_folder(run: RunDir) -> Folder:
 
 
 def wants_gpus(run: RunDir) -> bool:
-    """Whether the run was submitted with GPUs, as far as its job.yaml says."""
+    """Whether the run was submitted with GPUs, according to its job.yaml."""
     reader = _Reader(str(run.path))
     return _GPUS.search(reader.content(_JOB) or b"") is not None
 

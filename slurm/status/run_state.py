@@ -1,6 +1,6 @@
 """The state of one run. Its folder counts before Slurm, because a batch script can hide a failure.
 
-Why a job was stopped, preempted or cancelled for example, is told by slurm.client.stop_reason.
+slurm.client.stop_reason finds out why a job was stopped, for example preempted or cancelled.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RunState:
 
 
 def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
-    """The state of a run. job: what Slurm says of its newest job; None where it was not asked."""
+    """The state of a run. job: Slurm's answer about its newest job; None if it was not asked."""
     found = _state_of(folder, job, now)
     is_behind = folder.submission is not None and folder.submission.awaits
     return _behind_another(folder.run, found) if is_behind else found
@@ -148,7 +148,7 @@ def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunStat
     if start is None or start.time_end is not None or (job is not None and job.is_terminal):
         return None
     sign = heartbeat(folder.run, start)
-    # Of this host the lock has said more than a heartbeat of some seconds ago.
+    # On this host the lock is better evidence than a heartbeat of some seconds ago.
     if not sign or is_here(sign.get("host"), sign.get("boot")):
         return None
     if abs(silence_s := silent_s(sign)) > SILENCE_S:
@@ -203,7 +203,7 @@ def _against(folder: Folder) -> str:
 
 
 def _was_here(folder: Folder) -> bool:
-    """Whether its last processes were on this host, where the run's lock tells that they are gone."""
+    """Whether its last processes were on this host, where the run's lock shows that they are gone."""
     submission = folder.submission
     if submission is not None:
         return submission.cluster == "local" and is_here(submission.host, submission.boot)

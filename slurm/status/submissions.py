@@ -42,7 +42,7 @@ class Submission:
     host      where it was submitted
     boot      of that host (toolkit.system.host); empty where it is not known
     name      the job's name, of a task its array's
-    array     the name of the array that it is a task of; empty where it is none
+    array     the name of the array that it is a task of; else empty
     awaits    the folder of the run that must finish first; empty if it waits for none
     """
 
@@ -57,7 +57,7 @@ class Submission:
 
     @property
     def pid(self) -> int:
-        """Process id of a local launcher. Raises ValueError where the job id names none."""
+        """Process id of a local launcher. Raises ValueError if the job id does not name one."""
         if not _LOCAL.fullmatch(self.job_id):
             raise ValueError(f"{self.job_id[:100]!r} does not name a process")
         return int(self.job_id.removeprefix("local-"))
@@ -75,7 +75,7 @@ class Awaited:
 
 
 def submissions(run: RunDir) -> list[Submission]:
-    """All submissions of a run, oldest first; lines that are none are left out."""
+    """All submissions of a run, oldest first; invalid lines are left out."""
     return list(filter(None, map(submission_of, read_json_lines(run.submissions))))
 
 
@@ -179,7 +179,7 @@ def exclusively(run: RunDir) -> AbstractContextManager[None]:
 
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Hold the submission lock of a run or a sweep. Raises RunBusy, which says of what."""
+    """Hold the submission lock of a run or a sweep. Raises RunBusy, which names it."""
     from filelock import FileLock, Timeout  # slow to import, and only needed to submit
 
     lock = FileLock(path)

@@ -93,13 +93,13 @@ def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str
 def submit_links(
     links: Sequence[Link], parent: Path, cluster: str, *, fresh: bool, new_code: bool, last: bool
 ) -> Iterator[Submitted]:
-    """Hand in one run after the other, each to wait for the one before; yield what came of each.
+    """Hand in one run after the other, each to wait for the one before; yield the result of each.
 
     new_code   whether runs that exist go on with the code as it is now
     last       whether nothing is to wait for the last one
 
-    A run that has finished is left out, and the next one does not wait for it. One that is live is waited
-    for as it is; if nothing is to wait for it, it is refused. Raises RunBusy, SchedulerError; what was
+    A finished run is left out, and the next one does not wait for it. The next one waits for a live run
+    as it is; a live run that nothing is to wait for is refused. Raises RunBusy, SchedulerError; what was
     handed in before stays.
     """
     for number, link in enumerate(links):

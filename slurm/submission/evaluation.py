@@ -63,7 +63,7 @@ class Evaluation:
 def words_for(target: str) -> tuple[str, ...]:
     """The arguments of `stk evaluate` for what is to be scored: a file, a folder of benchmarks, or nothing.
 
-    Raises UserError where it is not there.
+    Raises UserError if it does not exist.
     """
     if not target:
         return ()

@@ -2,8 +2,8 @@
 
 python -P -m slurm.submission.follow AWAITED RUN MODULE [ARGUMENT …]
 
-It keeps its process id, by which `stk status` and `stk cancel` know the follower from the start. When the
-awaited run ends otherwise, or this is asked to leave, the follower is not begun, and its events say why.
+It keeps its process id, by which `stk status` and `stk cancel` know the follower from the start. If the
+awaited run ends otherwise, or this is asked to leave, the follower never starts, and its events record why.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
 
 
 def _find_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
-    """The job may exist although sbatch did not say so: its name tells.
+    """Find a job by its name, which may exist although sbatch did not report it.
 
     The intent stays where it is not found: the controller may still be busy with it.
     """

@@ -45,7 +45,7 @@ def start(
     except programs.AnswerLost:
         raise
     except BaseException:
-        # Nothing came of it, so nothing is known of it.
+        # Nothing was submitted, so nothing is kept of it.
         if before is not None:
             write_record(folder, before)
         elif not any(one.run.path.exists() for one in wanted.to_start if one.now is None):
@@ -54,7 +54,7 @@ def start(
 
 
 def renew_code(runs: Sequence[Candidate], *, asked: bool, dry_run: bool = False) -> list[str]:
-    """Give today's code to runs that are there and take it; return what to say of edited code.
+    """Give today's code to runs that are there and take it; return messages about edited code.
 
     asked   whether runs that have saved take it as well
     """

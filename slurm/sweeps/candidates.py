@@ -1,4 +1,4 @@
-"""The runs of a sweep before a submission: experiments that have all been checked, and where each stands."""
+"""The runs of a sweep before a submission: checked experiments, and the state of each."""
 
 from __future__ import annotations
 

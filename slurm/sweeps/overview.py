@@ -1,4 +1,4 @@
-"""`stk sweep status`: where the runs of a sweep stand."""
+"""`stk sweep status`: the states of a sweep's runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_ROWS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The members of a sweep, and where each stands; None for one that has no folder yet."""
+    """The members of a sweep, and the state of each; None for one that has no folder yet."""
 
     folder: SweepDir
     record: Record

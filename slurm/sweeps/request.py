@@ -25,9 +25,9 @@ class Wanted:
     """A sweep as a command asks for it.
 
     combinations  all runs in their order; several may be the same run
-    known         where each run stands, each once
+    known         the state of each run, each once
     record        what is written down of it now
-    removed       where the runs stand that an earlier command asked for, and this one does not
+    removed       the states of runs that an earlier command asked for, and this one does not
     """
 
     folder: SweepDir
@@ -94,7 +94,7 @@ def _name(name: str) -> str:
 
 def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None) -> list[Point]:
     """The runs so far, and those that the sampler proposes next."""
-    # Late: few sweeps have a sampler, and reading results is no part of the others.
+    # Late: few sweeps have a sampler, and the others need no results.
     from toolkit.sweeps.results.collect import read_results
     from toolkit.sweeps.sampler import propose
 

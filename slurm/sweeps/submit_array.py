@@ -178,7 +178,7 @@ def _record(array: ArrayPlan, job_id: str) -> dict[RunDir, Submission]:
 
 
 def settle_arrays(sweep: SweepDir) -> None:
-    """Find the arrays of a submitter that died before it wrote down what came of them: a call for each.
+    """Find the arrays of a submitter that died before it recorded their ids: a call for each.
 
     Only a controller can know it. Raises RunBusy where another process submits runs of the sweep.
     """

@@ -19,7 +19,7 @@ _COLOURS = {"new": "green", "goes on": "yellow", "removed": "red"}
 
 
 def preview(wanted: Wanted) -> Group:
-    """A line for each combination, to be printed: its values, its run, and what is done about it."""
+    """A line for each combination, to be printed: its values, its run, and what is done with it."""
     keys = list(dict.fromkeys(key for each in wanted.combinations for key in each.values))
     rows = list(_rows(wanted, keys))
     table = terminal_table([*keys, "run", ""], keys, rows)

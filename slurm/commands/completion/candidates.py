@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolkit.run.run_dir import experiment_dir, find_runs
 
-#: Stands for names of files: the shell completes these.
+#: Represents names of files: the shell completes these.
 FILES = ":files"
 
 #: What an argument is, by the name that --help gives it.
@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"\w[\w.+-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A word, and what --help says of it."""
+    """A word, and its text in --help."""
 
     word: str
     help: str = ""
@@ -38,7 +38,7 @@ class _Place:
     """The place of the cursor: after the words before it.
 
     waiting     the option whose values are being given, and how many it has
-    positional  how many words were no options and no values of options
+    positional  number of words that were neither options nor values of options
     """
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ class _Place:
 
 
 def _values(action: argparse.Action, number: int, current: str) -> Iterator[Candidate]:
-    """Values of an argument; `number` tells which one, where it has several names."""
+    """Values of an argument; `number` selects one of several names."""
     if action.help == argparse.SUPPRESS:
         return
     if isinstance(action, argparse._SubParsersAction):

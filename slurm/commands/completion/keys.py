@@ -15,7 +15,7 @@ _OF_KINDS = ("task", "data", "model")
 
 
 def keys() -> dict[str, tuple[str, ...]]:
-    """Every key that can be set, such as resources.nodes, with its choices; none where anything may stand."""
+    """Every key that can be set, such as resources.nodes, with its choices; none if any value may be set."""
     found: dict[str, tuple[str, ...]] = {}
     for whole in {None, *(task.experiment for task in task_kinds().values())}:
         found.update(_of_experiment(experiment_type(whole)))

@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
-    """What a process with torch says, line after line. Neither it nor its folder outlives this one."""
+    """The output of a process with torch, line by line. Neither it nor its folder outlives this one."""
     with (
         _interrupted_by_signals(),
         tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder,

@@ -145,7 +145,7 @@ def check_world_size(
 ) -> None:
     """Raise UserError where another world size was given than there will be.
 
-    Not one that a launcher such as torchrun has set: that comes with a RANK.
+    WORLD_SIZE from a launcher such as torchrun, which also sets RANK, is not checked.
     """
     typed = None if arguments.world_size is None else str(arguments.world_size)
     source = "--world-size"
@@ -164,7 +164,7 @@ def rank_environ(machines: Machines, arguments: Namespace, experiment: Experimen
     """Return the environment of this machine's ranks: without a job's variables, with the least busy GPUs.
 
     Raises UserError where --gpus asks for what is not there. Without it, where there are GPUs and the
-    machines were told of, the least busy are chosen as well; a grant of the scheduler stays as it is.
+    machines were given, the least busy are chosen as well; a grant of the scheduler stays as it is.
     """
     environ = scrub()
     is_asked = arguments.gpus is not None

@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
     warn(told(target, experiment, new_code=False))
-    # Last: what the job would be is worth seeing where the data are not, too.
+    # Last: the job is worth seeing even if the data are missing.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0
 

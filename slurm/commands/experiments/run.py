@@ -93,7 +93,7 @@ def world_of_this_process(environ: Mapping[str, str]) -> World | None:
 
 
 def is_forced_local(environ: Mapping[str, str]) -> bool:
-    """Whether STK_FORCE_LOCAL says so, by any usual word. Raises UserError for another word."""
+    """Whether STK_FORCE_LOCAL has one of the usual words for true. Raises UserError for an unknown word."""
     word = environ.get("STK_FORCE_LOCAL", "").strip().lower()
     if word in _TRUE:
         return True
@@ -107,7 +107,7 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     from slurm.job.stop_signals import JobStop
     from slurm.job.task import run_rank
 
-    # Before the folder is made: a stop that comes meanwhile is no crash.
+    # Before the folder is made: a stop during that is not a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
     code = run_rank(create_run(experiment, parent), world, stop)
     # In a job this status tells the batch script that the run is not done.
@@ -184,7 +184,7 @@ def _run_together(
         file=sys.stderr,
     )
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
-        # Only now: nothing may come of it, and machine 0 may have put an earlier folder aside.
+        # Only now: the run may not start, and machine 0 may have put an earlier folder aside.
         create_run(experiment, target.path.parent)
         print(f"all machines are here; folder {target.path}", file=sys.stderr)
         return _launch(target, environ, arguments, nodes)
@@ -211,7 +211,7 @@ def _show_finished(target: RunDir, experiment: Experiment, arguments: Namespace)
 
 
 def has_trained(target: RunDir) -> bool:
-    """Whether some start of the run came as far as its first step."""
+    """Whether any start of the run reached its first step."""
     return any(each.first_step is not None for each in read_attempts(target))
 
 
@@ -241,7 +241,7 @@ def _show_result(target: RunDir, as_json: bool) -> int:
 def explain(target: RunDir, code: int, *, quiet: bool) -> None:
     """After a run that did not finish: what failed, or how to go on.
 
-    What rank 0 could not write into failure.json it has told by itself, unless quiet.
+    Rank 0 itself has printed what it could not write into failure.json, unless quiet.
     """
     failure = read_json(target.failure)
     if code == ExitCode.INTERRUPTED:

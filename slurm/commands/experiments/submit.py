@@ -106,7 +106,7 @@ def refuse_what_slurm_may_have(target: RunDir) -> None:
 
 
 def tell(submitted: Submitted, as_json: bool) -> int:
-    """Say what came of a submission, and how to follow it."""
+    """Print the result of a submission, and how to follow it."""
     run, submission = submitted.run, submitted.submission
     if submission is not None and submission.cluster == "slurm":
         warn(measured_warnings(run))

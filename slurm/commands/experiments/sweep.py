@@ -82,7 +82,7 @@ def asked(
 
     random   runs with values drawn at random
     samples  more runs, proposed by the sampler
-    others   fields of Sweep; None for what the file says
+    others   fields of Sweep; None: as in the file
     """
     changes = {
         **others,

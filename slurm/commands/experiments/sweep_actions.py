@@ -1,4 +1,4 @@
-"""`stk sweep status`, `cancel`, `resume` and `report`, and how `stk sweep` starts runs and tells of them."""
+"""`stk sweep status`, `cancel`, `resume` and `report`, and how `stk sweep` starts and reports runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MANY = 50
 
 
 def _status(arguments: Namespace) -> int:
-    """Show where the runs of a sweep stand."""
+    """Show the states of the runs of a sweep."""
     from rich.console import Console
 
     from slurm.sweeps.overview import drawn, overview
@@ -44,7 +44,7 @@ def _status(arguments: Namespace) -> int:
 
 
 def _cancel(arguments: Namespace) -> int:
-    """End what waits or runs."""
+    """Cancel runs that wait or train."""
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
     rows = states([folder.run(each.run_id) for each in members])
@@ -59,7 +59,7 @@ def _cancel(arguments: Namespace) -> int:
 
 
 def _resume(arguments: Namespace) -> int:
-    """Hand in what has ended unfinished, and what was not handed in yet."""
+    """Submit runs that have ended unfinished, and those not submitted yet."""
     folder, record = _named(arguments)
     runs, live = to_resume(folder, record)
     cluster, handed, code = choose_cluster(arguments.cluster), SubmittedRuns(), 0
@@ -113,7 +113,7 @@ ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
 
 
 def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
-    """The sweep that the command names; the only one, where it names none. Raises UserError."""
+    """The sweep that the command names; without a name, the only one. Raises UserError."""
     parent, names = experiment_dir(), arguments.overrides
     if len(names) > 1:
         raise UserError(f"one sweep at a time: found {', '.join(names)}")
@@ -175,7 +175,7 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
 
 
 def tell(folder: SweepDir, wanted: Sequence[Candidate], handed: SubmittedRuns, cluster: str) -> None:
-    """Say what came of it, and how to follow it."""
+    """Print the result, and how to follow it."""
     if not wanted:
         print("nothing to do: every run has finished or is live")
         return

@@ -25,14 +25,14 @@ from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.json_text import json_text
 
 _POLL_S = 0.05
-#: Seconds that rank 0 gets to say what is wrong, after another rank has failed.
+#: Seconds that rank 0 gets to report its error, after another rank has failed.
 _GRACE_S = 5.0
 #: Names of the arguments that are for a run.
 _OF_A_RUN = ("run", "overrides", "data", "split", "output")
 
 
 def run(arguments: Namespace) -> int:
-    """Score a finished run again, or what a workload scores besides, and show the tables."""
+    """Score a finished run again, or something that a workload scores, and show the tables."""
     if (mode := _mode_of(arguments)) is not None:
         return int(load_code(mode.run)(arguments, run_snapshot.SnapshotHost()))
     return _score_run(arguments)
@@ -54,7 +54,7 @@ def _mode_of(arguments: Namespace) -> EvaluateMode | None:
 
 
 def _refuse(arguments: Namespace, names: Collection[str], what: str) -> None:
-    """Raise UserError if one of these names is given: they do not go with what is to be scored."""
+    """Raise UserError if one of these names is given: they cannot be combined with what is scored."""
     if given := sorted(name for name in names if getattr(arguments, name)):
         others = ", ".join(map(_written, given))
         raise UserError(f"{_written(what)} does not go with {others}: leave one of them out")
@@ -148,7 +148,7 @@ def _await(ranks: Sequence[subprocess.Popen[bytes]], errors: Sequence[IO[bytes]]
         for rank in ranks:
             rank.kill()
             rank.wait()
-    # The others fail because rank 0 has gone; what they say matters where it has said nothing.
+    # The others fail because rank 0 has gone; their messages matter only if it reported nothing.
     if ranks[0].returncode <= 0:
         for stream in errors:
             stream.seek(0)

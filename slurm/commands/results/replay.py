@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _code_warnings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Say that the step was trained with code that the run does not have any more."""
+    """Report that the step was trained with code that the run no longer has."""
     if answer["new_code"]:
         taken = "; ".join(answer["new_code"])
         yield (

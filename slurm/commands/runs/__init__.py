@@ -1,1 +1,1 @@
-"""Commands about where runs stand, and what a person may do to them."""
+"""Commands about the states of runs, and actions of a person on them."""

@@ -108,7 +108,7 @@ def _show(target: RunDir, arguments: Namespace) -> None:
     except RunNotFound as error:
         if failure is None:
             raise
-        # It died before it had a log, and why has been told.
+        # It died before it had a log, and the reason has been shown.
         print(error, file=sys.stderr)
         return
     show = by_time if arguments.merge else each
@@ -131,7 +131,7 @@ def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
 
 
 def _follow(target: RunDir, arguments: Namespace) -> None:
-    # Late: what asks the scheduler takes a moment to import.
+    # Late: the code that asks the scheduler takes a moment to import.
     from slurm.runs.logs.following import Follower, liveness
 
     told, is_live = _known_failure(target, arguments), liveness(target)

@@ -11,7 +11,7 @@ from toolkit.run.run_dir import experiment_dir, runs_named
 
 
 def run(arguments: Namespace) -> int:
-    """Show where runs stand."""
+    """Show the states of runs."""
     choice = Choice(
         states=arguments.state,
         name=arguments.name,

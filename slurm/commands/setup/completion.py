@@ -10,12 +10,12 @@ from toolkit.errors import UserError
 
 
 def run(arguments: Namespace) -> int:
-    """Print a shell's script, or what could stand next."""
+    """Print a shell's script, or candidates for the next word."""
     if arguments.candidates is not None:
         from slurm.commands.completion.candidates import candidates
 
         words = arguments.candidates
-        # The command that is named has all that can stand behind it.
+        # The parser of the named command has all its arguments.
         parser = make_parser(words[:1] if len(words) > 1 else None)
         for each in candidates(parser, words):
             print(each)

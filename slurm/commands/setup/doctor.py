@@ -14,7 +14,7 @@ from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
-    """Say what is found; 4 where something of that is a problem."""
+    """Print the findings; 4 if one of them is a problem."""
     experiment = load(Path(arguments.config), arguments.overrides) if arguments.config else None
     asks_slurm = choose_cluster(arguments.cluster) == "slurm"
     if arguments.on_node and not asks_slurm:
@@ -37,6 +37,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _say(what: str) -> None:
-    """Say what is being done, on a terminal."""
+    """Show what is being done, on a terminal."""
     if sys.stderr.isatty():
         print(f"… {what}", file=sys.stderr, flush=True)

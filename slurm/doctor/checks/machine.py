@@ -10,7 +10,7 @@ from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, count, siz
 
 Facts = Mapping[str, Any]
 
-#: Fewer do not do for many ranks that each talk to all others.
+#: Fewer are not enough for many ranks that each talk to all others.
 _OPEN_FILES = 4096
 _SHARED_MEMORY_MB = 1024
 _SLOW_IMPORT_S = 20.0
@@ -90,7 +90,7 @@ def _network(facts: Facts) -> Iterator[Finding]:
         )
     for variable, value in facts["socket_ifname"].items():
         names = [each["name"] for each in facts["interfaces"]]
-        # A caret excludes, an equal sign wants the whole name, and else a beginning will do.
+        # A caret excludes, an equal sign requires the whole name, otherwise a prefix is enough.
         wanted = [] if value.startswith("^") else [part.lstrip("=") for part in value.split(",")]
         if wanted and not any(name.startswith(part) for part in wanted for name in names):
             found = f"{variable}={value}, but there is no such interface here"

@@ -13,7 +13,7 @@ from slurm.doctor.partitions import preempting
 from slurm.job.time_budget import takes_too_long
 from toolkit.system.few import few
 
-#: How a preempted job is told, by setting: the second since 23.02.
+#: How a preempted job is notified, by setting: the second since 23.02.
 _SIGNAL_PARAMETERS = (
     ("SlurmctldParameters", "preempt_send_user_signal"),
     ("PreemptParameters", "send_user_signal"),

@@ -47,7 +47,7 @@ def measured_saves(experiments: Path) -> Saves | None:
 
 
 def _newest(experiments: Path) -> list[RunDir]:
-    """The runs to which something happened last."""
+    """The most recently active runs."""
     dated = []
     with suppress(OSError):
         for run in find_runs(experiments):

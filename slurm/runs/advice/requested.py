@@ -20,7 +20,7 @@ LEAST_CPUS, MOST_CPUS = 0.5, 0.95
 IDLE_GPU, LOW_GPU = 15.0, 50.0
 _ROOM = 1.25
 _WORTH_MB = 1024
-#: Shorter than this, what was measured says nothing.
+#: A shorter measurement shows nothing.
 _MEASURED_S = 60.0
 #: Below this share of the limit, the longest start used little of it.
 LEAST_USED = 0.5
@@ -80,7 +80,7 @@ def asks_for_gpus(resources: Resources) -> bool:
 
 
 def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
-    """Yield whether less memory would do, or more is needed, on the host that took most of what it had.
+    """Yield whether less memory would suffice, or more is needed, on the host that used the largest share.
 
     A host's peak is the sum of its ranks' peaks, which is at least what they had at the same time.
     """
@@ -214,7 +214,7 @@ def _rounded_mb(megabytes: float) -> int:
 
 
 def limit_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
-    """Yield whether a shorter time limit would do, or a longer one would save starts.
+    """Yield whether a shorter time limit would suffice, or a longer one would save starts.
 
     Raises UserError for a limit in no known notation.
     """

@@ -14,7 +14,7 @@ from toolkit.report import Advice, RunSummary, formats
 from toolkit.report.model import section
 from toolkit.run.run_dir import RunDir
 
-#: Shares of the time held above which a part is worth a word.
+#: Shares of the time held above which a part is mentioned.
 MOST_STARTING, MOST_SAVING, MOST_REPEATED = 0.1, 0.05, 0.05
 #: Goodput below this is poor, after several starts.
 LEAST_GOODPUT = 0.8
@@ -32,7 +32,7 @@ def advise(run: RunDir, summary: RunSummary) -> list[Advice]:
     if not summary.starts:
         return []
     found = list(course_advice(summary))
-    # What was asked for in no known notation is the submission's trouble, not the report's.
+    # An unknown notation in the request is an error of the submission, not of the report.
     with suppress(UserError, ValueError, TypeError, AttributeError):
         found[:0] = _on_resources(summary, _given(run, summary))
     return found

@@ -16,7 +16,7 @@ from toolkit.checkpoint.paths import best_named_by, matches_manifest
 from toolkit.files import read_json
 from toolkit.run.run_dir import MANIFEST, RunDir, archived_runs, find_runs
 
-#: States of runs that nothing happens to any more by itself.
+#: States of runs that no longer change on their own.
 ENDED = ("finished", "failed", "cancelled", "held")
 
 
@@ -226,7 +226,7 @@ def _not_ours(folder: Path) -> str:
 
 
 def _of_another_user(path: Path) -> str:
-    """Say which other user owns a path; empty if this user owns it."""
+    """Return which other user owns a path; empty if this user owns it."""
     try:
         owner = path.lstat().st_uid
     except OSError:

@@ -51,6 +51,6 @@ def _named_by(run: RunDir) -> Iterator[Path]:
 
 
 def user_of(folder: Path, named: Mapping[Path, str]) -> str | None:
-    """The run that names this folder or something in it; None where none does."""
+    """The run that names this folder or something in it; None if there is no such run."""
     target = folder.resolve()
     return next((run_id for path, run_id in named.items() if path.is_relative_to(target)), None)

@@ -19,7 +19,7 @@ def remove_items(items: Sequence[Item], parent: Path, wishes: Wishes) -> tuple[l
     """Delete what was proposed and still may go; return that, and why other runs were left as they are.
 
     Each run is held against its submission meanwhile, and looked at again: it may have been started since.
-    One that cannot be deleted costs no other.
+    If one cannot be deleted, the others still are.
     """
     removed: list[Item] = []
     failed: dict[str, str] = {}

@@ -15,7 +15,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def table(proposal: Proposal) -> Group:
-    """What would go, and under it what stays although it was meant, to be printed."""
+    """What would be deleted, and below it what was selected but stays, to be printed."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("what", overflow="fold")

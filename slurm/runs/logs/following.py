@@ -80,7 +80,7 @@ class Follower:
             if source.path.name not in self._seen:
                 self._take_up(source, self._lines if is_first else None)
         if self._followed and is_first:
-            # What older starts have left is not news.
+            # Logs of older starts are not new.
             self._seen.update(source.path.name for source in self._wanted("all"))
 
     def _listing(self) -> frozenset[str]:
@@ -127,7 +127,7 @@ class Follower:
             return
         is_first, self._group = not self._group, source.group
         if not is_first:
-            # Asked for again: by now more is known of the start than when its log appeared.
+            # Asked for again: more is known of the start now than when its log appeared.
             found = [each for each in self._wanted("all") if each.path == source.path]
             title = found[0].title if found else source.title
             yield from ("", heading(title.rpartition(": ")[0] if self._rank == "all" else title))

@@ -1,4 +1,4 @@
-"""The logs as they lie there: one after the other, or merged by time."""
+"""The existing logs: one after the other, or merged by time."""
 
 from __future__ import annotations
 

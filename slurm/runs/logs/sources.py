@@ -1,4 +1,4 @@
-"""Which files are shown, in which order, and what stands above each of them."""
+"""Which files are shown, in which order, and the heading of each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Attempt = int | Literal["all", "newest"]
 class Source:
     """A file to show.
 
-    title  what stands above it where several are shown
-    label  what stands before its lines where they are mixed with others'
+    title  its heading where several are shown
+    label  prefix of its lines where they are mixed with others'
     group  the same for all logs of one start
     """
 

@@ -39,7 +39,7 @@ class Start:
 
     @property
     def time_s(self) -> float | None:
-        """When it began, in seconds since 1970; None where its line does not say."""
+        """When it began, in seconds since 1970; None if its line has no time."""
         return self.record.time_start if self.record else None
 
     @property
@@ -99,7 +99,7 @@ def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
 
 
 def _unclaimed(logs: Mapping[str, Mapping[int, Path]], known: Sequence[Start]) -> tuple[list[str], list[str]]:
-    """Starts without a line: those that are just beginning, and those that never came so far; by time."""
+    """Starts without a line: those that are just beginning, and those that never got one; by time."""
     last = max((start.time_s or 0.0 for start in known), default=0.0)
     written = {nonce: max(_written(path) for path in files.values()) for nonce, files in logs.items()}
     ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))

@@ -29,7 +29,7 @@ SAVE = ("◆", "cyan")
 def sparkline(values: Sequence[float], width: int, top: float | None = None) -> str:
     """Values as bars; of several in one place, their mean.
 
-    top  what a full bar stands for, an empty one being 0; without it they range over the values
+    top  value of a full bar, an empty one being 0; without it they range over the values
     """
     if not values or width < 1:
         return ""
@@ -79,7 +79,7 @@ def key_line(keys: Keys) -> Text:
 
 
 def cut(line: Text, width: int) -> Text:
-    """One line that is no wider than that."""
+    """One line, cut to this width."""
     line = line.copy()
     line.truncate(width, overflow="ellipsis")
     line.no_wrap = True

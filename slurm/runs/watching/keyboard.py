@@ -21,7 +21,7 @@ _NAMES = {b"\r": "enter", b"\n": "enter"}
 #: Keys that send several characters, by their last character. They begin with an escape and one of _STARTS.
 _SEQUENCES = {b"A": "up", b"B": "down"}
 _STARTS = (b"[", b"O")
-#: What may stand before the last one.
+#: Characters that may precede the last one.
 _MIDDLES = frozenset(b"0123456789:;<=>?[")
 #: Seconds. A terminal sends the characters of one key at once; over a slow line they may come apart.
 _SEQUENCE_S = 0.05
@@ -46,14 +46,14 @@ class Keyboard:
         self._was_awake = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self._handlers: dict[int, Any] = {each: signal.signal(each, _note) for each in _SIGNALS}
         self._handlers |= {each: signal.signal(each, signal.default_int_handler) for each in _ENDS}
-        # Not what the module does by itself: keys that were pressed in the meantime count.
+        # Not the module's default, which would drop keys that were pressed in the meantime.
         tty.setcbreak(self._descriptor, termios.TCSANOW)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Of a terminal that has gone nothing is left to be restored.
+        # A terminal that has gone has nothing to restore.
         with suppress(termios.error):
             termios.tcsetattr(self._descriptor, termios.TCSANOW, self._mode)
         for each, handler in self._handlers.items():

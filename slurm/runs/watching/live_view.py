@@ -31,7 +31,7 @@ class LiveView(ABC):
 
     @abstractmethod
     def refresh(self) -> Ending | None:
-        """Read anew what is shown; say whether the view ends with that."""
+        """Read anew what is shown; return whether the view ends with that."""
 
     @abstractmethod
     def draw(self, width: int, height: int) -> RenderableType:
@@ -39,7 +39,7 @@ class LiveView(ABC):
 
     @abstractmethod
     def press(self, key: str) -> Ending | None:
-        """Do what a key says; say whether the view ends with that."""
+        """Act on a key; return whether the view ends with that."""
 
     def show(self, console: Console, keyboard: Keyboard) -> Ending:
         """Show the view until a key, or its own end, ends it."""
@@ -49,7 +49,7 @@ class LiveView(ABC):
         return ending
 
     def _show(self, console: Console, keyboard: Keyboard) -> Ending:
-        # The keyboard outside: should drawing fail, the terminal listens again before the error is told.
+        # The keyboard outside: should drawing fail, the terminal is restored before the error is shown.
         with keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 ending = self.refresh() or self._until_next_refresh(keyboard, live)

@@ -23,7 +23,7 @@ _LEAST = 6
 class Overview(LiveView):
     """The table of runs, and what its keys do.
 
-    look            where the runs stand
+    look            reads the states of the runs
     until_finished  whether the view ends when no run is live any more
     """
 

@@ -75,7 +75,7 @@ class RunPoller:
         """Return the states of these runs now. A run that waits only for its begin time is released."""
         rows = status(runs, self._ask)
         if self._ask.is_fresh:
-            # Only then: what was true half a minute ago is no reason to touch a job.
+            # Only then: an answer of half a minute ago is not a reason to act on a job.
             for row in rows:
                 self._releaser.release(row)
         return rows

@@ -47,8 +47,8 @@ class Curve:
 class Rank:
     """One rank of the newest start.
 
-    phase    what it said last that it does; empty where it has said nothing
-    silent_s seconds since it said so
+    phase    what it last reported to be doing; empty if it has reported nothing
+    silent_s seconds since that report
     """
 
     rank: int
@@ -91,7 +91,7 @@ class RunReader:
         self._events = GrowingLines(run.events)
 
     def read(self, row: RunStatus) -> Snapshot:
-        """The run at this moment. row: where it stands, as `status` says."""
+        """The run at this moment. row: its state, as from `status`."""
         now = time.time()
         metrics = self._metrics.look()
         attempts = _read(read_attempts, self._run)
@@ -226,12 +226,12 @@ class GrowingLines:
         except FileNotFoundError:
             self._forget()
         except OSError:
-            # Not to be read for the moment: what is known still holds.
+            # Unreadable for the moment: what is known still holds.
             pass
         return self.records
 
     def _continues(self, descriptor: int) -> bool:
-        """Whether the file still says, up to where it was read, what it said."""
+        """Whether the file is unchanged up to where it was read."""
         return os.pread(descriptor, len(self._last), self._position - len(self._last)) == self._last
 
     def _forget(self) -> None:

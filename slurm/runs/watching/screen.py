@@ -21,7 +21,7 @@ Look = Callable[[], RunStatus]
 class Screen(LiveView):
     """The view of one run, and what its keys do.
 
-    look            where the run stands
+    look            reads the state of the run
     until_finished  whether the view ends when the run is not live any more
     is_opened       whether it was opened from the overview, to which Esc goes back
     """

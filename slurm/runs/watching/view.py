@@ -28,7 +28,7 @@ _STATES = {"running": "green", "finished": "green", "failed": "red", "unknown": 
 def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: Keys = KEYS) -> Group:
     """Draw a snapshot. What does not fit is left out: ranks first, then lines of the log.
 
-    message  stands above the keys: a question, or what became of one
+    message  shown above the keys: a question, or its outcome
     """
     top = [*_head(snapshot, width), Text(), *_curves(snapshot.curves, width), *_time(snapshot, width)]
     foot = [Text(one_line(clean(message), 1000), style="bold yellow"), key_line(keys)]

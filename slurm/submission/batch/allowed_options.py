@@ -1,4 +1,4 @@
-"""Which options of sbatch `resources.sbatch` may hold, and which not, with what is there instead.
+"""Which options of sbatch `resources.sbatch` may hold, and what to use instead of the others.
 
 sbatch takes the beginning of a name for the name: `arr` is `array`. Only full names pass, from a list.
 Variables that sbatch would read as options are not used: a run does not depend on the shell that submits it.

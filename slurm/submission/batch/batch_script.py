@@ -30,7 +30,7 @@ _NOT_IN_FOLDERS = {
 
 #: Run by the batch script after a step that did not finish the run, with the run's own code.
 DECIDE_RESTART = "slurm.job.decide_restart"
-#: The word by which it is told that the script can start the step again.
+#: The argument by which it learns that the script can start the step again.
 IN_PLACE = "in-place"
 #: Each task of the step.
 _START_TASK = "slurm.job.start_task"
@@ -149,7 +149,7 @@ class JobPlan:
         ]
 
     def _steps(self, srun: str) -> list[str]:
-        """One step; or one after another, as long as a crash is no reason to give the hosts back."""
+        """One step; or one after another, as long as a crash does not require giving the hosts back."""
         module = module_in(self.run, DECIDE_RESTART) or DECIDE_RESTART
         words = [self.python, "-P", "-m", module, str(self.run.path)]
         question = "# A step that did not finish the run: does the run go on, and how?"

@@ -23,7 +23,7 @@ class Component:
 
     least_nodes   enough to start
     options       for sbatch
-    step_options  what its srun must be told because sbatch was not
+    step_options  for its srun, because sbatch did not get them
     """
 
     tasks_per_node: int
@@ -97,7 +97,7 @@ def _with_cpus(options: dict[str, object]) -> dict[str, object]:
 def _elastic(tasks: int, options: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """Options of a range of hosts: for sbatch, what each host must give; for srun, what each task gets.
 
-    Were sbatch told the tasks of a host, it would count them for the smallest number of hosts and give no
+    Given the tasks of a host, sbatch would count them for the smallest number of hosts and give no
     more than those (measured, 22.05).
     """
     cpus, gpus = options.get("cpus-per-task"), options.get("gpus-per-task")

@@ -95,5 +95,5 @@ def _gpus(part: Component) -> int:
 
 
 def _blamed(resources: Resources) -> str:
-    """The key that says how many ranks there are."""
+    """The key that sets the number of ranks."""
     return "tasks_per_node" if resources.world_size is None else "world_size"

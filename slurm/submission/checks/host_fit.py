@@ -49,7 +49,7 @@ class Request:
 
     @property
     def gres(self) -> dict[tuple[str, str], int]:
-        """Generic resources on each host by name and type; the type is empty where any will do."""
+        """Generic resources on each host by name and type; the type is empty if any is accepted."""
         wanted = gres_of_request(self.text("gres"))
         for (name, kind), count in gres_of_request(self.text("gpus-per-node"), "gpu").items():
             wanted[name, kind] = max(count, wanted.get((name, kind), 0))
@@ -70,7 +70,7 @@ class Request:
 
 
 def unseen_hosts(partition: Partition, groups: Iterable[HostGroup]) -> int:
-    """Hosts that a partition has but sinfo does not show, as clouds do: nothing is known of them."""
+    """Hosts that a partition has but sinfo does not show, as clouds do: their properties are unknown."""
     seen = sum(len(expand(group.hosts)) for group in groups if group.partition == partition.name)
     return max(0, partition.total_nodes - seen)
 

@@ -1,4 +1,4 @@
-"""Find what can never run before it is queued, and say which limit stands against it.
+"""Find what can never run before it is queued, and name the limit that forbids it.
 
 `sbatch` takes many of these requests and lets them wait for ever (measured: time, node count, account
 and state of the partition, unless EnforcePartLimits is set). What cannot be known from outside, such
@@ -163,7 +163,7 @@ def _permissions(request: Request, partition: Partition) -> Iterator[str]:
         ("qos", "AllowQos", partition.allow_qos, partition.deny_qos),
     )
     for option, rule, allowed, denied in rules:
-        # Which account or QOS stands in for none is not known here. Slurm writes both in small letters.
+        # The default account and QOS are not known here. Slurm writes both in small letters.
         if not (value := request.text(option).lower()):
             continue
         if allowed is not None and value not in {name.lower() for name in allowed}:

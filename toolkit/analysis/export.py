@@ -1,4 +1,4 @@
-"""The part of a finished run that others need to use it, as a folder of its own. Imports no torch."""
+"""The part of a finished run that others need to use it, as a separate folder. Imports no torch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def export_run(run: RunDir, folder: Path) -> RunDir:
     if not matches_manifest(checkpoint):
         raise CheckpointError(f"{checkpoint} is damaged: its files are not those that its {MANIFEST} lists")
     if folder.exists():
-        raise UserError(f"{folder} exists: name a folder that does not, so that nothing of it is mixed in")
+        raise UserError(f"{folder} exists: name a folder that does not exist, so that no files are mixed")
     if folder.resolve().is_relative_to(run.path.resolve()):
         raise UserError(f"{folder} is in the run's own folder: name another one")
     try:

@@ -41,7 +41,7 @@ from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
 from toolkit.workload import silent
 
-#: What another file is called by in artifacts and reports.
+#: Name of another file in artifacts and reports.
 _SPLIT = "test"
 
 
@@ -74,7 +74,7 @@ class _Subject:
 
 
 def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict[str, Any]:
-    """Score the best weights of a finished run; return what stands in the evaluation's metrics.json.
+    """Score the best weights of a finished run; return the content of the evaluation's metrics.json.
 
     An evaluation that is there is not made again. Collective. Raises UserError where the run has not
     finished or the data do not fit, CheckpointError where its best checkpoint is lost or damaged.
@@ -120,7 +120,7 @@ def _check_data(run: RunDir, checkpoint: Path, task: Task) -> None:
     if read_manifest(checkpoint).get("data") != task.fingerprint:
         raise DataError(
             f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
-            "labels and numbers of tokens may be others than it learnt: put back what it was trained on"
+            "labels and numbers of tokens may differ from those it learnt: put back what it was trained on"
         )
 
 
@@ -226,7 +226,7 @@ def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
     found = read_json(target.scores)
     if found is None and not is_own and target.path.is_dir() and any(target.path.iterdir()):
         raise UserError(
-            f"{target.path} holds something else than a whole evaluation: empty it, or give another folder"
+            f"{target.path} holds something other than a whole evaluation: empty it, or give another folder"
         )
     return found if isinstance(found, dict) and found.get("key") == key else None
 
@@ -261,7 +261,7 @@ def _make_folder(target: RunDir) -> None:
 
 def _write(target: RunDir, subject: _Subject, evaluation: Evaluation, document: dict[str, Any]) -> None:
     """Write the evaluation's folder; metrics.json last."""
-    # What is there is of other weights or data, in a folder that was given by name, or was left half done.
+    # The files are from other weights or data, in a folder that was given by name, or are incomplete.
     for folder in (target.artifacts, target.report):
         shutil.rmtree(folder, ignore_errors=True)
     target.scores.unlink(missing_ok=True)

@@ -12,9 +12,7 @@ from toolkit.run.run_dir import RunDir
 
 def unfinished(run: RunDir) -> UserError:
     """Return the error for a run that cannot be used yet."""
-    return UserError(
-        f"{run.run_id} has not finished, so it has no best weights to use: `stk status` says more"
-    )
+    return UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
 
 
 def finished_result(run: RunDir) -> dict[str, Any]:

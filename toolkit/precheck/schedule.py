@@ -52,7 +52,7 @@ def _saves(schedule: StepSchedule) -> Iterator[Violation]:
     every, total = schedule.save_every, schedule.total_steps
     if every is not None and every > total:
         problem = f"found {every}, but the run has {_count(total, 'step')}"
-        hint = "it saves with its evaluations and at its end alone"
+        hint = "it saves only with its evaluations and at its end"
         yield Violation(key=("checkpoint", "every_steps"), problem=problem, hint=hint)
 
 
@@ -61,7 +61,7 @@ def _evaluations(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
     if every is not None and every > total:
         name = "eval_epochs" if train.eval_steps is None else "eval_steps"
         problem = f"found {getattr(train, name)}, but the run has {_count(total, 'step')}"
-        yield Violation(key=("train", name), problem=problem, hint="only its end is evaluated")
+        yield Violation(key=("train", name), problem=problem, hint="it is evaluated only at its end")
 
 
 def _per_epoch(train: Train, schedule: StepSchedule) -> Iterator[Violation]:

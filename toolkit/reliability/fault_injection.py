@@ -66,7 +66,7 @@ _NUMBERS = ("step", "rank", "attempt")
 #: Called with ("fault", facts) for events.jsonl.
 Note = Callable[..., None]
 
-#: toolkit.task.Loss, which stands below the torch line.
+#: toolkit.task.Loss, which is below the torch line.
 _Loss = TypeVar("_Loss")
 
 
@@ -76,7 +76,7 @@ class InjectedFault(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault; None stands for any step, rank or attempt.
+    """One fault; None means any step, rank or attempt.
 
     steps    numbers of completed steps at which it strikes
     amount   the status of `exit`, the seconds of `slow`
@@ -178,7 +178,7 @@ def parse(spec: str) -> list[Fault]:
 def _fault(text: str) -> Fault:
     action, *words = text.split()
     if action not in _ACTIONS:
-        raise _wrong(text, f"{action!r} is no action; allowed are {', '.join(_ACTIONS)}")
+        raise _wrong(text, f"{action!r} is not an action; allowed are {', '.join(_ACTIONS)}")
     kind, amount = _ACTIONS[action], 0.0
     if kind is not None:
         amount = _amount(text, action, words.pop(0) if words else "", kind)

@@ -66,8 +66,7 @@ def format_hang(culprit: Heartbeat, size: int) -> str:
     where = f"{culprit.phase} at step {culprit.step}"
     if culprit.is_silent:
         return (
-            f"{who} gives no sign of life any more, last seen in {where}: its process is stopped, "
-            "or its host is gone"
+            f"{who} gives no sign of life, last seen in {where}: its process is stopped, or its host is gone"
         )
     place = f" ({culprit.place})" if culprit.place else ""
     if size > 1 and suspicion(culprit) == 2:

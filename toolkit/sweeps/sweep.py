@@ -31,7 +31,7 @@ class Sweep:
     zipped      groups of keys whose values go together in a grid
     runs        runs that are spelt out; with parameters, each of them with all of these
     seeds       each run with each of these seeds
-    metric      SPLIT.METRIC that the report ranks by; None: what the experiment's evaluation.metric says
+    metric      SPLIT.METRIC that the report ranks by; None: the experiment's evaluation.metric
     goal        max or min; None: as the task declares
     """
 
@@ -151,7 +151,7 @@ def checked(sweep: Sweep) -> Sweep:
     if sweep.method == "list" and not sweep.runs:
         raise UserError("the method list needs `runs`, a list of `{key: value, …}`")
     if sweep.method == "list" and sweep.parameters:
-        raise UserError("the method list knows no parameters, only `runs`: leave the method out for both")
+        raise UserError("the method list takes no parameters, only `runs`: leave the method out for both")
     return sweep
 
 
@@ -164,7 +164,7 @@ def _length(key: str, sweep: Sweep) -> int:
 def with_overrides(sweep: Sweep, overrides: Sequence[str]) -> Sweep:
     """A sweep changed by the command line: `key=a,b`, `key=uniform(a,b)`, or `key=value` for all runs.
 
-    Raises UserError for a key that is given twice, and for what is no key=value.
+    Raises UserError for a key that is given twice, and for what is not key=value.
     """
     parameters, fixed = dict(sweep.parameters), dict(sweep.fixed)
     seen: set[str] = set()

@@ -126,7 +126,7 @@ def test_a_slow_writer_is_answered_row_by_row(user: User, finished: RunDir) -> N
     "arguments, word",
     [
         (["nowhere.csv"], "there is no file nowhere.csv"),
-        (["points.dat"], "the ending '.dat' does not tell what is in it"),
+        (["points.dat"], "the ending '.dat' does not name a known format"),
         (["points.txt", "--output", "nowhere/out.csv"], "cannot write nowhere/out.csv"),
     ],
 )
@@ -138,7 +138,7 @@ def test_what_cannot_be_is_refused_at_once(
 
 @pytest.mark.slow
 def test_plain_lines_are_no_rows_of_a_task_that_takes_none(user: User, finished: RunDir) -> None:
-    refused(user.call("predict", finished.run_id, "points.txt"), "a plain line of text is no row")
+    refused(user.call("predict", finished.run_id, "points.txt"), "a plain line of text is not a row")
 
 
 def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) -> None:
@@ -186,7 +186,7 @@ def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(user: 
 
 
 def test_what_is_no_finished_run_does_not_open(finished: RunDir, tmp_path: Path) -> None:
-    with pytest.raises(RunNotFound, match="is no folder of a run"):
+    with pytest.raises(RunNotFound, match="is not a run's folder"):
         load_model(tmp_path)
     shutil.copytree(finished.path, tmp_path / "run", symlinks=True)
     run = RunDir(tmp_path / "run")

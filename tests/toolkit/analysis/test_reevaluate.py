@@ -192,7 +192,7 @@ def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds something else than a whole evaluation"):
+    with pytest.raises(UserError, match="holds something other than a whole evaluation"):
         ask(run, output=str(precious))
     assert [path.name for path in precious.iterdir()] == ["notes.txt"]
     with pytest.raises(UserError, match="holds something else"):

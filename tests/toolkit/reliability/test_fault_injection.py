@@ -51,7 +51,7 @@ def test_words_may_stand_in_any_order_with_any_blanks() -> None:
 @pytest.mark.parametrize(
     "spec, words",
     [
-        ("explode at=forward", "'explode' is no action; allowed are kill, term"),
+        ("explode at=forward", "'explode' is not an action; allowed are kill, term"),
         ("kill", "at= is missing; allowed are data, forward"),
         ("kill at=foward", "at is 'foward'; allowed are data, forward"),
         ("kill at=data when=5", "'when=5' is unknown; allowed are at=, step=, rank=, attempt="),

@@ -65,7 +65,7 @@ def test_runs_that_are_spelt_out_are_combined_with_parameters_and_seeds() -> Non
         (Sweep(method="random", samples=2, parameters={"a": A}, zipped=(("a",),)), "zipped in a grid"),
         (Sweep(samples=3, parameters={"a": A}), "samples are drawn by"),
         (Sweep(method="list"), "needs `runs`"),
-        (Sweep(method="list", runs=({"a": "1"},), parameters={"b": B}), "knows no parameters"),
+        (Sweep(method="list", runs=({"a": "1"},), parameters={"b": B}), "takes no parameters"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_together_are_refused(sweep: Sweep, problem: str) -> None:

@@ -45,7 +45,7 @@ def load_model(folder: str | os.PathLike[str]) -> nn.Module:
     """
     run = RunDir(Path(folder).absolute())
     if not run.config.is_file():
-        raise RunNotFound(f"{folder} is no folder of a run: it has no {run.config.name}")
+        raise RunNotFound(f"{folder} is not a run's folder: it has no {run.config.name}")
     folder_trust.check_run(run)
     # Functions of a user's may change the working folder: file names in them are relative to another one.
     with contextlib.chdir(os.getcwd()):

@@ -61,7 +61,7 @@ def _table(stream: TextIO) -> Write:
             if list(cells) != header:
                 raise UserError(
                     f"a prediction has the values {', '.join(cells)}, those before it {', '.join(header)}, "
-                    "which is no table: write JSON lines (--format jsonl)"
+                    "which do not fit into one table: write JSON lines (--format jsonl)"
                 )
             table.writerow(harmless([*map(_one_line_end, cells.values())]))
 

@@ -50,7 +50,7 @@ def input_format(file: str | None) -> str:
     ending = unpacked_name(Path(file)).suffix.lower()
     if ending not in _ENDINGS:
         raise UserError(
-            f"{file}: the ending {ending!r} does not tell what is in it, expected one of "
+            f"{file}: the ending {ending!r} does not name a known format, expected one of "
             f"{', '.join(_ENDINGS)}: say it with --input-format"
         )
     return _ENDINGS[ending]

@@ -21,10 +21,10 @@ class Row(NamedTuple):
 
 
 def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
-    """Yield the rows of an input. Blank lines of tables and of JSON lines are none.
+    """Yield the rows of an input. Blank lines of tables and of JSON lines are skipped.
 
     read_as   one of toolkit.analysis.prediction.formats.INPUTS
-    Raises DataError, which names the line, and UserError for tables or plain lines where these are no rows.
+    Raises DataError, which names the line, and UserError for tables or plain lines where these are not rows.
     """
     if read_as in TABLES:
         _check_taken(lines.name, "a row of a table", form.takes_tables, form)
@@ -40,7 +40,7 @@ def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
 def _check_taken(name: str, what: str, is_taken: bool, form: RowFormat) -> None:
     if not is_taken:
         others = ".csv or .jsonl" if form.takes_tables else "JSON lines (.jsonl)"
-        raise UserError(f"{name}: {what} is no row of this task: give {others}")
+        raise UserError(f"{name}: {what} is not a row of this task: give {others}")
 
 
 def _plain(lines: TextLines) -> Iterator[Row]:

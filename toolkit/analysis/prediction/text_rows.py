@@ -9,9 +9,9 @@ from toolkit.nlp.characters import no_character
 
 
 def checked_text(value: Any, key: str) -> str:
-    """Return a text that stands alone in a row, or under a key. Raises UnfitRow for anything else."""
+    """Return a text that is alone in a row, or under a key. Raises UnfitRow for anything else."""
     if not isinstance(value, str):
         raise UnfitRow(f'found {value!r}, expected a text, or {{"{key}": "a text"}}')
     if odd := no_character(value):
-        raise UnfitRow(f"found {odd}, which is no character of a text")
+        raise UnfitRow(f"found {odd}, which is not a character of text")
     return value

@@ -175,7 +175,7 @@ class _Checker:
     def _field(self, of: Field[Any], hint: Any, section: dict[str, Any], key: Key) -> Any:
         if of.name in section:
             if hint is None:
-                # Its kind is not known, so nothing can be said of what it holds.
+                # Its kind is not known, so its content cannot be checked.
                 self._faults.unsure.add(key)
                 return None
             default = of.default if isinstance(of.default, tuple) else ()
@@ -242,7 +242,7 @@ class _Checker:
         return items
 
     def _read(self, value: Any, key: Key, limits: Limits) -> Any:
-        """The mapping in a JSON file, where its name stands in place of it."""
+        """The mapping in a JSON file, if the value is the file's name."""
         if not limits.json_file or not isinstance(value, str):
             return value
         try:
@@ -314,7 +314,7 @@ class _Checker:
         if hint is str and not (limits.choices or limits.pattern or limits.path or limits.hub):
             return with_secrets(value)
         problem = f"found the variable {names[0]}, which has the name of a secret: this key is recorded"
-        self._faults.add(key, problem, "if it is no secret, give the variable another name")
+        self._faults.add(key, problem, "if it is not a secret, give the variable another name")
         return None
 
     def _unprintable(self, text: str, key: Key) -> None:

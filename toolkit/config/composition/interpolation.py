@@ -36,7 +36,7 @@ _MAX_CHAIN = 20
 _MAX_CHARACTERS = 1_000_000
 _MAX_VALUES = 5_000
 
-#: What OmegaConf calls a value that is still to be given; a reference to it fails in its own way.
+#: OmegaConf's word for a value that is still to be given; a reference to it fails in its own way.
 _MISSING = "???"
 
 
@@ -45,7 +45,7 @@ _LATER = {"run": {"dir": r"\${run.dir}"}}
 
 
 class Resolved(str):
-    """A text that a reference came to. A variable is always text, so it may stand for any scalar."""
+    """The text that a reference resolved to. A variable is always text, so it may represent any scalar."""
 
 
 def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def resolve_text(text: str, tree: dict[str, Any], key: Key, faults: Faults) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """A text that holds references, and where it stands; shown is the key that messages name."""
+    """A text that holds references, and its place; shown is the key that messages name."""
 
     key: tuple[str | int, ...]
     shown: Key
@@ -109,7 +109,7 @@ class _Resolution:
     def resolve(self) -> list[_Place]:
         """Resolve what can be; returns the places that cannot, as written again for `explain`."""
         if sum(place.text.count("${") for place in self._places) > _MAX_REFERENCES_TOGETHER:
-            problem = f"at most {_MAX_REFERENCES_TOGETHER:,} references can stand in an experiment"
+            problem = f"an experiment can hold at most {_MAX_REFERENCES_TOGETHER:,} references"
             self._refuse(self._places[-1], problem)
         waiting = self._places
         for _ in range(_MAX_CHAIN):
@@ -146,7 +146,7 @@ class _Resolution:
             return False
         self._count(value, place)
         around[name] = literal(value)
-        # A variable is always text: `null` is how it says that there is nothing.
+        # A variable is always text: `null` means no value.
         _within(self.tree, place.key[:-1])[name] = None if value == "null" else mapped(value, _resolved)
         return True
 
@@ -215,7 +215,7 @@ def _without_references(source: Any) -> Any:
 
 
 def literal(value: Any) -> Any:
-    """A value as a file has it, where `${` begins a reference: OmegaConf takes it as it stands."""
+    """A value as a file has it, where `${` begins a reference: OmegaConf takes it unchanged."""
 
     def escaped(leaf: Any) -> Any:
         return re.sub(r"(\\*)\$\{", r"\1\1\\${", leaf) if isinstance(leaf, str) else leaf
@@ -255,7 +255,7 @@ def _of_variables(leaf: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _with_variables(text: str, settings: tuple[str | None, ...]) -> Any:
-    """The text with its variables' values; as it stands where that fails, so that the fault is told."""
+    """The text with its variables' values; unchanged if that fails, so that the fault is reported."""
     from omegaconf.errors import OmegaConfBaseException
 
     try:
@@ -299,9 +299,7 @@ def _config(source: dict[str, Any]) -> Any:
 
 def _parses(text: str, key: Key, faults: Faults) -> bool:
     if len(text) > _MAX_TEXT or text.count("${") > _MAX_REFERENCES:
-        problem = (
-            f"at most {_MAX_REFERENCES} references and {_MAX_TEXT:,} characters can stand in one such text"
-        )
+        problem = f"such a text can hold at most {_MAX_REFERENCES} references and {_MAX_TEXT:,} characters"
         faults.add(key, problem, _LITERAL)
         return False
     reason = _against(text)

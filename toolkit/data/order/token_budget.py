@@ -59,7 +59,7 @@ def plan_tokens(
     epoch: int,
     fingerprint: str,
 ) -> EpochPlan:
-    """Plan one epoch of training in steps of at most `budget` tokens; every sample stands in one of them.
+    """Plan one epoch of training in steps of at most `budget` tokens; every sample is in one of them.
 
     With a span, samples whose lengths lie in [k * span, (k + 1) * span) share steps of
     budget // ((k + 1) * span - 1) samples: padded to that length, they stay within the budget. What is left
@@ -109,12 +109,12 @@ def _check(lengths: Lengths, budget: int) -> None:
         sample = int(lengths.argmax())
         raise DataError(
             f"train.batch_max_length allows {budget} tokens in a step, but sample {sample} of the training "
-            f"set has {lengths[sample]} by itself: allow at least as many, or shorten the samples"
+            f"set has {lengths[sample]} alone: allow at least as many, or shorten the samples"
         )
 
 
 def _sorting(keys: npt.NDArray[np.integer]) -> Indices:
-    """Places that sort the keys, equal ones as they stand."""
+    """Places that sort the keys, equal ones in their order."""
     bits = len(keys).bit_length()
     if int(keys.max()).bit_length() + bits > 64:
         return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
@@ -159,7 +159,7 @@ def _steps_of_sorted(buckets: _Buckets) -> Indices:
     steps[rests] = -1
     found = np.repeat(steps, sizes)
     mixed = np.arange(len(buckets.mixed)) + int(buckets.whole.sum())
-    # The longest bucket is the first to be mixed, and stands last.
+    # The longest bucket is the first to be mixed, and comes last.
     found[found == -1] = np.repeat(mixed, buckets.mixed)[::-1]
     return found
 
@@ -219,6 +219,6 @@ def _cut(costs: Indices, bounds: Indices, parts: int) -> Indices:
 def _padded(lengths: Lengths, cuts: Indices) -> tuple[Indices, Indices]:
     """Padded tokens of the largest part of each step: [steps]; and of each sample: [n]."""
     sizes = np.diff(cuts, axis=1)
-    # Sorted, so the last is the longest; an empty part costs nothing, whatever stands before it.
+    # Sorted, so the last is the longest; an empty part costs nothing, whatever comes before it.
     longest = lengths[cuts[:, 1:] - 1].astype(np.int64)
     return (sizes * longest).max(axis=1), np.repeat(longest.ravel(), sizes.ravel())

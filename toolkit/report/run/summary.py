@@ -39,14 +39,14 @@ _USAGE_STARTS = 20
 
 #: From here on a moment has no date: the year 5138.
 _NO_DATE = 1e11
-#: What files that hold something else than a run writes can lead to.
+#: Errors that files with invalid content can lead to.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
-    """Read the folder of a run, or of an evaluation; `result` stands for a result.json that is yet to be.
+    """Read the folder of a run, or of an evaluation; `result` replaces a result.json that does not exist yet.
 
-    Raises DataError for files that hold something else than a run writes.
+    Raises DataError for files with invalid content.
     """
     try:
         summary = _summary(run, result)
@@ -54,13 +54,13 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         return summary
     except _DAMAGES as error:
         raise DataError(
-            f"{clean(str(run.path))}: its files say what no run writes ({type(error).__name__}: "
+            f"{clean(str(run.path))}: its files have invalid content ({type(error).__name__}: "
             f"{clean(str(error))[:200]})"
         ) from error
 
 
 def _check_numbers(summary: RunSummary) -> None:
-    """Raise ValueError where something stands in place of a number that is shown."""
+    """Raise ValueError if a value that is shown as a number is not one."""
     values = {name: getattr(summary, name) for name in ("step", "epoch", "epochs", "seconds", "as_of")}
     if summary.best is not None:
         values |= {"best.step": summary.best.step, "best.value": summary.best.value}

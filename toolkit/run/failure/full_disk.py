@@ -27,4 +27,4 @@ def note_full_disk(run: RunDir, nonce: str, error: OSError, record_end: Callable
         write_first(run, silent_record(run, nonce, IO, why, 0, socket.gethostname()))
     with suppress(OSError):
         record_end()
-    return f"{why}; make room there, then `stk resume {run.run_id}` goes on"
+    return f"{why}; make room there, then `stk resume {run.run_id}` continues it"

@@ -66,6 +66,6 @@ def _sections(results: Results) -> Iterator[Section]:
     head = run_head(results)
     rows = [run_row(results, place, each) for place, each in enumerate(results.rows[:_MOST_ROWS], 1)]
     hidden = len(results.rows) - len(rows)
-    note = f"{hidden} more runs stand in runs.csv." if hidden else ""
+    note = f"{hidden} more runs are in runs.csv." if hidden else ""
     runs = table("Runs", head, rows, texts=len(head) - 4, note=note)
     yield Section(title=runs.title, blocks=(runs, numbers(results)))

@@ -115,7 +115,7 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
         if not (folder / word).exists():
             yield Violation(key=key, problem=f"there is no {folder / word}", hint=f"as in {right}")
         elif place == 0 and "/" not in word:
-            yield Violation(key=key, problem=f"found {word}, which is no program", hint=right)
+            yield Violation(key=key, problem=f"found {word}, which is not a program", hint=right)
 
 
 def _is_script(words: Sequence[str], place: int) -> bool:

@@ -288,7 +288,7 @@ def _metric_faults(
         hint = f'return {{"loss": …, "{name}": one_value_per_sample}}'
         yield Violation(key=key, problem=problem, hint=hint)
     elif not goal and name not in _goals(functions, task, tree):
-        problem = f"found {name}, and nothing says whether less or more of it is better"
+        problem = f"found {name}, but it is not declared whether less or more of it is better"
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
 
 

@@ -129,7 +129,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             path = Path(around, name)
             found, relative = path.lstat(), path.relative_to(folder).as_posix()
             if relative == MANIFEST:
-                raise UserError(f"a checkpoint of yours holds a file {MANIFEST}, a name that is taken")
+                raise UserError(f"a checkpoint of yours holds a file {MANIFEST}, which is a reserved name")
             if not stat.S_ISREG(found.st_mode):
                 raise UserError(
                     f"a checkpoint of yours holds {relative}, which is not a file: copy its content"

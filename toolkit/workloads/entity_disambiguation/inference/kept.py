@@ -134,7 +134,7 @@ def _database(run: RunDir, origin: Path) -> Path:
     own = DisambiguationFiles(run).entity_db
     if not own.is_dir() and not standing(origin).is_dir():
         raise DataError(
-            f"{run.run_id} has kept no database of entities, and {origin} is no folder: put the database "
+            f"{run.run_id} has kept no database of entities, and {origin} is not a folder: put the database "
             "that the run was trained with there"
         )
     return own if own.is_dir() else origin

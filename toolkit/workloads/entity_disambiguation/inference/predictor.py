@@ -120,7 +120,7 @@ def sentence_of(row: Any) -> Sentence:
     """The sentence of a row of JSON lines. Raises UnfitRow."""
     sentence = parse_sentence(_Row(row))
     if odd := no_character(sentence.text):
-        raise UnfitRow(f"found {odd}, which is no character of a text")
+        raise UnfitRow(f"found {odd}, which is not a character of text")
     return sentence
 
 

@@ -106,7 +106,7 @@ class TextWriter:
         """Encode and write the batch."""
         first, stop = self._written, self._written + len(self._rows)
         if stop > len(self.survey):
-            raise DataError("the data files changed while they were read; start again when they are at rest")
+            raise DataError("the data files changed while they were read; start again once they are complete")
         lines, texts, _ = zip(*self._rows, strict=True) if self._rows else ((), (), ())
         pieces = self.encoder.encode(texts)
         before, after = (array("I", each).tobytes() for each in (self.encoder.before, self.encoder.after))

@@ -87,7 +87,7 @@ def test_an_alias_that_is_not_known_has_no_prediction(run: RunDir) -> None:
         ({"sentence": "an arn"}, "aliases is missing, expected a list of texts"),
         ({"sentence": "an arn", "aliases": ["arn"]}, "spans and char_spans are missing"),
         ({"sentence": "an arn", "aliases": ["arn"], "spans": [[4, 5]]}, "lie outside the text"),
-        ({"sentence": "a \ud800", "aliases": [], "spans": []}, r"found \ud800, which is no character"),
+        ({"sentence": "a \ud800", "aliases": [], "spans": []}, r"found \ud800, which is not a character"),
         ([], "found a list, expected an object"),
     ],
 )

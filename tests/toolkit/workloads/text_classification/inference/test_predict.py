@@ -92,7 +92,7 @@ def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
         [
             ('{"body": "a film"}', "standard input:2: found no 'text' (data.text_column), only body"),
             ("[1]", "standard input:2: found ['1'], expected a text"),
-            (r'"a\ud800"', r"standard input:2: found \ud800, which is no character of a text"),
+            (r'"a\ud800"', r"standard input:2: found \ud800, which is not a character of text"),
         ]
     ),
 )

@@ -93,5 +93,5 @@ def _metric(facts: Mapping[str, Any], line: int) -> Metric:
 
 
 def _no_metrics(line: int) -> Unfit:
-    problem = "metrics says no names with goals that can be read here"
+    problem = "metrics has no names with goals that can be read here"
     return Unfit([Problem(problem=problem, hint='metrics = {"accuracy": "max", "error": "min"}', line=line)])

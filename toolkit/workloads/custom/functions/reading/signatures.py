@@ -150,17 +150,17 @@ def _parsed(source: bytes) -> ast.Module:
         return ast.parse(source)
     except SyntaxError as error:
         text = (error.text or "").strip()
-        problem = f"is no Python: {error.msg}" + (f", in {text!r}" if text else "")
+        problem = f"is not valid Python: {error.msg}" + (f", in {text!r}" if text else "")
         raise Unfit([Problem(problem=problem, line=error.lineno or 0)]) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Unfit([Problem(problem=f"is no Python: {error}")]) from error
+        raise Unfit([Problem(problem=f"is not valid Python: {error}")]) from error
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
     others = dict(_bound_otherwise(tree))
     for name in dict.fromkeys((*_GIVEN, *_WITH_KEYS)):
         if name in others and name not in functions:
-            problem = f"{name} is no plain function of this file, so its parameters are not known here"
+            problem = f"{name} is not a plain function of this file, so its parameters are not known here"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=others[name])
         elif name in _GIVEN and name not in functions:
             yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])

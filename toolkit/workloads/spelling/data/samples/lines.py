@@ -113,7 +113,7 @@ class LineReader:
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: no JSON: {error}; expected an object with `sequence`") from error
+            raise DataError(f"{where}: not JSON: {error}; expected an object with `sequence`") from error
         sequence, target = (
             record.get(key) if isinstance(record, dict) else None for key in ("sequence", "target_sequence")
         )
@@ -123,7 +123,7 @@ class LineReader:
             )
         # Only an escape can write them: tokenizers and databases cannot hold them.
         if "\\u" in text and (odd := no_character(sequence + (target or ""))):
-            raise DataError(f"{where}: {odd} is no character of a text; correct the line")
+            raise DataError(f"{where}: {odd} is not a character of text; correct the line")
         return Line(text=normalised(sequence), target=None if target is None else normalised(target))
 
 

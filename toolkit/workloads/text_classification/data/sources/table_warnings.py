@@ -63,7 +63,7 @@ def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[s
 def describe_notable(found: Mapping[str, Any]) -> list[str]:
     """Return the findings of `notable`, a line for each; none for an older manifest, which lacks them."""
     lines = [
-        f"labels that differ only by case, blanks or as a number is written are classes apart: "
+        f"labels that differ only by case, blanks or as a number is written are separate classes: "
         f"{', '.join(map(repr, group))}"
         for group in found.get("alike_labels", ())
     ]

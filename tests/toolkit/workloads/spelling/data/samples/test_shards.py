@@ -167,5 +167,5 @@ def test_a_damaged_shard_is_made_again(make: Make, tmp_path: Path, monkeypatch: 
 def test_a_fault_in_a_process_of_the_pool_is_told(make: Make, tmp_path: Path, small_shards: int) -> None:
     path = tmp_path / "own.jsonl"
     path.write_text('{"sequence": "a stone"}\n' * 25 + "no JSON\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"own\.jsonl:26: no JSON"):
+    with pytest.raises(DataError, match=r"own\.jsonl:26: not JSON"):
         prepare(make(test=(str(path),), workers=2))

@@ -62,7 +62,7 @@ def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataE
     stream.seek(0)
     for beginning, what in _BINARY.items():
         if start.startswith(beginning):
-            return DataError(f"{path}: not {encoding}, and no other text: it begins like {what}")
+            return DataError(f"{path}: not {encoding}, nor any other text: it begins like {what}")
     line, offset, found = _first_fault(stream, encoding)
     return DataError(
         f"{path}:{line}: not {encoding}: found {found} at byte offset {offset}. "

@@ -52,7 +52,7 @@ def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
     label = _field(found, data.label_column, "data.label_column")
     # Only an escape can write them: text files and databases cannot hold them.
     if "\\u" in line and (odd := no_character(text + label)):
-        raise _Fault(f"{odd} is no character of a text; correct the line")
+        raise _Fault(f"{odd} is not a character of text; correct the line")
     return text, label
 
 

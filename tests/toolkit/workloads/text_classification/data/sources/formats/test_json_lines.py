@@ -147,7 +147,7 @@ def test_a_value_that_is_neither_text_nor_number_is_named(file: Path, value: str
 def test_an_escape_that_no_text_can_hold_is_named(file: Path, name: str, escape: str) -> None:
     row = {"text": '"x"', "label": '"a"'} | {name: f'"{escape}"'}
     told = fault(file, f'{{"text": {row["text"]}, "label": {row["label"]}}}')
-    assert f"{file}:1: {escape[:6]} is no character" in told
+    assert f"{file}:1: {escape[:6]} is not a character" in told
 
 
 def test_a_pair_of_escapes_is_one_character(file: Path) -> None:

@@ -38,7 +38,7 @@ class Command:
     """A command of `stk`.
 
     summary        a line for `stk --help`
-    description    what `stk NAME --help` says before the arguments
+    description    text of `stk NAME --help` before the arguments
     add_arguments  adds the arguments to a parser; one with the metavar RUN is completed with existing runs
     run            "module:function" of a Run, imported when the command is called
     executes_run   whether it executes code of a run's folder: it then has --trust-folder
@@ -122,7 +122,7 @@ class EvaluateOptions:
     """Options that a workload adds to `stk evaluate`.
 
     add_arguments  adds the options to the parser
-    description    what `stk evaluate --help` says of them
+    description    their text in `stk evaluate --help`
     modes          what else can be scored
     run_options    names of those options that are for a run
     overrides      returns key=value for what these set of the run's data section

@@ -62,7 +62,7 @@ class StkError(Exception):
 
 
 class UserError(StkError):
-    """The input is wrong; the message says where, what was found and what is expected."""
+    """The input is wrong; the message names the place, what was found and what is expected."""
 
     exit_code = ExitCode.WRONG_INPUT
 
@@ -128,7 +128,7 @@ class SlurmRefused(SchedulerError):
 
 
 class RunFailed(StkError):
-    """The run failed; failure.json in its folder says where."""
+    """The run failed; failure.json in its folder has the details."""
 
 
 class RendezvousError(RunFailed):
@@ -164,4 +164,4 @@ class RanksDiverged(RunFailed):
 
 
 class NoProgress(RunFailed):
-    """Start after start ended before a step was done, so another one is not made by itself."""
+    """Start after start ended before a step was done, so no further start is made automatically."""

@@ -171,7 +171,7 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
 
     durable   wait until it is on the disk
 
-    What a killed writer left torn becomes a line of its own, which readers pass over; so does the empty
+    A torn line of a killed writer becomes a separate line, which readers pass over; so does the empty
     line that comes about where a line looks torn because another process is just writing it.
     """
     line = json.dumps(record, ensure_ascii=False) + "\n"
@@ -180,7 +180,7 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         raw = ("\n" + line if torn else line).encode()
-        # A full disk takes a part; the next call says so.
+        # A full disk takes a part; the next call raises.
         while raw:
             raw = raw[os.write(descriptor, raw) :]
         if durable:
@@ -190,7 +190,7 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
 
 
 def parsed(text: str | bytes) -> Any:
-    """The value of a JSON text; None where it is none, as a line of which a killed writer left a part."""
+    """The value of a JSON text; None if it is invalid, such as the torn line of a killed writer."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -42,7 +42,7 @@ def _installed() -> Iterator[Installed]:
 
 
 def unloaded() -> Mapping[str, str]:
-    """Why installed workloads cannot be loaded, by their names: one that is broken costs no other."""
+    """Why installed workloads cannot be loaded, by their names: a broken one does not affect the others."""
     found = {point.name: _load(point) for point in registered(GROUP)}
     return {name: why for name, why in found.items() if isinstance(why, str)}
 
@@ -154,7 +154,7 @@ def sections_of_kinds() -> Iterator[tuple[str, type]]:
 
 
 def task_section(text: str) -> Mapping[str, Any] | None:
-    """The task section that a text stands for, as a workload says; None if it stands for none."""
+    """The task section that a text stands for, according to a workload; None if there is none."""
     found = (task.from_text(text) for each in _installed() for task in each.workload.tasks)
     return next((section for section in found if section is not None), None)
 

@@ -61,7 +61,7 @@ class Score:
     """The sums of one evaluation batch.
 
     sums      additive, shape [len(task.score_sums)]; the first two are the summed loss and its count
-    outputs   by name: what is said of each sample, as a tensor [samples, width] or Ragged, of any dtype
+    outputs   by name: the outputs for each sample, as a tensor [samples, width] or Ragged, of any dtype
     """
 
     sums: torch.Tensor
@@ -114,7 +114,7 @@ class Task(Protocol):
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        """Build the prepared data unless it is there; say what there is, and where.
+        """Build the prepared data unless it exists; return a description of it, and its place.
 
         Called by one process while others wait.
         """

@@ -137,7 +137,7 @@ class DataSection:
         return iter(())
 
     def warnings(self) -> Iterator[Violation]:
-        """Find what is probably a mistake, but stops no run. Called if there are no violations."""
+        """Find what is probably a mistake, but does not stop the run. Called if there are no violations."""
         return iter(())
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
@@ -163,7 +163,7 @@ class DataSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoData(DataSection):
-    """The data of a task that says nothing of them."""
+    """The data of a task that declares none."""
 
     prepared_dir = ""
 
@@ -193,7 +193,7 @@ class ModelSection:
     ) -> Iterator[Violation]:
         """Find files and runs that are missing or do not fit.
 
-        is_trained   a model exists, so what it began with does not matter any more
+        is_trained   a model exists, so what it began with no longer matters
         coming       experiments by the folders of their runs, which will have finished when this run begins
         """
         return iter(())
@@ -275,7 +275,7 @@ def no_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoModel(ModelSection):
-    """The model of a task that says nothing of one."""
+    """The model of a task that declares none."""
 
     kind = ""
 
@@ -319,7 +319,7 @@ class TaskSpec:
     kept_files     files that a run keeps with its code, from the checked experiment: each with its place in
                    the folder of the code. Raises UserError
     experiment     dataclass of the whole experiment, a subclass of toolkit.config.schema.Experiment; None:
-                   that itself. A section that it declares with `absent` is no key of it
+                   that itself. A section that it declares with `absent` is not a key of it
     worker         "module:function" of the Worker that runs on each rank
     makes          sections, optimizer and lr_scheduler, whose kind may be `own`: the task's class makes what
                    they describe, by its methods `optimizer` and `schedule`, and own_sections checks them

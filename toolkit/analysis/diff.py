@@ -43,7 +43,7 @@ class Difference:
     config      dotted keys whose values differ, with the values; None for a key that one has not
     code        files of the code snapshots that differ: changed, or only in one
     new_code    files that each run took anew on its way, and from which step on
-    data        fingerprints of the data, empty where no checkpoint tells
+    data        fingerprints of the data, empty if no checkpoint has them
     torch       versions of torch
     trained_on  what the attempts trained on
     quarantine  samples that are left out

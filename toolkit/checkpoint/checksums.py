@@ -16,7 +16,7 @@ VERSION = 1
 def inside(folder: Path, name: str) -> Path:
     """A file that a manifest names, which may lie in a folder of the checkpoint.
 
-    Raises ValueError for one that lies elsewhere.
+    Raises ValueError for a file outside of it.
     """
     relative = PurePosixPath(name)
     if relative.is_absolute() or not relative.parts or ".." in relative.parts:

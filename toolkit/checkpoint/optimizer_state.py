@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.errors import UserError
 
 _OPTIMIZER, _NUMBER, _GROUP = "optimizer/", "optimizer-number/", "optimizer-group/"
-#: Of a group, what is not state: the schedule sets the learning rate.
+#: Keys of a group that are not state: the schedule sets the learning rate.
 _NO_STATE = ("params", "lr")
 
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
@@ -20,7 +20,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 class OptimizerState:
-    """What changes in an optimizer while it is used.
+    """The values that change while an optimizer is used.
 
     model      whose parameters it updates; their names are part of the tensors' names
     optimizer  new, before its first step

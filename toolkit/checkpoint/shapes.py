@@ -20,7 +20,7 @@ Tensors = Sequence[tuple[Sequence[str], Shape]]
 
 
 def read_shapes(file: Path) -> Shapes:
-    """Names and shapes of the tensors in a safetensors file. Raises DataError where it is none."""
+    """Names and shapes of the tensors in a safetensors file. Raises DataError if it is not one."""
     try:
         with open(file, "rb") as stream:
             length = int.from_bytes(stream.read(8), "little")

@@ -8,7 +8,7 @@ from typing import Any
 
 _KEY = "stk"
 
-#: The section of an experiment file that says which runs `stk sweep` makes of it. It is no part of them.
+#: The section of an experiment file that says which runs `stk sweep` makes of it. It is not part of them.
 SWEEP = "sweep"
 
 
@@ -28,9 +28,9 @@ class Limits:
     rest               a mapping of shares; one may be null: it takes the rest of 1
     kinds              a section, or a list of them, whose key `kind` picks one of these dataclasses; called
                        late, so that a kind may hold sections of its own table
-    identity           False for what cannot change the result: it is no part of the run's identity
+    identity           False for what cannot change the result: it is not part of the run's identity
     added              True for a key that an earlier version does not have. Its default means what that
-                       version does, and is no part of the identity: runs of that version keep theirs
+                       version does, and is not part of the identity: runs of that version keep theirs
     counts_as          values that the identity replaces by others. If a default has changed, the new one
                        counts as the old one, so that runs of an earlier version are found
     """
@@ -62,7 +62,7 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **limits: Any) -> 
 
 
 def absent(value: Any) -> Any:
-    """A field that is no key: code that asks for it finds this value. It must be hashable."""
+    """A field that is not a key: code that asks for it finds this value. It must be hashable."""
     return field(init=False, default=value)
 
 

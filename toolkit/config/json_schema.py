@@ -24,7 +24,7 @@ Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Schema = {"$ref": "#/$defs/reference"}
-#: What a whole number, a number, a truth value and a text may be written as.
+#: The notations of a whole number, a number, a truth value and a text.
 _SCALARS: Mapping[Any, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -40,7 +40,7 @@ def experiment_schema(more: Mapping[str, Schema], files: Sequence[Path] = ()) ->
     """The schema of an experiment file: tasks, data and models of all installed workloads included.
 
     more   schemas of further sections that a file may hold, by name
-    files  experiments of tasks whose own code says the keys of data and model, which the schema has then
+    files  experiments of tasks whose own code defines the keys of data and model, which the schema then has
     Raises ConfigError with the faults of one of the files.
     """
     defs = _Definitions()
@@ -150,7 +150,7 @@ class _Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def one_of(self, table: Mapping[str, type]) -> Schema:
-        """One of several sections, which their key `kind` tells apart."""
+        """One of several sections, which their key `kind` distinguishes."""
         return {
             "type": "object",
             "properties": {"kind": {"enum": list(table)}},

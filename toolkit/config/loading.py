@@ -78,7 +78,7 @@ def load_to_run(path: Path) -> Experiment:
 def load_on_file(path: Path, file: Path, overrides: Sequence[str] = ()) -> Experiment:
     """Read the stored experiment of a run with another data file in place of its own, as `data.path`.
 
-    overrides  of keys that say how the file is read; texts are taken literally
+    overrides  of keys that set how the file is read; texts are taken literally
     Raises ConfigError, also for an override of any other key, and UserError as `load_to_run` does.
     """
     faults = file_faults(path)

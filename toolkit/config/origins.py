@@ -94,7 +94,7 @@ class Origins:
     def set_by_index(self, key: Key) -> None:
         """Record that a value was begun with an index, as by `betas.0=0.8` where no `betas` is written.
 
-        It is a mapping from indexes to entries, until the type of its key says whether it is a list.
+        It is a mapping from indexes to entries, until the type of its key shows whether it is a list.
         """
         self._by_index.add(key)
 

@@ -1,4 +1,4 @@
-"""The typed experiment: what can stand in an experiment file, with defaults and limits.
+"""The typed experiment: the keys of an experiment file, with defaults and limits.
 
 The keys of `task`, `data` and `model` depend on `task.kind` and `model.kind`: installed workloads declare
 them. Units are part of the names. A field marked `identity=False` cannot change the result and is not part

@@ -43,7 +43,7 @@ def referred(text: str) -> tuple[str, ...]:
 
 
 def split_references(text: str) -> list[tuple[str, bool]]:
-    """The text in parts: names of secret variables, marked by True, and what stands between them."""
+    """The text in parts: names of secret variables, marked by True, and the text between them."""
     parts, end = [], 0
     for match in _REFERENCE.finditer(text):
         if is_secret(match[1]):
@@ -53,7 +53,7 @@ def split_references(text: str) -> list[tuple[str, bool]]:
 
 
 class Secret(str):
-    """A text whose value must not be written: `reference` stands for it."""
+    """A text whose value must not be written: `reference` replaces it."""
 
     reference: str
 
@@ -68,7 +68,7 @@ class Secret(str):
 
 
 def with_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The text with the values of the secret variables that it names; as it stands where one is not set."""
+    """The text with the values of the secret variables that it names; unchanged if one is not set."""
     # Of no other class: YAML writes no other.
     text = str(text)
     names = referred(text)
@@ -106,9 +106,9 @@ def texts(plain: Any, key: Key = ()) -> Iterator[tuple[Key, str]]:
 
 
 def concealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The text without passwords in URLs and the values of secret variables, which stand by name."""
+    """The text without passwords in URLs and with the names of secret variables in place of their values."""
     for name, value in environ.items():
-        # A shorter value stands in other words by chance.
+        # A shorter value may be part of other words by chance.
         if len(value) >= _SHORTEST and value in text and is_secret(name):
             text = text.replace(value, reference(name))
     return masked(text)

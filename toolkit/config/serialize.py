@@ -29,7 +29,7 @@ def to_yaml(config: Any) -> str:
     """The resolved experiment, or one of its sections, as YAML; `load_resolved` gives an equal one back.
 
     Of a section only what is unlike the defaults: a run keeps the code that it began with, which may
-    know fewer keys than what submits it again. Texts stand literally, `${` too, so it is no experiment file
+    know fewer keys than what submits it again. Texts are literal, `${` too, so it is not an experiment file
     to be composed again.
     """
     plain = to_plain(config)

@@ -70,7 +70,7 @@ def wait_for_ranks(
     """On rank 0: wait for all others; return the address at which they reach it.
 
     where_are  describes missing ranks for a message
-    refused    says why a process cannot take part, if one has said so
+    refused    returns why a process cannot take part, if one has reported that
     Raises RendezvousError, UserError; the ranks that have checked in get the same error.
     """
     own = Arrival.of(world, own_route)

@@ -137,7 +137,7 @@ def _leave(run: RunDir, nodes: Nodes, nonce: str, code: int, decision: Decision 
 
 
 def run_as_worker_node(run: RunDir, launcher: _Launcher, nodes: Participant) -> int:
-    """Start the ranks of this machine whenever node 0 says so, until it says to leave.
+    """Start the ranks of this machine whenever node 0 orders that, until it orders to leave.
 
     Nothing is started again without node 0: only node 0 knows about the ranks of the other machines.
     """

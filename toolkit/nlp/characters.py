@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: What only an escape in JSON can write.
+#: Characters that only an escape in JSON can write.
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 

@@ -24,12 +24,12 @@ SAFELY = {"trust_remote_code": False, "use_safetensors": True}
 def settings_of(path: str, *, layers: int | None, dropout: float | None, key: str, **more: Any) -> Any:
     """The configuration of the model in a folder, with the first layers alone and another dropout.
 
-    key  the option that says how many layers, for the message. Raises DataError, OSError, ValueError.
+    key  the option that sets the number of layers, for the message. Raises DataError, OSError, ValueError.
     """
     from transformers import AutoConfig
     from transformers.utils import logging
 
-    # That a head is new, and that layers were left out, is what was asked for.
+    # A new head and left-out layers are what was asked for.
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     settings = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
@@ -65,7 +65,7 @@ class Encoder(nn.Module):
 
     vocabulary_size  numbers of tokens, markers included
     like             tokens whose vectors the last ones begin as copies of, in their order
-    key              the option that says how many layers are kept
+    key              the option that sets the number of layers are kept
     Raises DataError where there is no such model.
     """
 

@@ -16,7 +16,7 @@ from toolkit.nlp.tokenizers.tokenizer_files import read_json_object
 from toolkit.workload import Violation
 
 #: Architectures with a table of positions, by `model_type`. Those with relative positions have no limit,
-#: whatever their files say, and what is not named here is left to the model itself.
+#: whatever their files contain; all other settings are left to the model itself.
 _PLAIN = {
     "albert", "bert", "big_bird", "convbert", "distilbert", "electra", "ernie", "flaubert",
     "layoutlm", "megatron-bert", "mobilebert", "nystromformer", "rembert", "roc_bert", "roformer",
@@ -47,7 +47,7 @@ def usable_positions(settings: dict[str, Any]) -> int | None:
 def check_encoder(key: str, path: str, data: Any, keys: Sequence[str], more: str = "") -> Iterator[Violation]:
     """Find what is wrong with an encoder: no such model, or keys of the data that allow longer samples.
 
-    key    the option that says its folder
+    key    the option with its folder
     keys   of the data section: most tokens of what the encoder reads
     more   what else can be done about long samples
     """

@@ -44,7 +44,7 @@ def check_weights(path: str) -> None:
 
 
 def optional_file(path: str, name: str, beside: Path) -> Path | None:
-    """A file of the model that need not be there; `beside` is one that was found."""
+    """A file of the model that may be missing; `beside` is a file that was found."""
     file = beside.parent / name
     if os.path.isdir(path) or file.is_file():
         return file if file.is_file() else None

@@ -10,7 +10,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import Violation
 
-#: Above this share of a step people are told, and how to do without.
+#: Above this share of a step users are warned, with the alternative.
 MOST_SHARE = 0.1
 
 

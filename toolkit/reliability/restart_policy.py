@@ -53,7 +53,7 @@ def reset_counters(run: RunDir) -> None:
 def after_failure(run: RunDir, experiment: Experiment) -> Decision:
     """Decide about a run after a failed attempt whose crash has been recorded.
 
-    If the run is held, failure.json says so from then on.
+    If the run is held, failure.json records that from then on.
     """
     attempts = _counted(run)
     exclude = suspect_hosts(run)

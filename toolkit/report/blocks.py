@@ -31,7 +31,7 @@ class Table:
     few       rows that a terminal shows; None: all, as far as it has room
     few_note  which rows these are
     shares    of a matrix, whose first column names its rows: the other cells as shares of their row
-    instead   what stands in place of a matrix that is too wide
+    instead   shown in place of a matrix that is too wide
     note      what has to be known to read it
     """
 
@@ -70,7 +70,7 @@ class Table:
         )
 
     def only(self, rows: Sequence[int], note: str) -> Table:
-        """Return the table with some of its rows; the note says which."""
+        """Return the table with some of its rows; the note names them."""
         place = {row: at for at, row in enumerate(rows)}
         return replace(
             self,
@@ -102,7 +102,7 @@ class Figure:
 class Text:
     """A paragraph.
 
-    style  note: of less importance; strong: of more; code: shown as it stands
+    style  note: of less importance; strong: of more; code: shown unchanged
     title  under which a page folds it away; empty: shown at once
     """
 
@@ -127,8 +127,8 @@ class Section:
     page_only  a terminal leaves it out
     folded     the line under which a page folds it away, together with its neighbours that have the same one;
                no other form shows it
-    grid       figures stand side by side
-    is_failure it says why the run failed
+    grid       figures are side by side
+    is_failure it shows why the run failed
     """
 
     title: str
@@ -155,7 +155,7 @@ class Document:
     facts: tuple[tuple[str, str], ...] = ()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of all sections, and those that may stand in place of a matrix."""
+        """Yield the blocks of all sections, and those that may replace a matrix."""
         for section in self.sections:
             yield from _with_instead(section.blocks)
 

@@ -13,7 +13,7 @@ from toolkit.workload import Goal, Metric
 #: Shown where there is no value.
 NOTHING = "–"
 
-#: Columns of metrics.jsonl that say when, of how much and how fast, not how good.
+#: Columns of metrics.jsonl that record when, of how much and how fast, not how good.
 NOT_SCORES = frozenset(
     {"time", "step", "epoch", "split", "count", "lr", "grad_norm", "samples_per_s", "tokens_per_s"}
 )
@@ -33,7 +33,7 @@ def is_of_part(metric: str) -> bool:
 
 
 def metric_title(name: str, metric: Metric | None) -> str:
-    """A metric's name for people, as it is declared; that of a part of the data stands as it is."""
+    """A metric's name for people, as it is declared; that of a part of the data is unchanged."""
     base, _, of_part = name.partition("/")
     title = metric.title if metric is not None and metric.title else base.replace("_", " ")
     return title + (f", {of_part}" if of_part else "")
@@ -51,7 +51,7 @@ def score(metric: Metric | None, value: float | None) -> str:
 
 
 def best_places(metric: Metric | None, values: Sequence[float | None], goal: Goal) -> list[int]:
-    """Return where the best of some values stand; nothing where all look the same."""
+    """Return the places of the best values; nothing where all look the same."""
     # NaN does not count: it is the only value that differs from itself.
     known = [value for value in values if value is not None and value == value]
     if len({score(metric, value) for value in known}) < 2:
@@ -97,7 +97,7 @@ def clock(seconds: float) -> str:
 
 
 def hours(value: float | None) -> str:
-    """Hours of GPUs or CPUs: with as many digits as say something."""
+    """Hours of GPUs or CPUs: with as many digits as are meaningful."""
     if value is None:
         return NOTHING
     if value >= 10:
@@ -113,7 +113,7 @@ def memory(megabytes: float | None) -> str:
 
 
 def moment(unix_s: float | None) -> str:
-    """A point in time, in UTC because hosts and readers may stand in different zones."""
+    """A point in time, in UTC because hosts and readers may be in different zones."""
     if unix_s is None:
         return NOTHING
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -36,11 +36,11 @@ class Best:
 class RunSummary:
     """The content of a run folder.
 
-    state    finished, failed, unfinished (whether it lives now, its files cannot tell), or pending
+    state    finished, failed, unfinished (its files do not show whether it lives now), or pending
     resources  of the last submission; of the config if it was never submitted
     seconds  time trained, over all attempts
     scores   last known metrics of each split; of training, means over an epoch
-    train_epoch  that epoch, the first is 1; None where no lines of training tell
+    train_epoch  that epoch, the first is 1; None if no lines of training have it
     curves   metrics of each split over the steps
     by_epoch loss and scores of each epoch
     own      what the task adds; None where the task kind is not installed
@@ -178,7 +178,7 @@ def wanted_metric(config: Mapping[str, Any]) -> tuple[str, Goal | None]:
 def goal_of(config: Mapping[str, Any], metric: str) -> Goal | None:
     """Return whether less or more of a metric is better: as the run recorded it, else as its task declares.
 
-    None where neither says so: such a metric ranks nothing.
+    None where neither declares it: such a metric ranks nothing.
     """
     wanted, _, recorded = str(section(config, "evaluation").get("metric", "")).partition(":")
     if metric == wanted and recorded in _GOALS:

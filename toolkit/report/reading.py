@@ -57,7 +57,7 @@ def read_artifacts(pattern: Path, make: Callable[[str, Mapping[str, Any]], Value
     """Make a value of every JSON document that the pattern fits, by name. Raises DataError.
 
     pattern  a path with one * in its name
-    make     gets what stands in the place of the *, and the document
+    make     gets the text matched by the *, and the document
     """
     prefix, suffix = pattern.name.split("*")
     found = []

@@ -17,7 +17,7 @@ from toolkit.registry import GROUP, installed, kept_files
 from toolkit.run.run_dir import RunDir
 from toolkit.system.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
 
-#: The core's packages, and the public API, a module of its own.
+#: The core's packages, and the public API, a separate module.
 CORE = ("toolkit", "slurm", "stk.py")
 _DISTRIBUTION = "slurm-toolkit"
 
@@ -48,7 +48,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         copy_or_nothing(temporary, experiment)
     try:
         if is_link:
-            # Where another process was first, this is no link any more, and stays.
+            # If another process was first, this is no longer a link, and stays.
             run.code.unlink()
         os.rename(temporary, run.code)
     except OSError:

@@ -1,4 +1,4 @@
-"""Room that a run keeps on its disk, so that it can say why it ended when the disk is full."""
+"""Room that a run keeps on its disk, so that it can record why it ended when the disk is full."""
 
 from __future__ import annotations
 

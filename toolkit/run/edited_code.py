@@ -62,7 +62,7 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     names = {name for name in kept & today.keys() if not filecmp.cmp(today[name], run.code / name)}
     names |= kept ^ today.keys()
     core = tuple(sorted(name for name in names if name.partition("/")[0] in CORE))
-    # A run keeps the user's files in folders of its own, whose names say nothing to the user.
+    # A run keeps the user's files in its own folders, whose names mean nothing to the user.
     folders = tuple({f"{place.partition('/')[0]}/" for _, place in files})
     own = (name.partition("/")[2] if name.startswith(folders) else name for name in names.difference(core))
     return Edits(tuple(sorted(own)), core)
@@ -109,7 +109,7 @@ def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
 
 
 def new_code_of(run: RunDir, step: int = 0) -> list[str]:
-    """What a run took of edited code after a step, such as `digits.py, from step 41 on`."""
+    """The edited code that a run took after a step, such as `digits.py, from step 41 on`."""
     taken = ((each.facts.get("files", ()), each.facts.get("step", 0)) for each in read_events(run, NEW_CODE))
     return [f"{', '.join(files)}, from step {last + 1} on" for files, last in taken if last >= step]
 
@@ -162,7 +162,7 @@ def _renew_work(run: RunDir, before: Iterable[Path]) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """All files of a copy of code but what was compiled of it, and what says which version it is."""
+    """All files of a copy of code, except compiled files and the .dist-info of its version."""
     found: list[Path] = []
     for around, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".dist-info")]

@@ -35,7 +35,7 @@ log = logging.getLogger("toolkit")
 
 
 class Fenced(RunBusy):
-    """Another attempt has replaced this one, which must not write any more."""
+    """Another attempt has replaced this one, which must no longer write."""
 
     exit_code = ExitCode.FENCED
 

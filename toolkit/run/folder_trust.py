@@ -30,10 +30,10 @@ _trusts_what_it_checks = False
 def trust(named: Sequence[str]) -> None:
     """Trust what --trust-folder names, each with what is below it: here and in processes started from here.
 
-    An empty name stands for the folders that this process checks: the folders of the command's runs.
+    An empty name means the folders that this process checks: those of the command's runs.
     They are named to the processes that it starts, and to its jobs; these trust no other folder.
 
-    Raises UserError for a name that is no folder.
+    Raises UserError for a name that is not a folder.
     """
     global _trusts_what_it_checks
     _trusts_what_it_checks = "" in named

@@ -1,4 +1,4 @@
-"""A rank that cannot take part tells the ranks of its start, which would wait for it until their time-out."""
+"""A rank that cannot take part notifies the others of its start, which would wait until their time-out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tell_refusal(run: RunDir, nonce: str, why: str) -> None:
 
 
 def read_refusal(run: RunDir, nonce: str) -> str | None:
-    """Why a process of a start cannot take part, with its host; None if none has said so."""
+    """Why a process of a start cannot take part, with its host; None if none has reported that."""
     with suppress(OSError, ValueError, RecursionError):
         found = read_json(run.refusal(nonce))
         if isinstance(found, dict):

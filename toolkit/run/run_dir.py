@@ -20,7 +20,7 @@ WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "prog
 #: The end of the name of a checkpoint while another one takes its name.
 REPLACED = ".replaced"
 
-#: Where runs go that start anew, beside the runs.
+#: Folder beside the runs for runs that were set aside to start anew.
 _OLD = "old"
 
 _STEP = re.compile(r"step_(\d{8})")
@@ -219,7 +219,7 @@ class RunDir(ReportFiles):
     def checkpoint_leftovers(self) -> list[Path]:
         """Hidden folders beside the checkpoints: half written, half deleted, or set aside as damaged.
 
-        A checkpoint that was never replaced is none of them: the next start takes it back.
+        A checkpoint that was never replaced is not one of them: the next start takes it back.
         """
         found = sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
         return [folder for folder in found if not self._is_to_be_taken_back(folder)]
@@ -236,7 +236,7 @@ class RunDir(ReportFiles):
     def artifact(self, name: str) -> Path:
         """A file or folder below `artifacts/`, which is what a workload writes.
 
-        name   a relative path. Raises ValueError for one that leads elsewhere.
+        name   a relative path. Raises ValueError for one outside of it.
         """
         relative = Path(name)
         if relative.is_absolute() or not relative.parts or ".." in relative.parts:

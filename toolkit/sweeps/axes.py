@@ -22,7 +22,7 @@ class Axis:
     places   a number for each run; None where its value is missing
     ticks    place and label
     is_log   places are to be shown on a logarithmic scale
-    is_named the labels are names, so that what lies between them means nothing
+    is_named the labels are names, so that values between them mean nothing
     """
 
     title: str

@@ -16,7 +16,7 @@ _RANGE = re.compile(rf"\s*({'|'.join(RANGES)})\s*\((.*)\)\s*", re.DOTALL)
 def read_space(override: str) -> Space | None:
     """The values or the range that `key=…` lists; None where it sets the key to one value.
 
-    Raises UserError for an empty value among several, and for a range that is none.
+    Raises UserError for an empty value among several, and for an invalid range.
     """
     key, _, text = override.partition("=")
     if match := _RANGE.fullmatch(text):
@@ -72,7 +72,7 @@ def _cut(text: str) -> Iterator[str]:
                 place += 1
             elif letter == quote:
                 quote, closed = "", place
-        # Twice within quotes it stands for itself: the end of one quoted text and the beginning of the next.
+        # Twice within quotes it means itself: the end of one quoted text and the beginning of the next.
         elif letter in "\"'" and (closed == place - 1 or _may_begin(text[start:place], depth)):
             quote = letter
         elif letter in _OPENING:
@@ -87,7 +87,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _may_begin(before: str, depth: int) -> bool:
-    """Whether a quotation mark after this begins a quoted text, and is no letter of a plain one.
+    """Whether a quotation mark after this begins a quoted text, and is not a letter of a plain one.
 
     As in YAML: at the beginning of a value, or of a part of a list or mapping.
     """

@@ -40,13 +40,13 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
 def file_schema(files: Sequence[Path] = ()) -> str:
     """The JSON Schema of an experiment file, its section `sweep` included, as text.
 
-    files  experiments whose own code says the keys of data and model. Raises ConfigError for their faults
+    files  experiments whose own code defines the keys of data and model. Raises ConfigError for their faults
     """
     return json_text(experiment_schema({SWEEP: _sweep_schema()}, files), indent=1)
 
 
 def _sweep_schema() -> dict[str, Any]:
-    """The schema of the section, which may stand in a file of its own."""
+    """The schema of the section, which may be in a separate file."""
     keys = {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in _KEYS.items()}
     section = {"type": "object", "properties": keys, "additionalProperties": False}
     return {

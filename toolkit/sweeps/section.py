@@ -37,7 +37,7 @@ def of_section(override: str) -> bool:
 
 
 class _Reader:
-    """Reads a section; None stands where there is a fault, so that reading goes on."""
+    """Reads a section; a fault is read as None, so that reading goes on."""
 
     def __init__(self, section: Any, faults: Faults) -> None:
         self._faults = faults
@@ -147,12 +147,12 @@ class _Reader:
         return str(value)
 
     def _wrong(self, at: Key, value: Any, expected: str) -> Any:
-        """Record a fault; None, which stands for the value."""
+        """Record a fault; return None in place of the value."""
         if value is not UNKNOWN:
             self._faults.add(at, f"{found(value)}, expected {expected}")
 
 
-#: What can stand in the section, and what reads it.
+#: The keys of the section, and what reads them.
 KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
     "name": _Reader.name,
     "method": _Reader.choice,

@@ -94,7 +94,7 @@ def draw(space: Space, seed: int, number: int, key: str) -> str:
 
 
 def range_of(kind: str, limits: Sequence[Any]) -> Space:
-    """The range that a word such as `loguniform` names. Raises UserError, which says what is expected."""
+    """The range that a word such as `loguniform` names. Raises UserError, with what is expected."""
     if kind == "choice":
         if not limits:
             raise UserError("choice needs at least one value")
@@ -116,7 +116,7 @@ _RANGES: Mapping[str, Callable[[Any, Any], Space]] = {
     "loguniform": LogUniform,
     "randint": RandInt,
 }
-#: The words that stand for a range, on the command line and in a file.
+#: The words for ranges, on the command line and in a file.
 RANGES = (*_RANGES, "choice")
 
 

@@ -1,4 +1,4 @@
-"""Standard output of a command: what it cannot take is replaced, and a failed write is said in one line."""
+"""Standard output of a command: unencodable characters are replaced, and a failed write gives one line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class OutputLost(UserError):
 class ReaderLeft(Exception):
     """The reader of a pipe, such as `head`, has seen enough.
 
-    No OSError, which libraries take for a failure of their own.
+    Not an OSError, which libraries take for a failure of their own.
     """
 
 
 class CommandOutput:
-    """Standard output that says what became of it.
+    """Standard output that records whether writing failed.
 
     keeps_going   whether a failed write is only remembered, as `failure`, because the command's work matters
                   more than its words. If not, it raises OutputLost, or ReaderLeft for a closed pipe.

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def harmless(cells: Sequence[object]) -> list[object]:
-    """A row in which a quote stands before each text that begins a formula: what it holds is shown then."""
+    """A row in which a quote precedes each text that begins a formula: it is then shown as text."""
     return [quoted(cell) if isinstance(cell, str) else cell for cell in cells]
 
 

@@ -69,7 +69,7 @@ def entry_points() -> tuple[EntryPoint, ...]:
 
 @cache
 def _distributions() -> dict[str, Distribution]:
-    """By their names; of two with one name that which stands first on the path of modules."""
+    """By their names; of two with one name, the first on the path of modules."""
     found: dict[str, Distribution] = {}
     for folder in _folders():
         name = _normalized(folder.name.removesuffix(folder.suffix).partition("-")[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def few(names: Iterable[object], most: int) -> str:
-    """The first names, at most so many, and how many more there are."""
+    """The first names, at most `most`, and how many more there are."""
     known = list(names)
     shown = ", ".join(map(str, known[:most]))
     return f"{shown} and {len(known) - most} more" if len(known) > most else shown

@@ -1,4 +1,4 @@
-"""Which machine wrote a record: its host name tells, and its boot, which stays when the name changes."""
+"""Which machine wrote a record: by its host name, and by its boot, which stays when the name changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 def boot() -> str:
     """Identify the machine until it boots again, and the namespace of its process ids.
 
-    Empty where the system tells neither.
+    Empty if the system reports neither.
     """
     with suppress(OSError):
         kernel = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

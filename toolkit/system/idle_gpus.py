@@ -1,6 +1,6 @@
 """The GPUs of this machine that are least busy, as NVIDIA's management library sees them.
 
-Chosen only among those that CUDA_VISIBLE_DEVICES leaves, and told to the ranks by UUID: numbers mean one
+Chosen only among those that CUDA_VISIBLE_DEVICES leaves, and passed to the ranks by UUID: numbers mean one
 order to the library and, unless CUDA_DEVICE_ORDER says otherwise, another one to CUDA.
 """
 
@@ -25,7 +25,7 @@ class Gpu:
 
     index           in the order of the PCI bus
     memory_used_mb  by all processes of the machine
-    utilisation     per cent of the last moment in which something was computed; 0 where it cannot be told
+    utilisation     per cent of the last moment in which something was computed; 0 if it is unknown
     """
 
     index: int
@@ -110,7 +110,7 @@ def _read(nvml: Any, index: int) -> Gpu:
     try:
         utilisation = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
     except nvml.NVMLError:
-        # A GPU that is cut into parts does not tell.
+        # A GPU that is cut into parts does not report it.
         utilisation = 0
     return Gpu(
         index=index,
@@ -133,7 +133,7 @@ def count_present(proc: Path = Path("/proc/driver/nvidia/gpus")) -> int:
 
 
 def whole_of(part: str) -> str:
-    """UUID of the GPU that a part (MIG) belongs to; the part's own where the library does not tell."""
+    """UUID of the GPU that a part (MIG) belongs to; the part's own if the library does not report it."""
     try:
         with management_library() as nvml:
             handle = nvml.nvmlDeviceGetHandleByUUID(part)
@@ -151,7 +151,7 @@ def choose(count: int, environ: Mapping[str, str]) -> dict[str, str]:
 def visible_gpus(environ: Mapping[str, str]) -> list[Gpu]:
     """The GPUs that a process in this environment sees, in CUDA's order. Raises NoGpus, UserError.
 
-    UserError where that order cannot be told.
+    UserError if that order is unknown.
     """
     gpus = read_gpus()
     visible = environ.get(VARIABLE, ",".join(str(gpu.index) for gpu in gpus))

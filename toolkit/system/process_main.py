@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TextIO
 from toolkit.errors import ExitCode, StkError
 from toolkit.system.sanitize import clean
 
-#: What a write answers where no more can be written.
+#: Errors of a write when no more can be written.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -40,9 +40,9 @@ def take_stdout(newline: str | None = None) -> TextIO:
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """Do the work of this process; return its exit status. An error for people is told on standard error.
+    """Do the work of this process; return its exit status. An error for people is printed on standard error.
 
-    A closed pipe is no error: its reader, such as `head`, has stopped reading.
+    A closed pipe is not an error: its reader, such as `head`, has stopped reading.
     """
     try:
         work()
@@ -56,7 +56,7 @@ def exit_status(work: Callable[[], None]) -> int:
     except OSError as error:
         if error.filename is None and error.errno not in _FULL:
             raise
-        # What has no name is standard output: files are told with theirs.
+        # An error without a name is of standard output: files are reported with theirs.
         name = "standard output" if error.filename is None else clean(os.fsdecode(error.filename))
         sys.stderr.write(f"error: {name}: {error.strerror}\n")
         return ExitCode.WRONG_INPUT

@@ -55,7 +55,7 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process is the one that writes what is written once."""
+        """Whether this process writes what only one rank writes."""
         return self.rank == 0
 
     @classmethod

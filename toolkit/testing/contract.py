@@ -1,4 +1,4 @@
-"""Promises of every task to the loop. A failed check raises AssertionError, which says what was found."""
+"""Promises of every task to the loop. A failed check raises AssertionError, with what was found."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CPU = torch.device("cpu")
 _TIMES = ("time", "samples_per_s", "tokens_per_s")
 #: Samples of a batch, where there are as many.
 _FEW = 8
-#: What eight samples learnt by heart leave of their loss, after how many steps.
+#: The share of their loss that eight samples learnt by heart keep, and after how many steps.
 _LEARNT, _STEPS = 0.05, 300
 
 
@@ -115,7 +115,7 @@ def loss_is_a_finite_sum(experiment: Experiment, task: Task, model: nn.Module) -
 
 
 def is_random(task: Task, model: nn.Module) -> bool:
-    """Whether the same samples have another loss each time, as with augmentation: sums tell nothing then."""
+    """Whether the same samples have another loss each time, as with augmentation: sums show nothing then."""
     model.eval()
     losses = [task.loss(model, batch_of(task, few(task))).total.item() for _ in range(3)]
     return len(set(losses)) > 1
@@ -155,7 +155,7 @@ def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Mod
 
 
 def outputs_come_once_in_the_order_of_samples(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """Two ranks give the bytes of one, which has for each sample what a batch of that sample alone says."""
+    """Two ranks give the bytes of one, whose outputs for each sample are those of a batch of it alone."""
     for split in _scored_splits(task):
         alone, apart = evaluated(task, model, split), evaluated(task, model, split, batch_size=1)
         together = _by_two_ranks(task, model, split)

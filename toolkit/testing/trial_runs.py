@@ -33,7 +33,7 @@ def train_until(experiment: Experiment, folder: Path, processes: int, *steps: in
     """Train on the CPU with the exact reduction, and stop at each of these steps, going on in between.
 
     folder   for the run, not to be used otherwise
-    Raises RunFailed with what the run said.
+    Raises RunFailed with the run's output.
     """
     run = create_run(on_trial(experiment), folder)
     for attempt, step in enumerate(steps, start=1):

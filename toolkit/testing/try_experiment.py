@@ -156,7 +156,7 @@ _CHECKS: Sequence[tuple[str, contract.Check]] = (
 
 
 def learnt_by_heart(experiment: Experiment, task: Task) -> str:
-    """Train on a few samples with the experiment's optimizer; say how far their loss fell.
+    """Train on a few samples with the experiment's optimizer; report how far their loss fell.
 
     Raises AssertionError if less than half of it was lost, with greater learning rates as well.
     """

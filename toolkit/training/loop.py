@@ -253,6 +253,6 @@ def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool, repla
     if outcome is Outcome.FINISHED:
         context.checkpoints.wait()
     elif outcome is Outcome.YIELDED:
-        # If this one cannot be written, the events say so, and the previous checkpoint is the one to resume.
+        # If this one cannot be written, the events record that, and the run resumes from the previous one.
         with suppress(CheckpointError):
             context.checkpoints.wait()

@@ -32,7 +32,7 @@ from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 #: Samples of a batch where the run counts tokens instead.
 _BATCH = 256
 
-#: What is predicted of some samples, in their order.
+#: The predictions for some samples, in their order.
 Predict = Callable[[Sequence[object]], list[object]]
 
 
@@ -144,7 +144,7 @@ def _predicted(
 
 
 def _settings(experiment: Experiment, batch_size: int | None) -> Evaluation:
-    """Return the size of a batch: as in the run's evaluations, or as the request says."""
+    """Return the size of a batch: as in the run's evaluations, or as requested."""
     if batch_size is None:
         return experiment.evaluation
     return replace(experiment.evaluation, batch_size=batch_size, batch_max_length=None)

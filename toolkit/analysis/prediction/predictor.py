@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat:
-    """The format of the rows of a file, beside what its name says.
+    """The format of the rows of a file, beside what its name shows.
 
     delimiter      between the fields of a table, one character; None: comma, or tab for .tsv
     quoted         whether fields may be quoted; None: yes, but not between tabs
@@ -37,7 +37,7 @@ class RowFormat:
 
 
 class UnfitRow(Exception):
-    """A row that is no sample: what was found in it, and what is expected."""
+    """A row that is not a sample: what was found in it, and what is expected."""
 
 
 class Predictor(Protocol):

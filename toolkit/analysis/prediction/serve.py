@@ -93,11 +93,11 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what is no request to answer, as others are refused."""
+        """Refuse an invalid request with the same kind of answer as others."""
         self._refuse(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of each request."""
+        """Do not log requests."""
 
     def _is_known(self) -> bool:
         sent = self.headers.get("Authorization", "").encode("utf-8", "replace")
@@ -166,7 +166,7 @@ def serve(run: RunDir, service: Service, output: TextIO) -> None:
     token = given or secrets.token_urlsafe(24)
     try:
         server = Server((_named(service.host), service.port), Handler)
-    # What Python says of a name that is none is a TypeError or a ValueError.
+    # For an invalid name Python raises a TypeError or a ValueError.
     except (OSError, OverflowError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(
@@ -202,7 +202,7 @@ def _named(host: str) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Serve a run; return the exit status."""
-    # What the user's code prints must not mix with the address.
+    # Output of the user's code must not mix with the address.
     output = take_stdout()
     return exit_status(lambda: serve(RunDir(Path(argv[0])), Service(**json.loads(argv[1])), output))
 

@@ -83,7 +83,7 @@ class TextLines:
         try:
             text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            # What stands before it is right.
+            # The bytes before it are valid.
             before = error.object[: error.start].decode(self._encoding, "replace")
             line = self._cut + 1 + before.count("\n")
             found = error.object[error.start : error.start + 1].hex()

@@ -43,7 +43,7 @@ def commit(
 
     facts   added to the manifest
     nonce   names this start, so that no other one writes into the same hidden folder
-    permit  raises where this start may not write any more; asked right before the rename
+    permit  raises if this start may no longer write; asked right before the rename
     replaces  whether the folder of that name is a good checkpoint, which is deleted afterwards. A damaged one
               is kept under another name
     Raises OSError, or what `permit` raises; nothing is left then.

@@ -156,7 +156,7 @@ def _arguments(
 ) -> Iterator[Violation]:
     """Yield arguments that do not fit the signature in the installed library.
 
-    keys  of the section, which stand there and not among the arguments
+    keys  of the section itself, not of its arguments
     """
     try:
         known = arguments_of(of)

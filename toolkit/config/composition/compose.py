@@ -51,7 +51,7 @@ def gather(
 def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults: Faults) -> Any:
     """The section `sweep` of an experiment file with the overrides of its keys; None if it has none.
 
-    It may be a file of its own (`sweep: ${from_file:...}`). Values stand as written, references too: they
+    It may be a separate file (`sweep: ${from_file:...}`). Values stay as written, references too: they
     are composed with the experiment that gets them. Raises ConfigError where the file cannot be read.
     """
     includes = Includes(root or config_root(path), faults)
@@ -63,7 +63,7 @@ def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults
 
 
 def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Key = ()) -> dict[str, Any]:
-    """The mapping that a file holds, which stands under a key. Raises ConfigError where it holds none."""
+    """The mapping that a file holds under a key. Raises ConfigError if it holds none."""
     try:
         document = (files or Files()).read(path)
         if document.value is None:

@@ -44,7 +44,7 @@ def config_root(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def shown(path: Path) -> str:
-    """A path for messages: relative to the working folder where it lies within."""
+    """A path for messages: relative to the working folder if inside it."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -140,7 +140,7 @@ class Includes:
 
 
 def record(document: Document, path: Path, key: Key, faults: Faults) -> None:
-    """Note the origin of a document's keys, which stand under `key`, and its faults."""
+    """Note the origin of a document's keys, which are placed under `key`, and its faults."""
     place = shown(path)
     for inner, line in document.lines.items():
         faults.origins.put((*key, *inner), Origin(place, line))

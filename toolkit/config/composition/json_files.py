@@ -1,4 +1,4 @@
-"""JSON files that stand in an experiment in place of a mapping."""
+"""JSON files in place of a mapping in an experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.files import read_regular
 
 
 class NotJson(ValueError):
-    """A file that holds no JSON object; the message says what is wrong with it."""
+    """A file that holds no JSON object; the message has the reason."""
 
 
 def read_json_mapping(name: str) -> dict[str, Any]:

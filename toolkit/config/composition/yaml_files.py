@@ -126,7 +126,7 @@ class Files:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy in which every value that is no mapping and no list is changed."""
+    """A copy in which every value that is neither a mapping nor a list is changed."""
     if isinstance(value, dict):
         return {name: mapped(inner, change) for name, inner in value.items()}
     return [mapped(inner, change) for inner in value] if isinstance(value, list | tuple) else change(value)
@@ -160,7 +160,7 @@ def parse(text: str) -> Document:
     return builder.document
 
 
-#: Texts that stand in for files: of experiments that are made of a command line.
+#: Texts in place of files: of experiments that are made of a command line.
 _GIVEN: dict[Path, str] = {}
 
 
@@ -170,7 +170,7 @@ def give_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises Unreadable, which says why not."""
+    """The text of a file. Raises Unreadable, with the reason."""
     if (given := _GIVEN.get(path)) is not None:
         return given
     if path.suffix == ".py" and path.is_file():
@@ -219,7 +219,7 @@ def _refuse_depth(text: str) -> None:
 
 
 def _refuse_deep_tokens(text: str) -> None:
-    """Tell a text that the parser refused from one that is too deep for us, by its tokens alone.
+    """Distinguish a text that the parser refused from one that is too deep for us, by its tokens alone.
 
     libyaml looks ahead in nested lists and has a limit of its own: its error may come before the first event.
     """

@@ -1,6 +1,6 @@
 """The order of samples as a pure function: the same on every rank, without communication.
 
-A position in training is (epoch, step); what stands there is computed, never stored.
+A position in training is (epoch, step); its samples are computed, never stored.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedFolder(Generic[S]):
-    """An opened prepared set. A workload's own one says what it holds.
+    """An opened prepared set. A workload's subclass describes its content.
 
     VERSION  of the format: goes up whenever the same input would make other files
     COLUMNS  the flat arrays that every set has
-    FACTS    keys of the manifest that programs are told
+    FACTS    keys of the manifest that are reported to programs
     meta     the manifest
     built    whether the call that returned this made the set, rather than found it
     """
@@ -60,7 +60,7 @@ class PreparedFolder(Generic[S]):
         """Open the set of this content, which `fill` first writes into an empty folder if there is none.
 
         Any number of processes may call this at once: one builds, the others wait while it lives.
-        Raises DataError, which says what to do; nothing is left behind then.
+        Raises DataError, with the cure; nothing is left behind then.
         """
         built = publish_once(path, fill, lambda: cls._holds(path, fingerprint), _LOCK_TIMEOUT_S)
         return replace(cls.open(path), built=built)

@@ -62,7 +62,7 @@ def record_result(prepared_path: Path, result: Result) -> str | None:
 
 
 def keeps_results(prepared_path: Path) -> bool:
-    """Whether a prepared set has a database for scores, as far as its manifest tells."""
+    """Whether a prepared set has a database for scores, according to its manifest."""
     try:
         files = (read_json(prepared_path / META) or {}).get("files")
     except (OSError, ValueError, AttributeError):

@@ -8,7 +8,7 @@ ENDING = ".gz"
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether the name says that the file is compressed."""
+    """Whether the file is compressed, by its name."""
     return path.suffix.lower() == ENDING
 
 

@@ -65,7 +65,7 @@ _handed: dict[tuple[str, Stamps], str] = {}
 def file_sha256(path: Path, size: int, progress: Progress, memory: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits; read only where it is not remembered.
 
-    progress   told of each block; the first time before anything is read
+    progress   called for each block; the first time before anything is read
     memory     folder of the prepared sets
     Raises OSError.
     """

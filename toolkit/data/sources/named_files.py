@@ -12,7 +12,7 @@ from toolkit.config.fields import limits
 from toolkit.errors import DataError
 from toolkit.workload import Violation
 
-#: Files of a section that is cut into splits, in the order in which they are told.
+#: Files of a section that is cut into splits, in the order in which they are listed.
 _FILES = ("path", "train", "validation", "test")
 
 
@@ -56,7 +56,7 @@ def _missing(section: Any, key: str, besides: Container[str], folders: Folders) 
         if each.name in besides:
             continue
         value, where = getattr(section, each.name), f"{key}.{each.name}"
-        # What changes no result is written, not read: where prepared sets are kept.
+        # A path that cannot change the result is written, not read: where prepared sets are kept.
         if limits(each).path and limits(each).identity:
             yield from _missing_paths(value, where, folders.files if each.name in folders.keys else None)
         elif is_dataclass(value):

@@ -21,7 +21,7 @@ TEST = "test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """One file; `split` is None where the file is cut into several. `state` tells whether it changed."""
+    """One file; `split` is None where the file is cut into several. `state` shows whether it changed."""
 
     path: Path
     split: str | None

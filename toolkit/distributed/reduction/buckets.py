@@ -17,7 +17,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction.protocol import is_power_of_two
 from toolkit.distributed.reduction.tree import ALIGNED, TreeSum
 
-#: The gradients of one subtree, by parameter; None stands for zeros.
+#: The gradients of one subtree, by parameter; None means zeros.
 Gradients = list[torch.Tensor | None]
 
 

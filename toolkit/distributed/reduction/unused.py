@@ -1,4 +1,4 @@
-"""Parameters that the loss does not reach: DDP must be told, and exact sums count them as zeros."""
+"""Parameters that the loss does not reach: DDP must search for them, and exact sums count them as zeros."""
 
 from __future__ import annotations
 

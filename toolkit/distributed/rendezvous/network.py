@@ -90,7 +90,7 @@ def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> lis
 
 @dataclass(slots=True)
 class RefusalWatch:
-    """Asks now and then whether a process of this start has said that it cannot take part."""
+    """Asks now and then whether a process of this start has reported that it cannot take part."""
 
     start: Start
     next_time: float = 0.0

@@ -13,7 +13,7 @@ EVENT = "listens_on_every_address"
 
 
 def where_to_listen(start: Start, known_as: Sequence[str]) -> list[str]:
-    """Return the addresses at which rank 0 listens; record in events.jsonl if nothing says which.
+    """Return the addresses at which rank 0 listens; record in events.jsonl if none is known.
 
     known_as  names or addresses of this host, then of other hosts, as the scheduler knows them
     """

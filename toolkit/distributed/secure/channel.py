@@ -31,7 +31,7 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
 class Lost(Exception):
-    """The other side has closed the connection, cannot be reached any more, or sends an invalid message."""
+    """The other side has closed the connection, can no longer be reached, or sends an invalid message."""
 
 
 class NotAuthenticated(Lost):

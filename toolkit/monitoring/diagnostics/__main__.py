@@ -33,7 +33,7 @@ def main(questions: list[str]) -> int:
     """Answer all of them."""
     # So that what was made for a probe is removed.
     signal.signal(signal.SIGTERM, _leave)
-    # What libraries print must not get between the lines.
+    # Output of libraries must not get between the lines.
     output = take_stdout()
     for question in questions:
         name, _, path = question.partition("=")

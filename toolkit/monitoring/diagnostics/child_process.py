@@ -15,7 +15,7 @@ from typing import Any
 #: Begins each line of an answer: a site's profile and libraries print what they like.
 MARK = "stk-probe: "
 _SOURCE = Path(__file__).resolve().parents[3]
-#: What a process that is asked to leave gets for that; one that waits for a dead server stays for ever.
+#: Seconds for a process to leave when asked; one that waits for a dead server stays for ever.
 _LEAVE_S = 2.0
 
 

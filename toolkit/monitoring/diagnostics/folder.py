@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-#: Of the hidden folders, so that one that a kill left is known for what it is.
+#: Prefix of the hidden folders, so that leftovers of a killed process can be recognised.
 PREFIX = ".stk-doctor."
 
 _MB = 1 << 20
@@ -32,7 +32,7 @@ _ROOM = 4
 
 
 def folder(path: Path, *, tries: bool = True) -> dict[str, Any]:
-    """The file system of a folder as JSON, with what came of trying it out where it can be written.
+    """The file system of a folder as JSON, with the results of trying it out if it can be written.
 
     Of a folder that is not there yet, that of the nearest one above it, which stays as it is.
     """

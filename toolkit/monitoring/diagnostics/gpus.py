@@ -20,7 +20,7 @@ _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "excl
 
 
 def gpus() -> dict[str, Any]:
-    """The driver and each GPU as JSON; None stands for what a GPU does not tell."""
+    """The driver and each GPU as JSON; None for what a GPU does not report."""
     try:
         with management_library() as nvml:
             return {

@@ -21,7 +21,7 @@ _MB = 1 << 20
 
 
 def machine() -> dict[str, Any]:
-    """Facts of this machine as JSON; None stands for what cannot be read. Memory in MB of 2**20 bytes."""
+    """Facts of this machine as JSON; None for what cannot be read. Memory in MB of 2**20 bytes."""
     return {
         "host": socket.gethostname(),
         "time": time.time(),

@@ -41,7 +41,7 @@ def _is_held(descriptor: int) -> bool:
     try:
         return can_lock(descriptor)
     except OSError:
-        # There are no such locks here; trying the folder out says so.
+        # There are no such locks here; trying the folder out shows that.
         return False
 
 

@@ -65,7 +65,7 @@ def _has_code(major: int, minor: int, built_for: list[str]) -> bool:
 
 
 def _why_none(torch: Any) -> str | None:
-    """Why there is none where CUDA is built in: the driver's own words."""
+    """Why there is no GPU although CUDA is built in: the driver's own words."""
     if torch.version.cuda is None:
         return None
     try:

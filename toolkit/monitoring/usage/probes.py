@@ -84,7 +84,7 @@ class GpuProbe:
     uuid: str
 
     def read(self) -> tuple[float | None, float, float]:
-        """Utilisation in per cent, None where the GPU does not tell; memory used and memory there, MB."""
+        """Utilisation in per cent, None if the GPU does not report it; used and total memory, MB."""
         try:
             utilization = float(self.nvml.nvmlDeviceGetUtilizationRates(self.handle).gpu)
         except self.nvml.NVMLError:
@@ -95,7 +95,7 @@ class GpuProbe:
 
 @contextmanager
 def gpu_probe(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[GpuProbe | None]:
-    """The GPU that torch calls so in this environment; None where it is none, or cannot be found.
+    """The GPU of a device name of torch in this environment; None if it is not a GPU, or cannot be found.
 
     Raises NoGpus where the library fails later on.
     """
@@ -123,7 +123,7 @@ def cpu_count() -> int:
 
 
 def peak_rss_mb(status: Path = Path("/proc/self/status")) -> float:
-    """The most memory that this process, without others, has ever taken; 0 where the system does not tell."""
+    """The most memory that this process, without others, has ever taken; 0 if it is unknown."""
     try:
         lines = status.read_text().splitlines()
     except OSError:

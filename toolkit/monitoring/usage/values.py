@@ -35,7 +35,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuUsage:
-    """The GPU of a rank: now, on average and at most. Utilisation is None where the GPU does not tell."""
+    """The GPU of a rank: now, on average and at most. Utilisation is None if the GPU does not report it."""
 
     name: str
     uuid: str

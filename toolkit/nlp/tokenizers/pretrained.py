@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class PretrainedEncoder:
     """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL.
 
-    pad_id  of another set, whose ids these must be; None: as the files beside tokenizer.json say
-    key     the option that says max_tokens, for the message
+    pad_id  of another set, whose ids these must be; None: as in the files beside tokenizer.json
+    key     the option that sets max_tokens, for the message
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class PretrainedEncoder:
         return self.pad_id if self.unk_id is None else self.unk_id
 
     def _without_padding(self, numbers: Sequence[int]) -> Sequence[int]:
-        """A text may hold the padding token, which must tell where a sample ends: it is then unknown."""
+        """A text may hold the padding token, which must mark only the end of a sample: it is then unknown."""
         if self.pad_id not in numbers:
             return numbers
         return [self._filler if number == self.pad_id else number for number in numbers]

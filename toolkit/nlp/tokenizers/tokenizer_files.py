@@ -1,4 +1,4 @@
-"""The files of a pretrained tokenizer: what they say, and what decides the ids that it gives.
+"""The files of a pretrained tokenizer: their content, and what decides the ids that it gives.
 
 Imports nothing slow.
 """

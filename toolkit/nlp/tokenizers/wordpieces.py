@@ -117,7 +117,7 @@ def _places(texts: Sequence[Sequence[str]], known: Mapping[str, bytes]) -> Itera
 
 
 def _words(text: str) -> list[str]:
-    """Split at common blanks, keeping empty words: they tell the places in the text.
+    """Split at common blanks, keeping empty words: they give the places in the text.
 
     Other white space stays within a word and is left to the tokenizer.
     """

@@ -1,1 +1,1 @@
-"""Telling a webhook how a run stands: at its end, after a failure, when it is held or goes on."""
+"""Notifying a webhook of a run's state: at its end, after a failure, when it is held or continues."""

@@ -29,7 +29,7 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def post(url: str, message: Mapping[str, Any], try_s: float = TRY_S, whole_s: float = WHOLE_S) -> str | None:
-    """Post a message, with a second try after a passing failure; return what went wrong, or None.
+    """Post a message, with a second try after a passing failure; return the error, or None.
 
     The address is a secret and never part of the result. Returns after whole_s seconds at the latest; a
     thread that still runs then is abandoned.

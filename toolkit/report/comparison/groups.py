@@ -86,7 +86,7 @@ def band(group: Group, metric: str) -> Mapping[float, Spread]:
 
 
 def has_seeds(found: Sequence[Group]) -> bool:
-    """Whether some setting has several runs, so that a mean says something."""
+    """Whether some setting has several runs, so that a mean is meaningful."""
     return any(len(group.runs) > 1 for group in found)
 
 

@@ -1,4 +1,4 @@
-"""Runs to be set side by side: one that cannot be read is named, and the others stand."""
+"""Runs to be set side by side: one that cannot be read is named, and the others are shown."""
 
 from __future__ import annotations
 

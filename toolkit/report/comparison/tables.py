@@ -22,7 +22,7 @@ from toolkit.report.run import text as facts
 from toolkit.report.time_and_resources.times import seconds_text
 from toolkit.run.attempts.resource_hours import total_cpu_hours, total_gpu_hours
 
-#: Of more runs, their names stand at rows, for their columns would not fit.
+#: With more runs, their names are in rows, because their columns would not fit.
 COLUMNS = 5
 _DEVIATION = "mean ± sample standard deviation of the finished runs"
 
@@ -145,9 +145,9 @@ def costs_table(runs: Sequence[RunSummary]) -> Table:
 
 
 def best_places(runs: Sequence[RunSummary], metric: str, values: Sequence[float | None]) -> list[int]:
-    """Return where the best of some values of a metric stand; nothing where all look the same.
+    """Return the places of the best values of a metric; nothing where all look the same.
 
-    Nor where no run says which way is better, or two say different things.
+    Nor where no run declares which way is better, or two runs disagree.
     """
     goals = {goal for run in runs if (goal := goal_of(run.config, metric)) is not None}
     units = {known.unit for run in runs if (known := run.metric(metric)) is not None}

@@ -21,7 +21,7 @@ _FALLBACK_FONTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """Colours of a plot; `series` can be told apart with every kind of colour blindness.
+    """Colours of a plot; `series` can be distinguished with every kind of colour blindness.
 
     Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is lost on white.
     """

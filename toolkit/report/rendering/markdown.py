@@ -21,7 +21,7 @@ def markdown(document: Document) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it stands, on one line."""
+    """Text that Markdown shows unchanged, on one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 

@@ -20,7 +20,7 @@ from toolkit.report.rendering.page_template import POLICY, STYLE, TEMPLATE
 Pictures = dict[str, str]
 #: How a paragraph looks: class names of the style sheet.
 _PARAGRAPHS = {"plain": "", "note": "quiet", "strong": "text strong", "code": "text"}
-#: Of more columns, the heads of a matrix stand upright and its cells are narrow.
+#: With more columns, the heads of a matrix are vertical and its cells are narrow.
 _ROOMY_COLUMNS = 6
 
 

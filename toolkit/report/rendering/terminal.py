@@ -163,7 +163,7 @@ def _titled(title: str) -> Grid:
 
 
 def _matrices(table: Table, console: Console) -> Iterator[RenderableType]:
-    """Yield a matrix as numbers and in per cent of its rows; where it does not fit, what stands instead."""
+    """Yield a matrix as numbers and in per cent of its rows; where it does not fit, its replacement."""
     name, bracket, view = table.title.partition(" (")
     cells: dict[str, Sequence[Sequence[str]]] = {
         table.title: [row[1:] for row in table.rows],
@@ -178,7 +178,7 @@ def _percent(share: float | None) -> str:
 
 
 def _matrix(table: Table, title: str, cells: Sequence[Sequence[str]], console: Console) -> Grid | None:
-    """Return a matrix. Where its labels are too wide as heads of columns, numbers stand there.
+    """Return a matrix. Where its labels are too wide as heads of columns, numbers replace them.
 
     None where even that is too wide.
     """
@@ -215,7 +215,7 @@ def _shaded(text: str, share: float | None, is_diagonal: bool) -> Words:
     """Shade a cell by its share of the row, from grey to blue.
 
     White on a middle tone, and no shade for next to nothing: it must look right on a light terminal
-    and on a dark one, which cannot be told apart.
+    and on a dark one, which cannot be distinguished.
     """
     if share is None or share < _LEAST_SHADED:
         return Words(text, style="bold" if is_diagonal else "dim")

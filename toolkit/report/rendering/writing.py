@@ -1,4 +1,4 @@
-"""The report of a run as files: a page to read, keep and send around, and what lies beside it."""
+"""The report of a run as files: a page to read, keep and send around, and the files beside it."""
 
 from __future__ import annotations
 

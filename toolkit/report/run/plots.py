@@ -112,7 +112,7 @@ def _restarts(axes: Axes, summary: RunSummary, theme: Theme) -> None:
 
 
 def label_axes(axes: Axes, metric: str, summaries: Sequence[RunSummary]) -> None:
-    """Name the steps and the values of a metric; of one run, say how long its epochs are."""
+    """Name the steps and the values of a metric; of one run, with the length of its epochs."""
     axes.set_xlabel("step (optimizer updates" + _epoch_length(summaries) + ")")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))

@@ -13,7 +13,7 @@ from toolkit.run.attempts.resource_hours import AttemptUsage
 
 _STARTS = 15
 _LEAST_CELLS = 10
-#: What a row needs besides its bar.
+#: Cells that a row needs besides its bar.
 _BESIDE = 9
 
 

@@ -13,7 +13,7 @@ class TimePart:
 
     name    field of toolkit.run.attempts.goodput.Goodput
     title   for people
-    mark    a cell of a bar in a terminal, which can be told from the others without colour
+    mark    a cell of a bar in a terminal, which differs from the others without colour, too
     style   its colour there
     """
 

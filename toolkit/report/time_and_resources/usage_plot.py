@@ -12,7 +12,7 @@ from toolkit.report.model import RunSummary
 from toolkit.report.plotting.figures import png, stacked_panels
 from toolkit.report.plotting.themes import Theme
 
-#: Of more ranks, their lines cannot be told apart anyway.
+#: With more ranks, their lines cannot be distinguished anyway.
 _NAMED_RANKS = 7
 _RANKS = 64
 

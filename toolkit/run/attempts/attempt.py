@@ -121,7 +121,7 @@ class Attempt:
         self._amend(hosts=list(dict.fromkeys(hosts)))
 
     def saved(self, is_saved: bool) -> None:
-        """Record whether it has saved, where that is not told by steps."""
+        """Record whether it has saved, if steps do not show that."""
         self._amend(saved=is_saved)
 
     def measured(self, **facts: float) -> None:

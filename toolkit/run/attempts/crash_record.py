@@ -47,7 +47,7 @@ def record_crash(
 ) -> None:
     """Complete attempts.jsonl and failure.json after an attempt whose ranks ended with a failing status.
 
-    Of several failures the first one stands; if all recorded failures are lost peers, the peer without a
+    Of several failures the first one counts; if all recorded failures are lost peers, the peer without a
     record is named. nonce, job and restart identify the attempt; one that died before it could write its
     line gets one here. With any of them given, calling this twice is harmless.
     """

@@ -22,7 +22,7 @@ class AttemptRecord:
     process_start, time_start, time_end   seconds since 1970
     first_step_after_start_s   from time_start to the end of the first step; first_step_s: from process_start
     resumed          whether it continued from a checkpoint; set when training starts
-    saved            whether it has saved, where that is not told by steps
+    saved            whether it has saved, if steps do not show that
     step_s, save_s   of a typical step and save; exact_s, exact_share: what exact reduction took of a step
     why              `finished`, why it was stopped, or a failure class
     host, rank, step, blamed   of the failure; blamed is the suspect host

@@ -55,7 +55,7 @@ def attempt_usage(
 ) -> list[AttemptUsage]:
     """The usage of each attempt of a run, oldest first; `now` as in timeline.
 
-    policy         says how many cores a rank was given
+    policy         has the number of cores that a rank was given
     data_parallel  one process computes on all GPUs that it sees
     """
     records = {each.attempt: each for each in read_attempts(run)}

@@ -25,7 +25,7 @@ PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "n
 DEVICE, COMMUNICATION, IO = "device", "communication", "io"
 #: Memory ran out: reported to the program itself, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
-#: What a sample may cause.
+#: Failures that a sample may cause.
 OF_A_SAMPLE = ("exception", "diverged")
 
 

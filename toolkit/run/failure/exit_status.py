@@ -1,4 +1,4 @@
-"""The exit status of a rank, and what it says on standard error."""
+"""The exit status of a rank, and its output on standard error."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from toolkit.system.world import NONCE_VARIABLE
 
 
 def exit_status(work: Callable[[], int], folder: Path) -> int:
-    """Do the work of a rank and return its exit status; an error is told, unless a launcher tells it.
+    """Do the work of a rank and return its exit status; an error is printed, unless a launcher prints it.
 
-    folder   the run's; a launcher shows the failure.json that lies there, of whichever rank
+    folder   the run's; a launcher shows the failure.json in it, of whichever rank
     """
     try:
         return work()

@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.run.phases import Phase
 from toolkit.system.sanitize import clean
 
-#: Sizes by their keys in failure.json, as they are told.
+#: Sizes by their keys in failure.json, as they are shown.
 _OF_A_HOST = {
     "rss_mb": "this process {}",
     "rss_peak_mb": "at most {}",

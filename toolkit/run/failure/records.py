@@ -29,7 +29,7 @@ from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
-#: The first record of a cause stands; until there is one, the first record of a consequence.
+#: The first record of a cause counts; until there is one, the first record of a consequence.
 _CLAIMS = ("cause", "consequence")
 
 
@@ -129,7 +129,7 @@ def _culprit(run: RunDir, world: World, error: BaseException) -> tuple[int, str]
 
 
 def write_first(run: RunDir, record: dict[str, Any]) -> bool:
-    """Write a record to failure.json; the first one of an attempt stands, unless it was a consequence.
+    """Write a record to failure.json; the first one of an attempt stays, unless it was a consequence.
 
     If ranks fail at the same time, exactly one wins. A process of a replaced attempt writes nothing.
     """
@@ -164,7 +164,7 @@ def _write_first(run: RunDir, record: dict[str, Any]) -> bool:
             claim.unlink()
             raise
         if record["class"] == PEER_LOST and (known := read_json(cause)) is not None:
-            # A cause was recorded meanwhile: it stands.
+            # A cause was recorded meanwhile: it stays.
             write_json(run.failure, known)
     return won
 

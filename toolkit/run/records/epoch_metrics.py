@@ -9,9 +9,9 @@ from typing import Any
 
 from toolkit.system.sanitize import number
 
-#: What the means of a line of training are over: samples, words or tokens, as its task counts them.
+#: The units of the means in a line of training: samples, words or tokens, as its task counts them.
 COUNT = "count"
-#: Columns that say where a line belongs and how much it weighs, not what was measured.
+#: Columns with the place and weight of a line, not with measurements.
 _PLACE = ("time", "step", "epoch", "split", COUNT)
 #: An epoch's last step may lie a rounding error beyond its end.
 _ROUNDING = 1e-6

@@ -81,7 +81,7 @@ class Results:
 
     @property
     def why_no_best(self) -> str:
-        """What to say in place of the best run."""
+        """Text in place of the best run."""
         if any(row.state == FINISHED for row in self.rows):
             return f"no finished run has a value of {self.metric}"
         return "no run has finished yet"
@@ -104,7 +104,7 @@ def read_results(
 
     states   by run id, for those that have not finished
     metric, goal   in place of the sweep's own; another metric alone has the goal that is declared for it
-    Raises UserError where runs have finished, but none has the metric, or nothing says which way is better.
+    Raises UserError where runs have finished, but none has the metric, or none declares which way is better.
     """
     metric = record.metric if metric is None else with_split(metric)
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]

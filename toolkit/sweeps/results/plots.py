@@ -70,7 +70,7 @@ def _parallel(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
         panel.grid(False)
         for place in range(len(axes)):
             panel.axvline(place, color=theme.quiet, linewidth=1, zorder=1)
-        # The best last, so that it lies above the others.
+        # The best last, so that it is drawn above the others.
         for number in reversed(range(len(results.ranked))):
             places = [(at, each.places[number]) for at, each in enumerate(axes)]
             known = [(at, axes[at].share(place)) for at, place in places if place is not None]

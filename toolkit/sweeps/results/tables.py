@@ -91,7 +91,7 @@ def drawn(results: Results) -> RenderableType:
     runs = []
     for place, each in enumerate(results.rows, 1):
         *cells, value, run_id, state, _ = run_row(results, place, each)
-        # Where there is no value the state says why.
+        # If there is no value, the state shows why.
         runs.append([*cells, value if each.value is not None else state, run_id])
     parts.append(_in_terminal(results, head, runs))
     if len(runs) > _MOST_ROWS:

@@ -26,7 +26,7 @@ def check_parallel(parallel: str, world_size: int) -> None:
 
 
 def wrap_data_parallel(module: nn.Module, train: Train, group: Group) -> nn.Module:
-    """The module to call in place of a model; for dp, one that splits each micro-batch over all visible GPUs.
+    """The module to call in place of a model; for dp, it splits each micro-batch over all visible GPUs.
 
     The gradients arrive in the model's own parameters, equal to those of one device within rounding.
     """

@@ -15,7 +15,7 @@ from toolkit.workload import DataSection, Metric, ModelSection, Progress, Violat
 if TYPE_CHECKING:
     from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
 
-#: What a slice may be called: its name is part of metrics and of file names.
+#: Allowed names of a slice: they are part of metrics and of file names.
 SLICE_NAME = r"[A-Za-z0-9_.-]+"
 #: The slice of all scored mentions always exists, so nothing may define it.
 WHOLE_SLICE = "final_loss"

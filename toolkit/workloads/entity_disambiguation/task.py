@@ -140,7 +140,7 @@ class EntityDisambiguationTask:
         return members.double().T @ torch.stack(facts, dim=1).double()
 
     def _hidden(self, batch: MentionBatch) -> MentionBatch:
-        """The batch with tokens hidden as the task says. Draws from torch's generator."""
+        """The batch with tokens hidden as the task sets. Draws from torch's generator."""
         task, mask_id = self._experiment.task, int(self._data.meta["mask_id"])
         if task.mask_mention:
             batch = replace(batch, tokens=hide(batch.tokens, batch.spans, batch.masking, mask_id))

@@ -43,7 +43,7 @@ class SpellingFiles:
 
     @property
     def repair_experiment(self) -> Path:
-        """The experiment of the run that `model.repair_run` names, which says what its model is."""
+        """The experiment of the run that `model.repair_run` names, which defines its model."""
         return self.run.artifact(REPAIR_EXPERIMENT)
 
     def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:

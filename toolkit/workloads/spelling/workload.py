@@ -34,7 +34,7 @@ _PACKAGE = "toolkit.workloads.spelling"
 
 _F1 = shares(f1="F1")
 _WORD_DETECTION = (LOSS, *_F1, *shares("precision", "recall", "word_accuracy"))
-#: Of teacher forcing; the test set adds those of decoded texts.
+#: Metrics of teacher forcing; the test set adds those of decoded texts.
 _CORRECTION = (LOSS, *shares("token_accuracy", "sequence_accuracy"))
 _WRITTEN = (
     *shares(correction_f1="correction F1"),

@@ -30,7 +30,7 @@ _INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 
 def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment of a call, as it would stand in a file: named after the function.
+    """The experiment of a call, as it would be in a file: named after the function.
 
     Raises UserError for a function that a job cannot import, and for arguments that do not fit it, or that
     JSON cannot hold.
@@ -96,7 +96,7 @@ def _check_fit(function: Any, name: str, args: Sequence[Any], kwargs: Mapping[st
     try:
         signature = inspect.signature(function)
     except ValueError:
-        # Some functions that are written in C do not tell.
+        # Some functions that are written in C have no signature.
         return
     try:
         signature.bind(*args, **kwargs)

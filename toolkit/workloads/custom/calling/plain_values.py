@@ -9,14 +9,14 @@ from typing import Any
 
 
 class NotPlain(Exception):
-    """A value that JSON cannot hold: where it stands, and what it is."""
+    """A value that JSON cannot hold: its place, and what it is."""
 
 
 def plain(value: Any, place: str) -> Any:
     """The value as JSON holds it. Raises NotPlain.
 
     A tuple becomes a list, a path a text, a number of numpy one of Python. Everything else is refused: what
-    came back would be something else than what was given.
+    came back would differ from what was given.
 
     place  what it is, for messages, such as `argument x`
     """

@@ -17,21 +17,21 @@ from typing import Any
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
 
-#: Bytes of a file: one that is larger is no code, and is linked.
+#: Bytes of a file: a larger one is not code, and is linked.
 LARGEST_FILE = 1 << 20
 #: Of all files together.
 MOST_FILES, MOST_BYTES = 5_000, 100 << 20
 
 #: Neither copied nor linked.
 _NOT_TAKEN = frozenset({".git", "__pycache__"})
-#: What is in the folder of a virtual environment.
+#: A file in the folder of a virtual environment.
 _ENVIRONMENT = "pyvenv.cfg"
 
 
 def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
     """Yield the files that are code, each with its place in the code of the run.
 
-    Raises UserError where code lies outside of the folder of the command, is not there, or is too much.
+    Raises UserError if code is outside of the folder of the command, is missing, or is too much.
     """
     folder = Path(experiment.task.folder)
     files = {found for name in experiment.code for found in _code_in(folder, _within(folder, Path(name)))}
@@ -60,7 +60,7 @@ def make_work_folder(run: RunDir, folder: Path) -> None:
 
 
 def _within(folder: Path, path: Path) -> Path:
-    """A path relative to the folder. Raises UserError for one that is not in it, or not there."""
+    """A path relative to the folder. Raises UserError for one outside of it, or missing."""
     if not path.exists():
         raise UserError(f"code: there is no {path}")
     if not path.is_relative_to(folder):
@@ -72,7 +72,7 @@ def _within(folder: Path, path: Path) -> Path:
 
 
 def _code_in(folder: Path, path: Path) -> Iterator[Path]:
-    """The files of a path that are code: those that git tracks, else all small ones. Links are none."""
+    """The files of a path that are code: those that git tracks, else all small ones. Links are not."""
     whole = folder / path
     if whole.is_file():
         yield path

@@ -90,7 +90,7 @@ def inputs_are_there(experiment: Any) -> Iterator[Violation]:
 
 @rule("code", "task.folder", holds_for_stored=False)
 def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
-    """Find code that is missing, or lies where the command does not work."""
+    """Find code that is missing, or outside of the command's folder."""
     folder = Path(experiment.task.folder)
     for index, name in enumerate(experiment.code):
         key = ("code", str(index))
@@ -105,7 +105,7 @@ RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_f
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:
-    """Find a script that is to be run and is not there, or is no program."""
+    """Find a script that is to be run and is missing, or is not a program."""
     words, folder = experiment.task.run, Path(experiment.task.folder)
     for place, word in enumerate(words[:2]):
         if not _is_script(words, place) or "$" in word:

@@ -13,9 +13,9 @@ from toolkit.run.phases import Phase
 from toolkit.system.world import World
 
 _SHOWN_LINES = 30
-#: What torch writes before each line of a traceback, once a process has joined a group.
+#: Prefix that torch writes before each line of a traceback, once a process has joined a group.
 _RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
-#: A last line of a Python traceback: the name of the error and what it says.
+#: A last line of a Python traceback: the name of the error and its message.
 _ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): ?(.*)$", re.MULTILINE)
 #: The class of what the user has to correct.
 INPUT = "input"
@@ -68,7 +68,7 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
 
 
 def _signal(code: int) -> int:
-    """The signal that a status tells of, as Popen or as a shell tells it; 0 for none."""
+    """The signal in a status, as Popen or as a shell reports it; 0 for none."""
     return -code if code < 0 else max(0, code - 128)
 
 

@@ -16,7 +16,7 @@ _LONGEST_NAME = 64
 
 
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
-    """The experiment of a command, as it would stand in a file: named after its script or program."""
+    """The experiment of a command, as it would be in a file: named after its script or program."""
     launch = "node" if PurePath(words[0]).name in _LAUNCHERS else "each"
     task = {"kind": "command", "run": literal(list(words)), "launch": launch}
     return {"name": _name(words), "task": task}

@@ -61,7 +61,7 @@ def environment(
 ) -> dict[str, str]:
     """The environment of a command's process.
 
-    by_node  one process on each host: the host's number and count stand for rank and world size
+    by_node  one process on each host: the host's number and count replace rank and world size
     latest   the newest checkpoint, or empty if there is none
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)

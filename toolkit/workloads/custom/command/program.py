@@ -18,7 +18,7 @@ from toolkit.files import read_end
 
 _PR_SET_PDEATHSIG = 1
 _BLOCK_BYTES = 1 << 16
-#: Of its output, the bytes at its end that may say why it failed.
+#: Bytes at the end of its output that may show why it failed.
 _TAIL_BYTES = 1 << 15
 #: Seconds that its last output may take once it has ended: a process that it left behind may hold the pipe.
 _LAST_OUTPUT_S = 2.0
@@ -27,7 +27,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Program:
-    """A command in a process group of its own, whose output goes to a log, and to this process's own.
+    """A command in its own process group, whose output goes to a log, and to this process's own.
 
     shown  whether its output is also written to standard output
     Raises UserError where it cannot be started.

@@ -12,7 +12,7 @@ from toolkit.files import read_end, read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
 
-#: Of metrics.jsonl, the end in which its last line lies.
+#: Bytes at the end of metrics.jsonl that include its last line.
 _TAIL_BYTES = 1 << 16
 _NO_METRICS = frozenset({"time", "step", "epoch", "split"})
 

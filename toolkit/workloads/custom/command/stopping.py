@@ -70,7 +70,7 @@ class Leaving:
         return self._warned is not None
 
     def look(self) -> bool:
-        """See whether this rank or another has a reason; tell the others."""
+        """See whether this rank or another has a reason; notify the others."""
         if not self.why and (own := self._stop.reason_to_stop(LEAD_S)) is not None:
             self.request(own)
         if not self.why and (found := read_json(self._path)) is not None:

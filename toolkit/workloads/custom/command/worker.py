@@ -1,4 +1,4 @@
-"""One rank of a command: it starts the process, watches it, and says how it ended."""
+"""One rank of a command: it starts the process, watches it, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class _Rank:
     # -- the other ranks
 
     def _tell(self, facts: Mapping[str, Any]) -> None:
-        """Let the other ranks know of this one's process."""
+        """Announce this rank's process to the other ranks."""
         world = self._world
         who = {"rank": world.rank, "host": socket.gethostname(), "node": world.node}
         path = self._run.process(world.nonce, world.rank)

@@ -11,9 +11,9 @@ import toolkit
 from toolkit.errors import UserError
 
 _DISTRIBUTION = "slurm-toolkit"
-#: Where a wheel puts the folder `configs`, and what tells it from another of that name.
+#: Where a wheel puts the folder `configs`, and what distinguishes it from another of that name.
 _INSTALLED, _MARK = "share/slurm-toolkit/configs", "stk.schema.json"
-#: The path of an include, in which a reference may stand.
+#: The path of an include, which may contain a reference.
 _INCLUDE = re.compile(r"\$\{\s*from_file\s*:((?:[^${}]|\$\{[^{}]*\})*)\}")
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _EXPERIMENT = re.compile(r"^task:", re.MULTILINE)

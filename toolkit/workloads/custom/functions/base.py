@@ -18,11 +18,11 @@ class Task:
     metrics   whether less or more of what `step` returns is better
     collate   makes a batch of a list of samples; None: torch's default_collate
     lengths   the length of each sample of a split; None: each counts as one
-    optimizer makes the optimizer of a model; None: as the section `optimizer` says
-    schedule  the factor of the learning rate in a step of so many; None: as `lr_scheduler` says
+    optimizer makes the optimizer of a model; None: from the section `optimizer`
+    schedule  the factor of the learning rate in a step, given their total; None: from `lr_scheduler`
     prepare   is called before `data`, by one process of each machine that shares no folder; None: nothing
     report    what a run adds to its report; None: nothing
-    predict   what a model says of a batch; None: the task predicts nothing
+    predict   the model's predictions for a batch; None: the task predicts nothing
     sample    makes a sample of a row, for `stk predict`; None: a row of numbers is one
     version   changes when the data change in a way that their number and a few samples do not show
     """

@@ -53,7 +53,7 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a forward pass must leave as it is.
+    """The state that a forward pass must not change.
 
     buffers   copies of those that a checkpoint holds, by name
     versions  of the weights, which count changes in place, by name
@@ -64,7 +64,7 @@ class Before:
 
 
 def before_forward(model: nn.Module) -> Before:
-    """What the first forward pass must leave as it is."""
+    """The state that the first forward pass must not change."""
     stored = model.state_dict().keys()
     return Before(
         buffers={name: each.clone() for name, each in model.named_buffers() if name in stored},

@@ -1,4 +1,4 @@
-"""What the function `report` of the user's returned: written by the run, read by its report. No torch."""
+"""The value that the user's function `report` returned: written by the run, read by its report. No torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXPECTED = "expected a text, a list of dictionaries (the rows of a table), or a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionReport(TaskReport):
-    """What a run's function `report` returned."""
+    """The value that a run's function `report` returned."""
 
     run: RunDir
     stored: Sequence[Mapping[str, Any]]
@@ -56,7 +56,7 @@ class FunctionReport(TaskReport):
 
 
 def write_sections(run: RunDir, returned: Any) -> None:
-    """Write sections by their titles. Raises TypeError where they are none."""
+    """Write sections by their titles. Raises TypeError for values that are not sections."""
     if returned is None:
         return
     if not isinstance(returned, Mapping):

@@ -15,7 +15,7 @@ from toolkit.errors import UserError
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 
-#: Samples of a split whose content tells one data set from another.
+#: Samples of a split whose content distinguishes data sets.
 _PROBED = 16
 
 
@@ -75,7 +75,7 @@ def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Spl
 
 
 def _lengths(given: Any, count: int, place: str) -> np.ndarray:
-    """The lengths of so many samples. Raises UserError where it is no whole number for each."""
+    """The lengths of `count` samples. Raises UserError unless there is a whole number for each."""
     try:
         found = np.asarray(given)
     except ValueError:

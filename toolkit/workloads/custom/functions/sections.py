@@ -141,7 +141,7 @@ def from_text(text: str) -> Mapping[str, Any] | None:
 
 
 def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> OwnSections:
-    """Return the sections of an experiment: of a stored one as they are, else as the functions say.
+    """Return the sections of an experiment: of a stored one as they are, else as the functions declare.
 
     Raises UnfitTask.
     """
@@ -232,7 +232,7 @@ def _faults(unfit: Unfit, module: str, folders: Sequence[Path]) -> Iterator[Viol
 
 
 def _shown(module: str, folders: Sequence[Path]) -> str:
-    """The file of a module for messages: relative to the working folder where it lies within."""
+    """The file of a module for messages: relative to the working folder if inside it."""
     path = locate(module, folders)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
@@ -260,14 +260,14 @@ def _wanted(tree: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
-    """By name, whether less or more is better, of the metrics for which something says it."""
+    """By name, whether less or more is better, of the metrics for which it is declared."""
     goals = _with_written({each.name: each.goal for each in functions.declared}, task, "metrics")
     name, goal = _wanted(tree)
     return {**({name: goal} if name != LOSS and goal in GOALS else {}), **goals}
 
 
 def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """What the file says of its metrics, and what the experiment says in place of it."""
+    """The file's declarations of its metrics, and those of the experiment in place of them."""
     written = task.get(key)
     return {**said, **(written if isinstance(written, dict) else {})}
 

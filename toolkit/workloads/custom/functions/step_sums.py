@@ -35,7 +35,7 @@ class StepSums:
 
 
 def metric_names(returned: Any, place: str) -> tuple[str, ...]:
-    """The names of what `step` returned beside the loss. Raises UserError where it is no such thing."""
+    """The names of what `step` returned beside the loss. Raises UserError if it is not a dictionary."""
     if not isinstance(returned, Mapping) or LOSS not in returned:
         found = f'a mapping without "{LOSS}"' if isinstance(returned, Mapping) else type(returned).__name__
         raise UserError(f"{place}: step returned {found}, expected a dictionary: {EXAMPLES['step']}")
@@ -79,7 +79,7 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
 
 
 def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.Tensor:
-    """The values of a metric on a device. Raises UserError for what is no real number."""
+    """The values of a metric on a device. Raises UserError for a value that is not a real number."""
     found: torch.Tensor | None = value if isinstance(value, torch.Tensor) else None
     if found is None:
         with suppress(TypeError, ValueError, RuntimeError):

@@ -60,7 +60,7 @@ class FunctionsTask:
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        """Import the functions in one process, which says what is wrong with that, and call `prepare`."""
+        """Import the functions in one process, which reports their errors, and call `prepare`."""
         code = UserCode(experiment.task)
         code.prepare(experiment.data.values())
         return f"data() of {code.shown} makes the samples"
@@ -95,7 +95,7 @@ class FunctionsTask:
         return new_model(self._code, self._experiment.model)
 
     def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
-        """What the user's function makes. Raises UserError where it is no optimizer of this model."""
+        """The optimizer of the user's function. Raises UserError if it is not one of this model."""
         found = self._code.optimizer(model, optimizer_values(config, self._code.functions.optimizer or ()))
         check_optimizer(found, model, self._code.place("optimizer"))
         return found  # type: ignore[no-any-return]
@@ -116,7 +116,7 @@ class FunctionsTask:
 
     @cached_property
     def _metrics(self) -> tuple[str, ...]:
-        """Names of what `step` returns beside the loss: as its text says, else as it does for two samples."""
+        """Names of what `step` returns beside the loss: from its text, else from a call with two samples."""
         if self._code.functions.metrics is not None:
             return self._code.functions.metrics
         batch = self.collate("train", np.arange(min(2, len(self.splits["train"]))), torch.device("cpu"))
@@ -175,7 +175,7 @@ class FunctionsTask:
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        """Write a line of JSON for each sample: what `predict` says of it."""
+        """Write a line of JSON for each sample: the result of `predict`."""
         if "predictions" not in evaluation.outputs:
             return
         run.artifacts.mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ class UserCode:
         return f"{self.shown}:{self.line(function)}"
 
     def line(self, function: str) -> int:
-        """The line of a function; 1 where the file does not say it."""
+        """The line of a function; 1 if the file does not have it."""
         return self.functions.lines.get(function, 1)
 
     def find(self, name: str) -> Any:
@@ -67,7 +67,7 @@ class UserCode:
         return self.find("model")(**_given(self.functions.model, values))
 
     def data(self, split: str, values: Mapping[str, Any]) -> Any:
-        """What the function `data` makes of a split and the values in an experiment."""
+        """The result of the function `data` for a split and the values in an experiment."""
         return self.find("data")(split, **_given(self.functions.data, values, of=self.functions.prepare))
 
     def prepare(self, values: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ class UserCode:
             self.find("prepare")(**_given(self.functions.prepare, values, of=others))
 
     def optimizer(self, model: Any, values: Mapping[str, Any]) -> Any:
-        """What the function `optimizer` makes of a model and the values in an experiment."""
+        """The result of the function `optimizer` for a model and the values in an experiment."""
         return self.find("optimizer")(model, **_given(self.functions.optimizer or (), values))
 
     def _made(self, module: ModuleType, class_name: str) -> Any:

@@ -101,8 +101,8 @@ def flush(folder: Path) -> None:
 def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permit: Callable[[], None]) -> int:
     """Give a folder whose files are on the disk its manifest and its name; return its bytes.
 
-    permit  leaves where this start may not write any more; called right before the rename
-    Raises UserError for a folder that is no checkpoint, OSError.
+    permit  leaves if this start may no longer write; called right before the rename
+    Raises UserError for a folder that is not a checkpoint, OSError.
     """
     files = {name: {"bytes": size, "crc32": crc32(folder / name)} for name, size in _files(folder)}
     if not files:

@@ -25,7 +25,7 @@ __all__ = ["RunCallback"]
 _STATE = "lightning.ckpt"
 _VALIDATION = ("val_", "val/", "validation_", "validation/")
 _TRAINING = ("train_", "train/")
-#: Steps between two lines of metrics, where the Trainer does not say.
+#: Steps between two lines of metrics, if the Trainer does not set it.
 _LOG_EVERY = 50
 _NO_SCORES = frozenset({"epoch", "step"})
 
@@ -83,7 +83,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             _set_random(self._random)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # Lightning's own handler would make the ranks speak to each other in the midst of a step.
+        # Lightning's own handler would make the ranks communicate in the middle of a step.
         signal.signal(signal.SIGTERM, self._handler)
         self._step = trainer.global_step
         self._total = _total(trainer)
@@ -192,7 +192,7 @@ def _set_random(state: Mapping[str, Any]) -> None:
 
 
 def _going_on(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """`Trainer.fit` that goes on by itself where the trainer has a RunCallback."""
+    """`Trainer.fit` that continues automatically if the trainer has a RunCallback."""
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)

@@ -20,7 +20,7 @@ from toolkit.workloads.custom.script.resuming import begin_once
 __all__ = ["RunCallback"]
 
 _EVALUATION = "eval_"
-#: What the Trainer adds to the metrics of an evaluation.
+#: Keys that the Trainer adds to the metrics of an evaluation.
 _NO_SCORES = frozenset({"runtime", "samples_per_second", "steps_per_second", "model_preparation_time"})
 #: In the one line that it logs at the end, a summary.
 _SUMMARY = "train_runtime"
@@ -113,7 +113,7 @@ def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:
-    """`Trainer.train` that goes on by itself where the trainer has a RunCallback."""
+    """`Trainer.train` that continues automatically if the trainer has a RunCallback."""
 
     @functools.wraps(train)
     def wrapped(self: Trainer, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:

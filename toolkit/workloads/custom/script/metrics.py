@@ -50,7 +50,7 @@ class Line:
 def checked(
     step: Any, total: Any = None, split: str = "train", epoch: Any = None, metrics: Mapping[str, Any] = {}
 ) -> Line:
-    """Make a line of what a script gives. Raises UserError for what is no number."""
+    """Make a line of a script's values. Raises UserError for a value that is not a number."""
     odd = sorted(_NOT_METRICS & set(metrics))
     if odd:
         raise misuse(f"run.log({odd[0]}=…)", "that name is taken; call the metric something else")

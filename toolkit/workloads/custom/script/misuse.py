@@ -1,4 +1,4 @@
-"""What a script is told that calls the run in a wrong way: where it does, and how it is right."""
+"""Messages for a script that calls the run in a wrong way: the place, and the right way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXAMPLES = {
     "leave": "run.leave()",
 }
 _OURS = Path(__file__).parents[3]
-#: What Python itself puts between a block of the script and what gives it its folder.
+#: File of Python's own frames between a block of the script and the code that gives it its folder.
 _BETWEEN = contextmanager.__code__.co_filename
 
 P = ParamSpec("P")

@@ -52,7 +52,7 @@ class Place:
 
 
 def find_place(environ: Mapping[str, str] = os.environ) -> Place:
-    """The place that the environment describes. Raises UserError for ranks that are no numbers."""
+    """The place that the environment describes. Raises UserError for ranks that are not numbers."""
     rank, size = (_whole(environ, name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     if "STK_RUN_DIR" not in environ:
         return Place(run=_stand_in(), rank=rank, size=size)

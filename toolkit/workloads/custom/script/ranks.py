@@ -60,7 +60,7 @@ def _device(torch: Any, distributed: Any) -> Any:
     return torch.device("cpu")
 
 
-#: How a rank tells the others of an error, the gravest last.
+#: Errors that a rank reports to the others, by number, the gravest last.
 _ERRORS = (None, CheckpointError, UserError)
 
 

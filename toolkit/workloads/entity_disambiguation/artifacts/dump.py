@@ -1,4 +1,4 @@
-"""Sentences as they came in, each with what a model says of its mentions: JSON lines, one at a time."""
+"""Sentences as they came in, each with a model's predictions for its mentions: JSON lines, one at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.data.prepared.database import reading, rows_in
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 
-#: Of a probability: as much as 32-bit arithmetic knows of it.
+#: Digits of a probability: as many as are exact in 32-bit arithmetic.
 _DIGITS = 7
 _LINES = "SELECT id, record FROM sentences WHERE split = ? ORDER BY id"
 _PLACES = "SELECT sentence, position FROM mentions WHERE split = ? ORDER BY sample_id"

@@ -34,7 +34,7 @@ _ALL = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is needed beside the weights, and where it lies.
+    """Data that is needed beside the weights, and its place.
 
     tokenizer  folder of the tokenizer without markers, or its name on the hub
     entity_db  folder of the database
@@ -102,7 +102,7 @@ def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
 
 
 def kept_base(run: RunDir, fingerprint: str) -> Base | None:
-    """What a run keeps of its training for files that it is scored on; None where it keeps too little.
+    """Data of its training that a run keeps for files that it is scored on; None if it keeps too little.
 
     fingerprint  of the data that the run has learnt from
     Raises DataError for a damaged file.

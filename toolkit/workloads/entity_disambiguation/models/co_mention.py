@@ -30,10 +30,10 @@ class CoMention(nn.Module):
     mention's text and its own text over a temperature, plus the weighted log of its share with `prior`.
 
     After Bootleg 1.0.5, with these differences: no learnt vector per entity, so that unseen entities
-    are no worse off and the model does not grow with them; no type prediction; the cosine term, which
+    are not worse off and the model does not grow with them; no type prediction; the cosine term, which
     lets the model begin at what the encoder knows; one loss over the last scores, not one for each
     stage; a sample is a mention, so of the others only the candidates are known, not their words; their
-    candidates take part without the mention's own vector; no position encoding, as the markers say
+    candidates take part without the mention's own vector; no position encoding, as the markers show
     where the mention is.
     """
 

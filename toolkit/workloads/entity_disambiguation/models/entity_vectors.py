@@ -120,7 +120,7 @@ def _compute(
 def vectors_of(
     encoder: Encoder, pooling: str, tokens: Lists, which: Array, pad_id: int, device: torch.device
 ) -> Array:
-    """What an encoder in evaluation mode makes of the texts of these entities, [n, size]."""
+    """The vectors of an encoder in evaluation mode for the texts of these entities, [n, size]."""
     found = np.empty((len(which), encoder.size), np.float32)
     order = np.argsort(-tokens.lengths(which), kind="stable")
     for first, last, _ in chunks_of(tokens.lengths(which[order])):

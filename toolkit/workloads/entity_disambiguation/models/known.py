@@ -1,4 +1,4 @@
-"""What a model takes for granted of the data that it was trained on. No torch."""
+"""Properties of the training data that a model depends on. No torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a model takes for granted of its data.
+    """Properties of its data that a model depends on.
 
     vocabulary_size  numbers of tokens, markers included
     pad_id           fills a batch up

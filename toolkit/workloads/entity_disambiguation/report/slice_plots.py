@@ -52,7 +52,7 @@ def slices_over_time_plot(
 ) -> bytes:
     """Draw the accuracy of each slice over the steps in a separate panel, beside that of all mentions.
 
-    The dotted line is the popularity, where the split's slices tell it.
+    The dotted line is the popularity, if the split's slices have it.
     """
     names = names[:_SLICES]
     title = f"Slices over the steps, {_SPLIT} · {run_id}"

@@ -11,7 +11,7 @@ from toolkit.report.blocks import Numbers, Table, table
 from toolkit.workloads.entity_disambiguation.config import ACCURACY, WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SliceScore
 
-#: What a metric of one slice begins with in metrics.jsonl.
+#: Prefix of the metrics of one slice in metrics.jsonl.
 PREFIX = "accuracy/"
 #: The slice of all scored mentions, for people.
 ALL = "all mentions"
@@ -82,7 +82,7 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
 
 
 def _note(report: SliceReport, inside: bool) -> str:
-    """Say how mentions count whose gold is not a candidate; empty if there are none."""
+    """Describe how mentions count whose gold is not a candidate; empty if there are none."""
     if inside or not report.has_outside:
         return ""
     everything = report.scores[WHOLE_SLICE]

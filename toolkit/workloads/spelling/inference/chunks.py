@@ -91,7 +91,7 @@ class Passage:
 
 
 def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
-    """Yield passages of whole words, of at most `size` tokens; a word that is too long is one by itself."""
+    """Yield passages of whole words, of at most `size` tokens; a longer word is a passage by itself."""
     most = size - 2 * (size // _CONTEXT)
     for is_long, group in groupby(words, lambda word: tokens(word) > most):
         if is_long:

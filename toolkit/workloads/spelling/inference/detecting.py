@@ -10,7 +10,7 @@ from toolkit.workloads.spelling.inference.capabilities import DETECTORS, check_u
 from toolkit.workloads.spelling.inference.chunks import Passage
 from toolkit.workloads.spelling.inference.load_run import BATCH_TOKENS, OpenRun, open_run
 
-#: Where an error is more likely than none.
+#: Above it, an error is more likely than none.
 THRESHOLD = 0.5
 
 

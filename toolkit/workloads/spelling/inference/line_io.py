@@ -12,7 +12,7 @@ from pathlib import Path
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
 
-#: What is held at once: lines, and bytes of them.
+#: Limits of what is held at once: lines, and bytes of them.
 LINES = 2000
 _BYTES = 1 << 20
 _READ = 1 << 16

@@ -122,7 +122,7 @@ class OpenRun:
 
     @property
     def _precision(self) -> torch.dtype | None:
-        # On a CPU half the bits are no faster.
+        # On a CPU half the bits are not faster.
         is_gpu = self.device.type == "cuda"
         return autocast_dtype(self.experiment.train.precision, self.device) if is_gpu else None
 

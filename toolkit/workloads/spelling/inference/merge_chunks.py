@@ -31,7 +31,7 @@ def joined_words(passages: Sequence[Passage], made: Sequence[str]) -> str:
 
 
 def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
-    """Return what was made of a passage's core, and whether white space stands before it.
+    """Return the result for a passage's core, and whether white space precedes it.
 
     A core without remaining words stays as it was.
     """

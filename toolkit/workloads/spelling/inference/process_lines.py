@@ -137,7 +137,7 @@ def _is_shown(request: Request, sink: TextIO) -> bool:
 
 @contextmanager
 def _bar(given: Source, is_shown: bool) -> Iterator[Callable[[int, int], object]]:
-    """Show the share of a source that is done, or the lines of a pipe; told of bytes read and lines done."""
+    """Show the share of a source that is done, or the lines of a pipe; called with bytes and lines done."""
     columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

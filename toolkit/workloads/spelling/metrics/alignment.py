@@ -2,7 +2,7 @@
 
 Among several cheapest ways one is taken by a rule, as scores depend on which words an edit touches: the
 way is followed from the end, and at each place the first of a fixed order of edits that lies on a
-cheapest way is taken. Libraries follow other rules, so they only say how far from the diagonal to look
+cheapest way is taken. Libraries follow other rules, so they only give how far from the diagonal to look
 (Ukkonen, "Algorithms for approximate string matching", 1985).
 """
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from toolkit.errors import DataError
 
-#: What is done at a place; the diagonal keeps or replaces.
+#: Edits at a place; the diagonal keeps or replaces.
 DIAGONAL, INSERT, DELETE = 0, 1, 2
 
 Codes: TypeAlias = npt.NDArray[np.int32]

@@ -29,7 +29,7 @@ class Batch:
 
     @property
     def real(self) -> torch.Tensor:
-        """Which tokens [B, L] are no padding."""
+        """Which tokens [B, L] are not padding."""
         return within(self.lengths, self.tokens.shape[1])
 
     def take(self, rows: torch.Tensor) -> Self:
@@ -47,7 +47,7 @@ class Batch:
         return replace(self, **cast(dict[str, Any], picked))
 
     def scored_by(self, model: nn.Module) -> Any:
-        """What a model says of all texts. Rows come first, as torch's DataParallel cuts what comes first."""
+        """A model's outputs for all texts. Rows come first, as DataParallel cuts the first dimension."""
         return model(torch.arange(len(self.tokens), device=self.tokens.device), self)
 
 
@@ -86,7 +86,7 @@ class DetectionBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionBatch(Batch):
-    """Texts and what they should say.
+    """Texts and their right versions.
 
     targets  [B, T] what the decoder reads: the beginning sign, then the target
     labels   [B, T] what it should write: the target, then the end sign; NONE for padding

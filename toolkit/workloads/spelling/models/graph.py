@@ -41,7 +41,7 @@ class Complete:
 class Graph:
     """Nodes of all texts together; the T tokens are numbered first, then the N pieces.
 
-    Each kind of edge but `itself`, which every node has, stands in one of `edges` and `complete`.
+    Each kind of edge but `itself`, which every node has, is in one of `edges` and `complete`.
 
     tokens    [T] place of each token in the flattened batch
     pieces    [N] place of each piece in the flattened batch
@@ -71,7 +71,7 @@ def _on(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 def build_graph(
     pieces: torch.Tensor, words: torch.Tensor, *, between_pieces: bool, between_tokens: bool
 ) -> Graph:
-    """Build the graph of a batch; what belongs to no piece is no node.
+    """Build the graph of a batch; tokens that belong to no piece are not nodes.
 
     pieces, words   as in a DetectionBatch
     between_pieces  whether the pieces of a text are fully connected
@@ -98,7 +98,7 @@ def build_graph(
 
 
 def fully_connected(counts: torch.Tensor, first: int) -> Complete:
-    """Connect the nodes of each text; counts [B] says how many there are."""
+    """Connect the nodes of each text; counts [B] has their numbers."""
     real = within(counts, int(counts.max()))
     return Complete(first=first, places=real.flatten().nonzero().squeeze(1), real=real)
 

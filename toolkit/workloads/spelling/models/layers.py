@@ -63,7 +63,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(size) if final_norm else nn.Identity()
 
     def forward(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """Map states [B, L, d] to states; real [B, L] says what may be attended to."""
+        """Map states [B, L, d] to states; real [B, L] marks what may be attended to."""
         return self.every(states, real)[-1]
 
     def every(self, states: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:

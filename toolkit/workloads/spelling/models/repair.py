@@ -10,7 +10,7 @@ from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.layers import Encoder, TokenEmbedding, perceptron
 
-#: What may be done with a character.
+#: Actions on a character.
 CLASSES = len((KEEP, INSERT, DELETE))
 
 

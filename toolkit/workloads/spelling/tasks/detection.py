@@ -23,7 +23,7 @@ from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, write_lines
 
-#: What `counts_of` counts.
+#: Names of the counts of `counts_of`.
 COUNTS = (
     "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
     "non_words", "found_non",

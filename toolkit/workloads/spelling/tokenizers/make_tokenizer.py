@@ -12,7 +12,7 @@ from toolkit.files import write_atomic
 
 PADDING, UNKNOWN, BEGIN, END = SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 
-#: What the character tokenizer knows: 95 characters, with the special tokens 99.
+#: Characters of the character tokenizer: 95, with the special tokens 99.
 CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " "
 
 #: As `toolkit.workloads.spelling.data.texts.words` cuts texts into pieces.

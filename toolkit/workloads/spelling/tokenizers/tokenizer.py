@@ -42,7 +42,7 @@ class TextTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer, name: str = "the tokenizer") -> None:
-        # Or a text that says <eos> would end there.
+        # Otherwise a text that contains <eos> would end there.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         vocabulary = tokenizer.get_vocab()

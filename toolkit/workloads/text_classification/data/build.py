@@ -194,7 +194,7 @@ class JsonLists:
     """
 
     def __init__(self, ids: int) -> None:
-        #: Of every id its digits and a comma, filled up with zero bytes.
+        #: The digits of every id and a comma, padded with zero bytes.
         self._digits = np.array([f"{number}, " for number in range(ids)], dtype="S")
         self._widths = np.char.str_len(self._digits)
 

@@ -47,7 +47,7 @@ class VocabularyEncoder:
     known          the words that get an id, where another set has decided that
     before, after  numbers of the special tokens around every sample
     pad_id         fills a batch up to its longest sample; occurs in no sample
-    unk_id         stands for an unknown token; None without such a token
+    unk_id         the id for an unknown token; None without such a token
     """
 
     data: TextTable

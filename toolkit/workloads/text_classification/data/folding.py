@@ -19,7 +19,7 @@ _SENTENCE_END = re.compile(
     r"""[.!?…]+["'”’»)\]]*\s+|[。！？]+["'”’»)\]』」]*\s*|\n[^\S\n]*\n\s*""",
 )
 
-#: What is kept whole where it fits, the largest first.
+#: Units that are kept whole if they fit, the largest first.
 _UNITS: Mapping[str, tuple[str, ...]] = {"wordpiece": (), "word": ("word",), "sentence": ("sentence", "word")}
 
 

@@ -116,7 +116,7 @@ def prepare(data: TextTable, progress: Progress | None = None) -> Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """What a model was trained with, for other texts that it is to read.
+    """The encoding of a trained model, for other texts that it is to read.
 
     folder           holds the tokenizer: vocabulary.json, or the files of a pretrained one
     labels           by their codes

@@ -20,7 +20,7 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 
 
 def keep(run: RunDir, encoding: Encoding) -> None:
-    """Write what stands beside the tokenizer, whose files are exported with the model."""
+    """Write the encoding without the tokenizer, whose files are exported with the model."""
     write_json(ClassificationFiles(run).encoding, {**asdict(encoding), "folder": None})
 
 

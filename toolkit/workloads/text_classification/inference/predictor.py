@@ -78,7 +78,7 @@ class ClassificationPredictor:
     def _log_probabilities(
         self, model: nn.Module, tokens: Lists, settings: Evaluation, device: torch.device
     ) -> np.ndarray:
-        """Of each sample, [n, labels]: in batches of samples that are about as long."""
+        """The probabilities of each sample, [n, labels]: in batches of samples that are about as long."""
         found = np.zeros((len(tokens), len(self._kept.labels)), dtype=np.float32)
         plan = evaluation_plan(settings, np.diff(tokens.offsets))
         for number in range(plan.steps):

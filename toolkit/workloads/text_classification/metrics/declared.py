@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.workload import LOSS, Metric, shares
 
-#: Of every evaluation.
+#: Metrics of every evaluation.
 METRICS = (
     LOSS,
     *shares("accuracy", "macro_precision", "macro_recall", macro_f1="macro F1", weighted_f1="weighted F1"),
@@ -12,7 +12,7 @@ METRICS = (
     Metric(name="text_accuracy", goal="max", twin="accuracy"),
     Metric(name="text_macro_f1", goal="max", title="text macro F1", twin="macro_f1"),
 )
-#: Of the curves and classes of a report.
+#: Metrics of the curves and classes of a report.
 REPORT_METRICS = (
     *shares("precision", "recall", "weighted_precision", "weighted_recall", f1="F1"),
     Metric(name="average_precision", goal="max", unit="number"),

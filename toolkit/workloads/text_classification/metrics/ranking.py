@@ -37,7 +37,7 @@ class Ranking:
 
     @classmethod
     def of(cls, truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> Ranking:
-        """Rank samples by their score; truth [n] says which are of the class. Takes O(n log n)."""
+        """Rank samples by their score; truth [n] marks those of the class. Takes O(n log n)."""
         lowered, group = np.unique(-scores.astype(np.float64), return_inverse=True)
         taken = np.cumsum(np.bincount(group, minlength=len(lowered)))
         hits = np.cumsum(np.bincount(group, weights=truth, minlength=len(lowered)))
@@ -91,7 +91,7 @@ class Ranking:
         return self._best(recall, np.where(self.recall >= recall, self.precision, -1.0), self.recall)
 
     def _best(self, at: float, wanted: Floats, otherwise: Floats) -> OperatingPoint:
-        """The threshold with the greatest `wanted`, ties by `otherwise`; -1 is no candidate."""
+        """The threshold with the greatest `wanted`, ties by `otherwise`; -1 is not a candidate."""
         if not self.positives or wanted.max(initial=-1.0) < 0:
             return OperatingPoint(at=at, threshold=None, precision=0.0, recall=0.0)
         best = int(np.lexsort((otherwise, wanted))[-1])

@@ -49,7 +49,7 @@ def curves_plot(
 ) -> bytes:
     """Draw ROC and precision over recall of one split; of whole texts and of fragments in one picture.
 
-    A dot is what the model's own predictions come to.
+    A dot is the result of the model's own predictions.
     """
     curves = levels[0]
     title = f"Finding “{curves.positive}”, {curves.view.split} · {run_id}"

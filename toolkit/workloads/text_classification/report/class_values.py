@@ -17,7 +17,7 @@ from toolkit.workloads.text_classification.metrics.score_values import ClassScor
 class View:
     """The subject of scores: a split, or the whole texts of one that were folded into several samples.
 
-    name   beginning of the file names    level  text or fragment; None where the files do not tell
+    name   beginning of the file names    level  text or fragment; None if the files do not have it
     """
 
     name: str

@@ -39,7 +39,7 @@ class ClassificationReport(TaskReport):
 
     classes      scores per class of each view that has them
     two_classes  curves of each view of two classes
-    labels       how the labels are distributed; None where no file tells
+    labels       how the labels are distributed; None if no file has it
     """
 
     run: RunDir
@@ -69,7 +69,7 @@ class ClassificationReport(TaskReport):
         }
 
     def sections(self) -> Iterator[Section]:
-        """Yield the last split, what of it went wrong, and the labels; the other splits are folded away."""
+        """Yield the last split, its wrong predictions, and the labels; the other splits are folded away."""
         splits = list(dict.fromkeys(report.view.split for report in self.classes.values()))
         for split in reversed(splits):
             folded = "" if split == splits[-1] else f"Classes, confusion and curves of {split}"
@@ -121,7 +121,7 @@ class ClassificationReport(TaskReport):
     def mistakes(self) -> Iterator[Section]:
         """Yield the surest mistakes on the test set, or on the validation set until there is a test.
 
-        Of whole texts where they were folded: a fragment alone says little. Raises DataError.
+        Of whole texts where they were folded: a fragment alone shows little. Raises DataError.
         """
         files = ClassificationFiles(self.run)
         names = ((split, f"{split}{text}") for split in ("test", "validation") for text in ("_text", ""))

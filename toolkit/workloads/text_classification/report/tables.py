@@ -21,7 +21,7 @@ _CLASSES = 40
 _LABELS = 40
 _CONFUSIONS = 15
 _LABEL_CHARACTERS = 200
-#: Of the heads of a matrix.
+#: Of a label as the head of a column in a matrix.
 _SHORT_CHARACTERS = 28
 _EXCERPT_CHARACTERS = 600
 

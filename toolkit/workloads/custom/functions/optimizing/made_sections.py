@@ -54,7 +54,7 @@ def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[
 
 
 def schedule_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find keys of a schedule that the function `schedule` stands in place of."""
+    """Find keys of a schedule that the function `schedule` replaces."""
     yield from _kind_faults(_SCHEDULE, functions, tree)
     if not functions.has("schedule"):
         return
@@ -75,7 +75,7 @@ def _kind_faults(section: str, functions: Functions, tree: Mapping[str, Any]) ->
 
 
 def _written(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """What an experiment says of its optimizer, wherever it stands there."""
+    """An experiment's values for its optimizer, from whichever section."""
     written = dict(_section(tree, _OPTIMIZER))
     written.pop("kind", None)
     arguments = written.pop("arguments", None)

@@ -16,7 +16,7 @@ from toolkit.workloads.custom.functions.reading.parameters import Parameter
 
 
 def optimizer_values(config: Optimizer, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """What an experiment says for the parameters of the function `optimizer`, by name."""
+    """An experiment's values for the parameters of the function `optimizer`, by name."""
     of_section = {each.name: getattr(config, each.name) for each in parameters if each.name in SECTION_KEYS}
     return {**of_section, **config.arguments}
 
@@ -38,7 +38,7 @@ def check_optimizer(found: Any, model: nn.Module, place: str) -> None:
 
 
 def rate_factor(found: Any, place: str) -> float:
-    """The factor that `schedule` returned. Raises UserError where that is no finite number from 0 on."""
+    """The factor that `schedule` returned. Raises UserError if that is not a finite number from 0 on."""
     try:
         factor = float(found)
     except (TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Predictions of three functions: which runs can, and what `predict` says."""
+"""Predictions of three functions: which runs can, and what `predict` returns."""

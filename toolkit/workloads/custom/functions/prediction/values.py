@@ -27,7 +27,7 @@ def values_of(lists: Lists, *, are_lists: bool) -> Iterator[Any]:
 
 
 def checked_predictions(found: Any, samples: int, place: str) -> torch.Tensor | Ragged:
-    """What `predict` returned. Raises UserError where it has not a value, or a row, for each sample.
+    """The value that `predict` returned. Raises UserError if it lacks a value, or a row, for each sample.
 
     place   file and line of `predict`
     """

@@ -66,7 +66,7 @@ _SCHEMA = "stk.schema.json"
 
 
 def new_files() -> dict[str, str]:
-    """What they hold, by their names; beside them the schema of experiments, which the one here names."""
+    """Their contents by name; beside them the schema of experiments, which the one here names."""
     files = {
         "digits.py": _DIGITS,
         "digits.yaml": f"# yaml-language-server: $schema={_SCHEMA}\n{_EXPERIMENT}",

@@ -12,11 +12,11 @@ from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
 #: The folder of the user's files in that of a run's code.
 PROJECT = "project"
-#: The folder that this very code lies in: that of a run's code, or that of an installation.
+#: The folder of this very code: that of a run's code, or that of an installation.
 _CODE = Path(__file__).resolve().parents[5]
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-#: A file of such a name would stand in place of what everything else imports.
+#: A file of such a name would replace a module that everything else imports.
 _TAKEN = frozenset({*sys.stdlib_module_names, "toolkit", "slurm", "stk", "torch", "numpy"})
 
 

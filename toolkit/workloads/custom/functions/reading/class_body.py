@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
-#: What the toolkit gives to methods beside their object, by the names that the documentation uses.
+#: Arguments of the toolkit to methods beside their object, by their names in the documentation.
 _OTHERS = frozenset({"model", "split", "batch", "samples", "row", "step", "total", "run", "outputs"})
 _OBJECT = ("self", "cls")
 

@@ -1,4 +1,4 @@
-"""Values that a syntax tree says without being executed."""
+"""Values that a syntax tree shows without being executed."""
 
 from __future__ import annotations
 

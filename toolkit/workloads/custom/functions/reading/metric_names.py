@@ -1,4 +1,4 @@
-"""The metrics of a file: the names that `step` returns, where its text says them, and the goals it says."""
+"""The metrics of a file: the names that `step` returns, if its text shows them, and the declared goals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 def returned_names(step: ast.FunctionDef) -> tuple[str, ...] | None:
     """The names in the dictionary that `step` returns, in their order; none at all where it returns nothing.
 
-    None where only executing it would tell. Raises Unfit where two places return different names.
+    None if only executing it would show them. Raises Unfit where two places return different names.
     """
     found: tuple[str, ...] = ()
     for node in _returns(step.body):

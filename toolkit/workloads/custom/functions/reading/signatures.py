@@ -17,7 +17,7 @@ from toolkit.workloads.custom.functions.reading.metric_names import declared_met
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
-#: What `step` returns beside metrics.
+#: Values that `step` returns beside metrics.
 LOSS, WEIGHTS = "loss", "weights"
 
 #: The shortest right example of each function.
@@ -48,7 +48,7 @@ _OPTIONAL = {
 }
 #: The functions whose further parameters an experiment file sets.
 _WITH_KEYS = ("model", "data", "optimizer", "prepare")
-#: Of `from somewhere import *`: what it brings is not known here.
+#: The name in `from somewhere import *`: the names that it imports are not known here.
 _ANYTHING = "*"
 
 
@@ -59,9 +59,9 @@ class Functions:
     model, data  their parameters, without the split
     optimizer    those of the function, without the model; None where the file has none
     prepare      those of the function; None where the file has none
-    metrics      names of what `step` returns beside the loss; None where only executing it would tell
-    declared     metrics whose goal the file says
-    lines        where each function stands
+    metrics      names of what `step` returns beside the loss; None if only executing it would show them
+    declared     metrics whose goal the file declares
+    lines        the line of each function
     others       further names that the file has; `*` where it imports some that are not known here
     """
 
@@ -80,7 +80,7 @@ class Functions:
         return name in self.lines or name in self.others
 
     def may_have(self, name: str) -> bool:
-        """Whether the file has a function, as far as its text tells."""
+        """Whether the file has a function, according to its text."""
         return name in self.lines or not self.others.isdisjoint((name, _ANYTHING))
 
 
@@ -167,7 +167,7 @@ def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iter
 
 
 def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Names that are imported, assigned, or defined as something else than a plain function."""
+    """Names that are imported, assigned, or defined as something other than a plain function."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from ((each.asname or each.name, node.lineno) for each in node.names)
@@ -215,7 +215,7 @@ def _differing(parameters: Mapping[str, Sequence[Parameter]]) -> Iterator[Proble
 
 
 def wrong_name(metrics: Iterable[Any]) -> str:
-    """What is wrong with the name of one of some metrics, and what to do; empty if nothing is."""
+    """The fault in the name of a metric, and what to do; empty if all are right."""
     for name in metrics:
         if not isinstance(name, str) or not name:
             return f"the metric {name!r}, expected a name"

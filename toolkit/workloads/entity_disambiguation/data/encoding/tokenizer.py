@@ -23,10 +23,10 @@ ENT_START, ENT_END, ENT_TYPE, ENT_KG, ENT_DESC = MARKERS = (
     "[ent_start]", "[ent_end]", "[ent_type]", "[ent_kg]", "[ent_desc]",
 )  # fmt: skip
 
-#: What a marker's vector begins as: that of a sign which does the same in ordinary text.
+#: The initial vector of a marker: that of a sign with the same role in ordinary text.
 _LIKE = {ENT_START: '"', ENT_END: '"', ENT_TYPE: ",", ENT_KG: ",", ENT_DESC: ":"}
 
-#: Words that are never hidden in a title: they tell nothing.
+#: Words that are never hidden in a title: they carry no information.
 _STOP_WORDS = (
     "a", "an", "and", "as", "at", "by", "de", "for", "from", "in", "is", "la", "le", "of", "on", "or", "the",
     "to", "with",

@@ -1,4 +1,4 @@
-"""JSON lines whose faults name file and line and say which kind of value was found."""
+"""JSON lines whose faults name file, line and the kind of value that was found."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _trim(contents: Contents) -> None:
             del names[limits.max_types :]
     for relations in contents.relations.values():
         del relations[limits.max_connections :]
-    # Nothing said is the same as nothing there.
+    # An empty entry is the same as a missing one.
     contents.descriptions = {qid: text for qid, text in contents.descriptions.items() if text}
     contents.relations = {qid: pairs for qid, pairs in contents.relations.items() if pairs}
     for system, of in contents.types.items():

@@ -15,7 +15,7 @@ def word_places(text: str) -> list[Span]:
 
 
 def characters_of_words(text: str, words: Span) -> Span:
-    """Return the characters of a run of words. Raises ValueError, which says what is wrong."""
+    """Return the characters of a run of words. Raises ValueError, which names the fault."""
     places = word_places(text)
     check_span(words, len(places), "words")
     return places[words[0]][0], places[words[1] - 1][1]

@@ -35,7 +35,7 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What a trained model knows. Files that it is scored on are prepared with it.
+    """Knowledge of a trained model. Files that it is scored on are prepared with it.
 
     fingerprint  of the data that it has learnt from; None before training
     counts       golds that training has seen

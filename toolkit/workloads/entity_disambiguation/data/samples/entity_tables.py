@@ -28,7 +28,7 @@ from toolkit.workloads.entity_disambiguation.data.samples import layout
 
 #: Entities tokenized at once.
 _BLOCK = 2048
-#: What stands for an entity's id where none of the candidates is meant.
+#: In place of an entity's id if none of the candidates is meant.
 NONE = "NC"
 _INSERT = "INSERT INTO entities VALUES (?, ?, ?, ?, ?)"
 

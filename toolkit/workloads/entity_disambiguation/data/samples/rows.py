@@ -38,7 +38,7 @@ _BLOCK = 2048
 _SENTENCE = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)"
 _MENTION = f"INSERT INTO mentions VALUES ({', '.join('?' * 16)}, 0)"
 _CANDIDATE = "INSERT INTO candidates VALUES (?, ?, ?, ?)"
-#: What is kept of each sample while the files are read. Golds and splits (as in SPLITS) are numbered;
+#: Values kept of each sample while the files are read. Golds and splits (as in SPLITS) are numbered;
 #: `width` counts the candidates of the alias; `popular`: the gold is the first of them.
 _SAMPLE = np.dtype(
     [

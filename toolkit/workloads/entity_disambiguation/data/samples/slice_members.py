@@ -16,7 +16,7 @@ from toolkit.workloads.entity_disambiguation.config import BUILT_SLICES, EntityM
 from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 
-#: What a condition may do: read the columns of the table of mentions, and compute.
+#: Allowed actions of a condition: read the columns of the table of mentions, and compute.
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION)
 _TABLE = "mentions"
 

@@ -63,7 +63,7 @@ def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | No
         "version": layout.VERSION,
         "settings": settings,
         "sources": [{"split": each.split, "sha256": each.sha256} for each in files],
-        # Of its files: what they say is read where the set is built, not by every process at every start.
+        # Of its files: their content is read when the set is built, not by every process at every start.
         "entity_db": remembered(
             folder, files_of(folder), lambda: folder_fingerprint(folder), memory_of(data)
         ),

@@ -94,7 +94,7 @@ def read_codespell(path: Path) -> dict[str, list[str]]:
             raise DataError(
                 f"{path}:{number}: found {line!r}, expected wrong->right or wrong->right, right2,"
             )
-        # The text after the last comma says why codespell does not correct it automatically.
+        # The text after the last comma is why codespell does not correct it automatically.
         known, comma, _ = rights.rpartition(",")
         for right in (known if comma else rights).split(","):
             listed[right.strip()].append(wrong.strip())

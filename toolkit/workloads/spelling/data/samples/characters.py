@@ -59,7 +59,7 @@ def visible(text: str) -> npt.NDArray[np.bool_]:
 def repaired_text(text: str, target: str | None, labels: object, spaced: str | None) -> str | None:
     """Return a text with its white space as it should be; None where that is not known.
 
-    target  what the text should say; None where only `labels` say which of its words are wrong
+    target  the right text; None if only `labels` mark which of its words are wrong
     spaced  the text before noise changed its white space; None where none did
     """
     if spaced is not None:

@@ -23,7 +23,7 @@ SPLITS = ("train", "validation", "test")
 #: Samples of a shard: a few seconds of work, the most that each process loses by an interruption.
 SHARD = 2000
 
-# Lists of every sample, one after the other, with the file that says where each begins, [n + 1].
+# Lists of every sample, one after the other, with a file of their beginnings, [n + 1].
 #: Special tokens included. With a tokenizer of characters spaces are tokens, too.
 TOKENS = "tokens"
 #: The piece of each token; NO_PIECE for special tokens and spaces. Pieces and words are those of the text, or
@@ -110,7 +110,7 @@ CREATE TABLE counts (
 );
 """
 
-#: Made when the rows stand.
+#: Made once the rows are written.
 INDICES = """
 INSERT INTO counts SELECT dataset, split, count(*), sum(tokens), sum(words), coalesce(sum(errors), 0)
     FROM samples GROUP BY dataset, split ORDER BY dataset, split;

@@ -75,7 +75,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
     def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
         """Return the usable samples of a split; counts the rest. Raises DataError if none is left."""
         _check_targets(samples)
-        # Nothing of the test set is left out: what is written is bounded by itself.
+        # Nothing of the test set is left out: the length of what is written has its own bound.
         fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
         if not fits.any():
             raise DataError(
@@ -208,7 +208,7 @@ def _scored(
 
 
 def _check_targets(samples: SpellingSamples) -> None:
-    """Raise DataError where a file says of its lines whether they are right, not what would be."""
+    """Raise DataError for a file with labels of its lines instead of corrections."""
     _, firsts = np.unique(samples.sources, return_index=True)
     for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
         if target is None:

@@ -19,7 +19,7 @@ def with_lost_words(text: str, made: str) -> str:
     """Return the text that a model made of this one, with each word that it left out at its place.
 
     Both are normalised. Between words that stayed, the words are aligned at the least cost in edited
-    characters; they may be joined, split and added. A long stretch of which no word stayed is left as it was.
+    characters; they may be joined, split and added. A long stretch of which no word stayed is left unchanged.
     Raises DataError for texts that are too long and too different to be compared.
     """
     return " ".join(_all_words(text.split(), made.split(), *matching_words([text], [made])[0]))

@@ -20,7 +20,7 @@ from toolkit.workloads.spelling.tasks.correction.batches import limits_of, text_
 
 #: Words that a writing tokenizer must be able to join into a text.
 _PROBE = "a b"
-#: A correction has at most so many times the tokens that the text itself would have, and so many more.
+#: A correction has at most this multiple of the tokens of the text itself, plus this number.
 _TIMES, _MORE = 2, 16
 
 
@@ -34,7 +34,7 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
         return [[each] for each in self._search.write(model.reading(batch), limits)]
 
     def _most(self, text: str) -> int:
-        """Tokens above which what is written is no correction any more, but a model that has lost its way."""
+        """Tokens above which the output is no longer a correction, but a model that has lost its way."""
         return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:

@@ -1,4 +1,4 @@
-"""Common parts of the tasks that repair white space, and what models say of texts.
+"""Common parts of the tasks that repair white space, and models' outputs for texts.
 
 Texts are characters with a special token before and behind them, as prepared sets encode them.
 """
@@ -43,7 +43,7 @@ class RepairingTask(SpellingTask):
         self._space = space
 
     def _repair_sums(self, scores: torch.Tensor, labels: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """The sums of REPAIR_SUMS of what scores [B, L, 3] say."""
+        """The sums of REPAIR_SUMS from scores [B, L, 3]."""
         return repair_counts(scores.argmax(-1), labels, tokens == self._space)
 
     def repair_score(self, evaluation: Evaluation) -> WhitespaceScore:
@@ -81,11 +81,11 @@ def classes_of(scores: torch.Tensor, lengths: torch.Tensor) -> Ragged:
 
 
 def repaired_by(text: str, classes: Array) -> str:
-    """Return a text with its white space repaired as `classes_of` says; as it is if lengths differ."""
+    """Return a text with its white space repaired by `classes_of`; unchanged if lengths differ."""
     return repaired(text, classes.tolist()) if len(classes) == len(text) else text
 
 
-#: What `repair_counts` returns.
+#: Names of the counts of `repair_counts`.
 REPAIR_SUMS = ("inserted_or_deleted", "too_many", "too_few", "repaired_texts", "f1_of_texts", "equal_texts")
 
 
@@ -118,7 +118,7 @@ def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Ten
 
 
 def _space_before(classes: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
-    """Whether a space stands before each token when that is done, [B, L]."""
+    """Whether a space precedes each token after that, [B, L]."""
     found = classes == INSERT
     found[:, 1:] |= (spaces & (classes != DELETE))[:, :-1]
     return found

@@ -211,7 +211,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         return self._written(model, texts, repaired, device)
 
     def correct_words(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """Return the words of these texts, as they stand, as a model that writes would have them."""
+        """Return the words of these texts, unchanged, as a model that writes would have them."""
         texts = [text for text, _ in self.splits[split].texts(indices)]
         return self._written(model, texts, texts, device)
 
@@ -301,7 +301,7 @@ def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:
     """Yield the words of each of these texts with its white space as it should be, where that is known."""
     for place, (text, _) in enumerate(samples.texts(indices)):
         repairs = samples.rows(layout.REPAIRS, indices[place : place + 1], layout.UNKNOWN)[0, 1:-1]
-        # What is not known is no class of its own: nothing is done.
+        # UNKNOWN is not a class of repairs: nothing is done there.
         yield words_of(repaired(text, repairs.tolist()))
 
 

@@ -43,7 +43,7 @@ class Survey:
     text_split   [n] int8; None where the fragments are split, not the texts
     source_rows  rows of each source; texts are numbered through the sources in their order
     skipped      what was left out
-    notable      what is odd, as the manifest says it
+    notable      oddities, as in the manifest
     """
 
     labels: tuple[str, ...]
@@ -166,7 +166,7 @@ class _Reading:
         progress("read", before + rows, None)
 
     def texts(self) -> tuple[npt.NDArray[np.intc], npt.NDArray[np.int8]]:
-        """Of every row with label and text: the label's number, and the source's."""
+        """The numbers of label and source of every row with label and text."""
         files = np.repeat(np.arange(len(self.rows), dtype=np.int8), np.diff(self._ends, prepend=0))
         return np.frombuffer(self._texts, dtype=np.intc), files
 
@@ -176,7 +176,7 @@ class _Reading:
         return tuple(sorted(label for label, number in self._numbers.items() if number in numbers))
 
     def codes(self, labels: Sequence[str]) -> npt.NDArray[np.int32]:
-        """The code of every label that was met, by its number; -1 for one that is none of these."""
+        """The code of every label that was met, by its number; -1 for any other."""
         codes = {label: code for code, label in enumerate(labels)}
         return np.array([codes.get(label, -1) for label in self._numbers], dtype=np.int32)
 

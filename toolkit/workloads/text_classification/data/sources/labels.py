@@ -40,11 +40,11 @@ class Skipped:
     unknown_labels: dict[str, Count] = field(default_factory=dict)
 
     def unknown(self, label: str, place: str, rows: int = 1) -> None:
-        """Count rows with a label that is none of those to learn."""
+        """Count rows with a label that is not among those to learn."""
         self.unknown_labels.setdefault(label, Count()).add(place, rows)
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest says it; of many unknown labels the most frequent ones."""
+        """As in the manifest; of many unknown labels the most frequent ones."""
         by_rows = sorted(self.unknown_labels.items(), key=lambda item: -item[1].rows)
         return {
             "unknown_labels": {

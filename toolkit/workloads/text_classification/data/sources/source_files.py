@@ -52,7 +52,7 @@ class PreparedTexts(Source):
 class Rows:
     """The rows of sources, which are read twice: for faults, then for texts.
 
-    Small files stay in memory, unless they are compressed: their size does not tell what they hold.
+    Small files stay in memory, unless they are compressed: their size does not show how much they hold.
     """
 
     def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:

@@ -10,17 +10,17 @@ from typing import Any
 
 from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown
 
-#: What other programs write where there is no value.
+#: Texts that other programs write if there is no value.
 _MISSING = frozenset({"nan", "null", "none", "n/a", "na", "<na>", "nil"})
 
 
 def notable(
     labels: Sequence[str], counts: Mapping[str, Sequence[int]], shared: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return what people should know before they train, as the manifest says it.
+    """Return what people should know before they train, in the form of the manifest.
 
     counts   of each split the texts of each label
-    shared   texts in two splits: {splits, texts: how many different ones, places: where one of them stands}
+    shared   texts in two splits: {splits, texts: how many different ones, places: where one of them is}
     """
     missing = absent(labels, counts).items()
     return {

@@ -76,7 +76,7 @@ def _first_fault(stream: BinaryIO | GzipFile, encoding: str) -> tuple[int, int, 
     done, line = 0, 1
     while True:
         block = stream.read(_BLOCK)
-        # What the decoder holds back counts as the beginning of what it is given next.
+        # Bytes that the decoder holds back are counted as the beginning of its next input.
         held = len(decoder.getstate()[0])
         try:
             line += decoder.decode(block, final=not block).count("\n")

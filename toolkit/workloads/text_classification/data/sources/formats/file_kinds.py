@@ -16,7 +16,7 @@ from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-#: Files in which each row tells its fields by name.
+#: Files in which each row names its fields.
 _WITHOUT_DELIMITER = (*_JSON_LINES, prepared_table.ENDING, parquet.ENDING)
 #: Endings that are refused, and what to do with such a file.
 _OTHERS = {
@@ -45,7 +45,7 @@ class Format:
 
     @classmethod
     def of(cls, path: Path, data: TextTable) -> Format:
-        """The format by the file's ending and the config. Raises DataError if neither tells it.
+        """The format by the file's ending and the config. Raises DataError if neither gives it.
 
         The config's delimiter does not apply to such files: another file of the section may
         need it.

@@ -28,7 +28,7 @@ def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
     """Yield the rows of a file; holds one row at a time. null is an empty field.
 
     Raises DataError, which names file and line: the file is missing, empty or unreadable, a line is no
-    object, lacks a column, or has something else than a text or a number there.
+    object, lacks a column, or has something other than a text or a number there.
     """
     is_empty = True
     with opened(path, data.encoding, "\n") as stream:

@@ -18,7 +18,7 @@ _ROWS_AT_A_TIME = 4096
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the name says that the file is one of Parquet."""
+    """Whether the file is one of Parquet, by its name."""
     return path.suffix.lower() == ENDING
 
 

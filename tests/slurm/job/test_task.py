@@ -168,5 +168,5 @@ def test_outside_a_job_nobody_is_asked(
 
 def test_a_job_that_is_called_outside_a_step_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(SchedulerError, match="no task of an srun step"):
+    with pytest.raises(SchedulerError, match="not a task of an srun step"):
         TrainJob("/scratch/me/tiny-1")()

@@ -52,7 +52,7 @@ def test_a_line_of_json_may_be_any_value() -> None:
 
 def test_a_plain_line_is_a_row_even_if_it_is_empty() -> None:
     assert read("a\n\nb\r\n", "lines", takes_lines=True) == [(1, "a"), (2, ""), (3, "b")]
-    assert "no row of this task" in refused("a\n", "lines")
+    assert "not a row of this task" in refused("a\n", "lines")
 
 
 @pytest.mark.parametrize(

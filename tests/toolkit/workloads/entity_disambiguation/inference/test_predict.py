@@ -126,7 +126,7 @@ def test_a_run_without_its_entities_says_where_they_belong(run: RunDir) -> None:
     folder = DisambiguationFiles(run).entity_db
     folder.rename(folder.with_name("aside"))
     try:
-        with pytest.raises(DataError, match="entity_db is no folder"):
+        with pytest.raises(DataError, match="entity_db is not a folder"):
             load_model(run.path)
     finally:
         folder.with_name("aside").rename(folder)

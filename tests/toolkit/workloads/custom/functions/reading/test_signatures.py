@@ -115,7 +115,7 @@ def test_a_fault_of_the_syntax_has_its_line() -> None:
     (problem,) = problems(MODEL, "def data(split:\n")
     assert problem.line == 2
     (problem,) = problems("\0")
-    assert "no Python" in problem.problem
+    assert "not valid Python" in problem.problem
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def fsync_dir(path: Path) -> None:
 def write_quickly(path: Path, data: bytes | str) -> None:
     """Write a new file without waiting for the disk: for what can be made again after a crash of the machine.
 
-    Two flushes are what a file costs most, and a sweep makes thousands of files. Raises OSError.
+    Two flushes are the main cost of a file, and a sweep makes thousands of files. Raises OSError.
     """
     temporary = _beside(path)
     try:
@@ -65,7 +65,7 @@ def write_view(path: Path, value: Any) -> None:
 
 @contextmanager
 def open_atomic(path: Path) -> Iterator[TextIO]:
-    """Open a text file (UTF-8) to be written bit by bit, that appears when it is whole.
+    """Open a text file (UTF-8) that is written bit by bit and appears only when complete.
 
     Raises OSError; the file of that name, if there was one, is untouched after any error.
     """
@@ -86,7 +86,7 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            # A full disk: what writes knows the descriptor alone.
+            # A full disk: the writer knows only the descriptor.
             error.filename = str(path)
         raise
     fsync_dir(path.parent)
@@ -103,7 +103,7 @@ def _sync(stream: IO[Any]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name of one's own in the same folder; hidden, so that listings stay clean."""
+    """A unique name in the same folder; hidden, so that listings stay clean."""
     # Not the process id: those of two hosts may be equal.
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
 

@@ -24,7 +24,7 @@ _NO_TENSORS = (2).to_bytes(8, "little") + b"{}"
 def export_run(run: RunDir, folder: Path) -> RunDir:
     """Copy what using a finished run needs: best weights, experiment, code, and what its task keeps for that.
 
-    folder   is made, and appears when it is whole. `stk predict` and `stk.load` take it as they take a run
+    folder   created; appears only when complete. `stk predict` and `stk.load` take it as they take a run
     Logs, metrics, reports and the state of the optimizer are left out, so that it cannot train further.
 
     Raises UserError where the run has not finished or its task has no model, or where the folder exists or

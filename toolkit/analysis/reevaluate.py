@@ -1,6 +1,6 @@
 """Scoring a finished run again: its best weights on its own data, or on another file.
 
-A process of its own, or several that torchrun or our launcher describes, with the run's own code:
+A separate process, or several that torchrun or our launcher describes, with the run's own code:
 
     python -P -m toolkit.analysis.reevaluate RUN_DIR '{"file": …}'
 
@@ -76,7 +76,7 @@ class _Subject:
 def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict[str, Any]:
     """Score the best weights of a finished run; return the content of the evaluation's metrics.json.
 
-    An evaluation that is there is not made again. Collective. Raises UserError where the run has not
+    An existing evaluation is reused. Collective. Raises UserError where the run has not
     finished or the data do not fit, CheckpointError where its best checkpoint is lost or damaged.
     """
     result = finished_result(run)
@@ -172,7 +172,7 @@ def _score(
     group: Group,
     report: Report,
 ) -> dict[str, Any]:
-    """Score the subject, unless its evaluation is there. Collective; on rank 0 the document is whole."""
+    """Score the subject, unless its evaluation exists. Collective; on rank 0 the document is whole."""
     key = _key(checkpoint, subject)
     target = RunDir(Path(request.output)) if request.output else run.evaluation(f"{subject.name}-{key}")
     is_own = request.output is None

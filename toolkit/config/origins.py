@@ -41,7 +41,7 @@ def dotted(key: Key) -> str:
 
 
 def index_in(part: str) -> int | None:
-    """The index of a list that a part of a key means; None if it means none."""
+    """The index of a list that a part of a key means; None if it is not an index."""
     if not (part.isascii() and part.isdecimal()):
         return None
     # Python reads no number of 5,000 digits, and no list is so long.

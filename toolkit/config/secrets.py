@@ -1,7 +1,7 @@
 """Which variables hold secrets, and texts that name one instead of holding it.
 
-What an experiment takes from such a variable stands as a reference, `${oc.env:NAME}`, in everything that is
-written, and enters the identity so. The value is only in memory.
+A value from such a variable is replaced by a reference, `${oc.env:NAME}`, in everything that is written
+and in the identity. The value itself is only in memory.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Encoder(nn.Module):
 
     vocabulary_size  numbers of tokens, markers included
     like             tokens whose vectors the last ones begin as copies of, in their order
-    key              the option that sets the number of layers are kept
+    key              the option that sets the number of layers
     Raises DataError where there is no such model.
     """
 

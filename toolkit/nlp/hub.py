@@ -15,7 +15,7 @@ from toolkit.errors import DataError
 def pretrained_file(path: str, name: str) -> Path:
     """Return the path of a model's file: in the folder `path`, or in the hub's cache under that name.
 
-    What the cache holds is taken as it is, without asking the hub; HF_HUB_OFFLINE is respected.
+    The cache's content is used without asking the hub; HF_HUB_OFFLINE is respected.
     Raises DataError where the file is missing, and NotRemembered within `at_most`.
     """
     if os.path.isdir(path):

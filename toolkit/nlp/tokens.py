@@ -16,7 +16,7 @@ from toolkit.files import read_json, write_json
 
 #: Fills a batch up to its longest sample.
 PAD_ID = 0
-#: Stands for every token that the vocabulary lacks, and for a text without tokens.
+#: The id of every token that the vocabulary lacks, and of a text without tokens.
 UNK_ID = 1
 #: How the reserved ids are shown to people. A token of a text that is spelt alike is another one.
 RESERVED = ("<pad>", "<unk>")

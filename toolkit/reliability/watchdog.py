@@ -63,7 +63,7 @@ class Pulse:
 
 @dataclass(slots=True)
 class _View:
-    """A peer's heartbeat as last read, and since when it is unchanged."""
+    """A peer's heartbeat as last read, and the time since when it is unchanged."""
 
     content: Mapping[str, Any] | None = None
     since: float = field(default_factory=time.monotonic)

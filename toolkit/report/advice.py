@@ -16,7 +16,7 @@ class Advice:
 
     topic   what it is about: memory, CPUs, GPUs, time limit, …
     found   the figure, with its unit
-    bound   from where on it is worth a word
+    bound   the limit from which on it is mentioned
     change  what to set, as it is written on the command line; or what to look at
     reason  what is gained
     """

@@ -32,7 +32,7 @@ class Table:
     few_note  which rows these are
     shares    of a matrix, whose first column names its rows: the other cells as shares of their row
     instead   shown in place of a matrix that is too wide
-    note      what has to be known to read it
+    note      facts that are needed to read it
     """
 
     title: str
@@ -145,7 +145,7 @@ class Document:
 
     state  of the run; empty where the report is of something else
     note   how new it is
-    facts  name and value of what is to be known first
+    facts  name and value of the most important facts
     """
 
     title: str

@@ -43,7 +43,7 @@ class RunSummary:
     train_epoch  that epoch, the first is 1; None if no lines of training have it
     curves   metrics of each split over the steps
     by_epoch loss and scores of each epoch
-    own      what the task adds; None where the task kind is not installed
+    own      what the task adds; None if the task kind is not installed
     new_code edited files that the run took on its way, and from which step on
     scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970

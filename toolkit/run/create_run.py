@@ -32,7 +32,7 @@ def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = 
 
 
 def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> None:
-    """Make the folder of a run whose id is known, as `create_run` does: working it out takes its time."""
+    """Make the folder of a run whose id is known, as `create_run` does: computing the id takes time."""
     existed = run.path.exists()
     try:
         run.path.parent.mkdir(parents=True, exist_ok=True)

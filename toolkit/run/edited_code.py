@@ -93,7 +93,7 @@ def told_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -
 
 
 def begins_anew(run: RunDir) -> bool:
-    """Whether nothing was saved yet, so that no work hangs on the code that the run was begun with."""
+    """Whether nothing was saved yet, so that no work depends on the code that the run was begun with."""
     with suppress(FileNotFoundError):
         return all(entry.name.startswith(".") for entry in os.scandir(run.checkpoints))
     return True
@@ -115,7 +115,7 @@ def new_code_of(run: RunDir, step: int = 0) -> list[str]:
 
 
 def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
-    """Give a run that begins anew today's code, with an event; any other only where that is `asked` for.
+    """Give a run that begins anew today's code, with an event; any other run only if `asked`.
 
     Nothing happens where no code was edited. The run must not be live.
 
@@ -127,7 +127,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
     edits = edits_since(run, experiment)
     if not edits:
         if asked:
-            # Said here where the code cannot be found.
+            # Raised here if the code cannot be found.
             list(kept_files(experiment))
         return
     unique = uuid.uuid4().hex

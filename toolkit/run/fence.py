@@ -74,7 +74,7 @@ def _read(run: RunDir) -> dict[str, Any]:
     try:
         return read_json(run.fence) or {}
     except (OSError, ValueError):
-        # A temporary fault of a network file system; the next write will find out.
+        # A temporary fault of a network file system; the next write checks again.
         return {}
 
 

@@ -301,7 +301,7 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
     """
     parent = parent or experiment_dir()
     given = Path(name)
-    # Any file of a run names it, too: its predictions, say.
+    # Any file of a run names it, too, such as its predictions.
     for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
         if (folder / "config.yaml").is_file():
             return RunDir(folder.resolve())

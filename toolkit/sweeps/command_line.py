@@ -49,7 +49,7 @@ def _read_range(kind: str, text: str) -> Space:
 
 
 def split_values(override: str) -> list[str]:
-    """The values of `key=a,b`: cut at commas that lie in no brackets and no quotes.
+    """The values of `key=a,b`: cut at commas outside of brackets and quotes.
 
     A text without a comma is one value. A word without `=` has no value. Raises UserError for an empty one
     of several values.

@@ -1,4 +1,4 @@
-"""The next runs as a sampler of Optuna proposes them, given what the finished ones came to.
+"""The next runs as a sampler of Optuna proposes them, given the results of the finished ones.
 
 No study is stored and nothing waits: the study is made anew from the runs' own results each time.
 """

@@ -15,7 +15,7 @@ from toolkit.sweeps.spaces import Space, Values, draw
 Point = Mapping[str, str]
 
 METHODS = ("grid", "zip", "random", "list", "optuna")
-#: Above any cluster's arrays; a slip of a comma should not be composed for an hour.
+#: Above any cluster's arrays; a misplaced comma should not be composed for an hour.
 _MOST = 100_000
 
 

@@ -23,7 +23,7 @@ class CommandOutput:
     """Standard output that records whether writing failed.
 
     keeps_going   whether a failed write is only remembered, as `failure`, because the command's work matters
-                  more than its words. If not, it raises OutputLost, or ReaderLeft for a closed pipe.
+                  more than its output. If not, it raises OutputLost, or ReaderLeft for a closed pipe.
 
     A character that the encoding lacks is replaced.
     """

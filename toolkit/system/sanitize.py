@@ -1,4 +1,4 @@
-"""Text and numbers from elsewhere made safe: what a terminal or a page would act on becomes visible."""
+"""Text and numbers from elsewhere made safe: characters that terminals or pages act on become visible."""
 
 from __future__ import annotations
 

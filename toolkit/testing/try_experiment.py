@@ -3,7 +3,7 @@
     python -P -m toolkit.testing.try_experiment RUN_DIR
 
 writes a line of JSON to standard output for each check when it is done. RUN_DIR is a new run of the
-experiment; runs that are trained on trial lie beside it. Nothing else is written, but data are prepared as
+experiment; the trial runs are beside it. Nothing else is written, but data are prepared as
 training does.
 """
 
@@ -46,7 +46,7 @@ from toolkit.training.step.take_step import take_step
 #: Limits of learning by heart: steps, seconds, and two shares of the first loss. Learning ends below the one;
 #: the check passes below the other.
 _LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
-#: Times the learning rate: an experiment's own may be meant for many steps.
+#: Factors of the learning rate: an experiment's own may be meant for many steps.
 _RATES = (1.0, 10.0, 100.0)
 #: Steps that are timed after a first one, and seconds after which no further one is.
 _TIMED_STEPS, _TIMED_S = 4, 15.0

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 TABLES = ("csv", "tsv")
 JSON_LINES, LINES = "jsonl", "lines"
-#: What can be read, and what can be written.
+#: Formats that can be read, and that can be written.
 INPUTS = (*TABLES, JSON_LINES, LINES)
 OUTPUTS = ("csv", JSON_LINES)

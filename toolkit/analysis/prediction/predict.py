@@ -48,7 +48,7 @@ class Answering:
     at_once: int
 
     def parts(self, lines: TextLines, read_as: str) -> Iterator[list[object]]:
-        """Yield what is predicted of the rows of an input, some rows at a time. Raises UserError, DataError.
+        """Yield the predictions for the rows of an input, some rows at a time. Raises UserError, DataError.
 
         read_as   one of toolkit.analysis.prediction.formats.INPUTS
         """
@@ -88,7 +88,7 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
 
 
 def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None) -> Iterator[Any]:
-    """Yield what is predicted of each row, in their order. Memory: that of a few batches.
+    """Yield the prediction for each row, in their order. Memory: that of a few batches.
 
     rows   as a file of JSON lines, or a table, would give them
     Raises as `answer` does; messages count the rows from 1.
@@ -110,7 +110,7 @@ def predictions(
     name: str,
     are_at_hand: Callable[[], bool] = lambda: True,
 ) -> Iterator[list[object]]:
-    """Yield what is predicted of each row, in their order, some rows at a time. Memory: that of these rows.
+    """Yield the prediction for each row, in their order, some rows at a time. Memory: that of these rows.
 
     at_once      rows that are read before they are answered
     name         of the input, for messages

@@ -31,7 +31,7 @@ class Request:
 
     file        None: standard input
     input       one of INPUTS
-    output      file, which appears when it is whole; None: standard output
+    output      file, which appears only when complete; None: standard output
     format      one of OUTPUTS
     batch_size  samples in a batch; None: as in the run's evaluations
     """
@@ -65,7 +65,7 @@ def output_format(output: str | None, read_as: str) -> str:
 
 
 def check_predicts(run: RunDir) -> None:
-    """Raise UserError where a run predicts nothing: its task does not, or it has not finished."""
+    """Raise UserError if a run cannot predict: its task has no predictor, or it has not finished."""
     experiment = load_resolved(run.config)
     spec = task_kinds()[experiment.task.kind]
     if fault := spec.prediction_fault(experiment, run.path):

@@ -45,7 +45,7 @@ def are_metrics_known(experiment: Experiment, faults: Faults) -> bool:
 
 
 def with_goal(experiment: Experiment) -> Experiment:
-    """The experiment with the goal that its task declares, where its metric stands alone."""
+    """The experiment with the goal that its task declares, if its metric has none."""
     name = experiment.evaluation.metric
     found = (each for each in metrics_of(experiment.task, experiment.data) if each.name == name)
     metric = next(found, None)

@@ -32,7 +32,7 @@ def gather(
 ) -> dict[str, Any]:
     """Read an experiment with its includes, apply the overrides, resolve the references.
 
-    Faults are recorded, and UNKNOWN stands in their places. Types and limits are not checked.
+    Faults are recorded, and UNKNOWN takes their places. Types and limits are not checked.
 
     files   gives the run of a sweep, one of many: each file is read once for all of them, and the section
             `sweep` is left out

@@ -99,7 +99,7 @@ class Unreadable(Exception):
 class Document:
     """A document's plain value, the line of every key, and what is wrong: (key, line, problem, hint).
 
-    size counts the values, copies by aliases included. Where a value is wrong, UNKNOWN stands in its place.
+    size counts the values, copies by aliases included. UNKNOWN takes the place of a wrong value.
     """
 
     value: Any = None

@@ -150,7 +150,7 @@ def _mixed(left: Indices, capacity: Indices) -> Indices:
 
 
 def _steps_of_sorted(buckets: _Buckets) -> Indices:
-    """Step of each sample, the samples standing bucket by bucket: [n]."""
+    """Step of each sample, in the order of the buckets: [n]."""
     runs = buckets.whole + 1
     rests = np.cumsum(runs) - 1
     sizes = np.repeat(buckets.capacity, runs)

@@ -67,7 +67,7 @@ class PreparedFolder(Generic[S]):
 
     @classmethod
     def _holds(cls, path: Path, fingerprint: str) -> bool:
-        """Whether the set is there, whole, and made from this content."""
+        """Whether the set exists, is complete, and was made from this content."""
         try:
             return cls.open(path).fingerprint == fingerprint
         except DataError as error:

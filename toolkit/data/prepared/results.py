@@ -42,7 +42,7 @@ class Result:
 def record_result(prepared_path: Path, result: Result) -> str | None:
     """Write a run's scores into the tables `results` and `scores` of a prepared set.
 
-    What the same run left there before is replaced. Any number of runs may call this at once. Returns None,
+    Earlier scores of the same run are replaced. Any number of runs may call this at once. Returns None,
     or why nothing was written, such as a set that is shared and read-only: a run never fails for that.
     """
     database = prepared_path / DATABASE

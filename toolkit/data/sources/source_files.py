@@ -47,7 +47,7 @@ class SourceFile:
 
     @staticmethod
     def problem(path: Path, error: OSError) -> DataError:
-        """Say why a file cannot be read."""
+        """Return the error of a file that cannot be read."""
         return DataError(f"{path} cannot be read: {error.strerror or error}; is it the right file?")
 
     def check_unchanged(self) -> None:

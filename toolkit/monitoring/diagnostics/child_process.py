@@ -1,4 +1,4 @@
-"""Asking a child process, so that a file system or a driver that hangs takes no one else with it."""
+"""Asking a child process, so that a file system or a driver that hangs affects only this process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read(output: str) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> str | None:
-    """Let it end, or end it; return why it gave no answer, if so."""
+    """Let it end, or end it; return why it gave no answer, or None."""
     try:
         code = process.wait(timeout_s)
         return None if code == 0 else f"the process ended with code {code}"

@@ -268,7 +268,7 @@ def _read(path: Path) -> float:
         while stream.read(_BLOCK) and time.monotonic() - began < _LONGEST_S:
             pass
         read = stream.tell()
-    # As if all had been read, where that took too long.
+    # Scaled up if reading all of it took too long.
     return (time.monotonic() - began) * path.stat().st_size / max(read, 1)
 
 

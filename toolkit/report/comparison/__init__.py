@@ -1,1 +1,1 @@
-"""Several runs side by side: what differs between them, what came out, what it took."""
+"""Several runs side by side: their differences, their results, their costs."""

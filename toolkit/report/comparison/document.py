@@ -69,7 +69,7 @@ def _sections(compared: Compared) -> Iterator[Section]:
 
 
 def _own(runs: Sequence[RunSummary]) -> Iterator[Section]:
-    """Yield what the tasks of the runs have to show, task by task."""
+    """Yield the sections of the runs' tasks, task by task."""
     split = text.compared_split(runs)
     by_task: dict[type[TaskReport], list[tuple[str, TaskReport]]] = {}
     for run in runs:

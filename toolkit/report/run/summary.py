@@ -1,6 +1,6 @@
 """A run folder as numbers: everything that tables, plots and pages show, read once.
 
-Robust to a run that has just begun, is under way, or has failed: what is not there is empty or None.
+Robust to a run that has just begun, is under way, or has failed: missing values are empty or None.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Gathering(Protocol):
 
 
 class Attempt:
-    """One attempt: how it began, how far it came, and how it ended. Rank 0 writes.
+    """One attempt: how it began, its progress, and how it ended. Rank 0 writes.
 
     Its line is written at the beginning, so that an attempt which dies before its first step counts.
     """

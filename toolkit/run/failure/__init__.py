@@ -1,1 +1,1 @@
-"""Failures: what they are called, how they are noticed, and how they are kept from doing more harm."""
+"""Failures: their classes, how they are noticed, and how they are kept from doing more harm."""

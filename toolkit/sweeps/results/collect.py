@@ -100,7 +100,7 @@ def read_results(
     metric: str | None = None,
     goal: str | None = None,
 ) -> Results:
-    """Read what each member came to; a file that is damaged is that run's state, and no more.
+    """Read the result of each member; a damaged file affects only the state of its run.
 
     states   by run id, for those that have not finished
     metric, goal   in place of the sweep's own; another metric alone has the goal that is declared for it

@@ -108,5 +108,5 @@ def names_several(nodelist: str | None) -> bool:
     try:
         return nodelist is not None and "/" not in nodelist and len(expand(nodelist)) > 1
     except UserError:
-        # sbatch says what is wrong with it.
+        # sbatch reports the fault.
         return False

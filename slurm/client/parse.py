@@ -184,7 +184,7 @@ def parse_dependencies(text: str) -> dict[str, str]:
     """Return the dependencies of jobs by their ids, from `squeue --noheader --format=%i|%E`.
 
     An array's waiting tasks have its id together (12_[0-3%2]), an uneven job's parts one each (12+0).
-    Slurm adds how each stands, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
+    Slurm adds the state of each, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
     """
     lines = (line.split("|", 1) for line in text.splitlines() if "|" in line)
     found = {
@@ -367,7 +367,7 @@ def whole(text: str) -> int | None:
 
 
 def _leading_number(text: str) -> int:
-    """The number at the start; sinfo may append a plus, squeue N/A stands for 0."""
+    """The number at the start; sinfo may append a plus, squeue prints N/A for 0."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match else 0
 

@@ -79,7 +79,7 @@ NEVER_CLEARS = tuple(
     )
 )
 
-#: Of several records under one id (a whole array), the first of these states stands for all.
+#: Of several records under one id (a whole array), the first of these states counts for all.
 _LOUDEST: tuple[State, ...] = (
     "running", "requeued", "pending", "held", "unknown", "failed", "cancelled", "finished",
 )  # fmt: skip

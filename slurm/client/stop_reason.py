@@ -1,4 +1,4 @@
-"""Why a job was stopped, from what Slurm says about it and what this process saw."""
+"""Why a job was stopped, from Slurm's record of it and what this process saw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED = "preempted", "time_limit", "reques
 
 #: Slurm sends its warning up to a minute early (sbatch's manual; half a minute measured, 22.05).
 WARNING_EARLY_S = 60
-#: An answer of the controller and a signal may lie some seconds apart.
+#: An answer of the controller and a signal may be some seconds apart.
 _SLACK_S = 15
 
 _BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIGURING"})
@@ -39,7 +39,7 @@ class StopEvidence:
 
 
 def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:
-    """preempted, time_limit, requested or cancelled, from what `scontrol show job` says.
+    """preempted, time_limit, requested or cancelled, from the output of `scontrol show job`.
 
     A stop that Slurm does not know of counts as requested: a person asked the processes to exit, and the
     run must not end with that.

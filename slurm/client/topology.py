@@ -44,7 +44,7 @@ def how_started(
 
     has_terminal, pid   of this process: whether it has a controlling terminal, and its id
 
-    The variables alone cannot tell an interactive shell from a step started within it, because srun
+    The variables alone do not distinguish an interactive shell from a step started in it, because srun
     and sbatch pass SLURM_PTY_PORT on to what they start (measured, 22.05). Only the shell has a
     controlling terminal.
     """
@@ -109,7 +109,7 @@ def step_nonce(environ: Mapping[str, str]) -> str:
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
     """This host, the first other host of the step, and the address from which the step was launched.
 
-    Of the others one is enough to tell which interface leads to them: a name may take seconds to look up.
+    One other host is enough to find the interface that leads to them: a name may take seconds to look up.
     """
     own = environ.get("SLURMD_NODENAME", "")
     try:
@@ -124,7 +124,7 @@ def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
 def _granted_gpus(environ: Mapping[str, str]) -> int:
     """GPUs of this host that this task may use; 0 where it has none.
 
-    SLURM_JOB_GPUS says nothing of that: it is the batch script's, and of its host. With --gpu-bind=none there
+    SLURM_JOB_GPUS does not show that: it is the batch script's, and of its host. With --gpu-bind=none there
     is no SLURM_STEP_GPUS (measured, 22.05).
     """
     own = [part for part in environ.get("SLURM_STEP_GPUS", "").split(",") if part]

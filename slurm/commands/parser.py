@@ -87,13 +87,13 @@ class _Version(argparse.Action):
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Puts the commands of each workload under a heading.
 
-    headings   by the name of a command, what stands above it
+    headings   by the name of a command, the text above it
     """
 
     def __init__(self, prog: str, *, names: Iterable[str], headings: Mapping[str, str]) -> None:
         super().__init__(prog)
         self._headings = headings
-        # Room for the names of commands: argparse forgets that these stand two columns further in.
+        # Room for the names of commands: argparse forgets that these are indented by two more columns.
         self._action_max_length = max(map(len, names), default=0) + 4
 
     def _format_action(self, action: argparse.Action) -> str:

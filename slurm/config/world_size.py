@@ -22,7 +22,7 @@ def world_size(resources: Resources) -> int:
 
 
 def smallest_world(resources: Resources) -> int:
-    """Fewest processes that the resources may come to: those of the fewest hosts of a range."""
+    """Fewest processes that the resources may give: those of the fewest hosts of a range."""
     if resources.hosts or resources.groups:
         return world_size(resources)
     return node_range(resources.nodes)[0] * resources.tasks_per_node

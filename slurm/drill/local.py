@@ -118,7 +118,7 @@ class LocalDrill:
             self.not_tried.append("one rank among several: --procs 2")
 
     def run(self) -> Iterator[list[Row]]:
-        """Yield the rows so far, whenever a start has shown what came of the interruption before it.
+        """Yield the rows so far, whenever a start has shown the effect of the interruption before it.
 
         Raises RunFailed where the run fails on its own.
         """
@@ -137,7 +137,7 @@ class LocalDrill:
             before = now
 
     def _plan(self, run: RunDir) -> tuple[list[Interruption], list[int]]:
-        """The interruptions and their numbers of processes; the last shows what came of the one before."""
+        """The interruptions and their numbers of processes; the last shows the effect of the one before."""
         interruptions = [each for each in self._interruptions if self._procs > 1 or not each.only_last]
         sizes = [self._procs] * len(interruptions)
         if self._gives_same_bytes_on_any_number():
@@ -173,7 +173,7 @@ class LocalDrill:
         return digests(run)
 
     def _start(self, run: RunDir, interruption: Interruption, procs: int, end: int) -> _Start:
-        """Train from where the run stands to a step before or after `end`, and strike there."""
+        """Train from the run's newest step to a step before or after `end`, and interrupt there."""
         # A save of this start must precede a kill: its writer gets a moment, as it would between the steps
         # of a real model.
         at = end - 1 if interruption.is_graceful else end + 2

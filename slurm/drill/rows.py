@@ -73,7 +73,7 @@ def digests(run: RunDir) -> dict[int, Digest]:
 
 
 def digest(checkpoint: Path) -> Digest:
-    """The checksums of a checkpoint. Read from its files, not from what its manifest says."""
+    """The checksums of a checkpoint. Computed from its files, not read from its manifest."""
     found: dict[str, int | None] = {
         file.name: crc32(file) for file in sorted(checkpoint.iterdir()) if file.name != MANIFEST
     }

@@ -5,7 +5,7 @@ python -P -m slurm.job.decide_restart CONFIG CODE [key=value …]
 
 After a step that saved and exited, rank 0 has usually requeued the job already. This module handles failures,
 and stops after which rank 0 could not requeue. It may take its time: only an idle job waits for it. It exits
-with RESTART_STEP if the script should start the step again and has said that it can.
+with RESTART_STEP if the script should start the step again and has declared that it can.
 """
 
 from __future__ import annotations

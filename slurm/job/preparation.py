@@ -2,7 +2,7 @@
 
 python -P -m slurm.job.preparation FOLDER
 
-The job needs no signal to save: what it has done lies on the disk. After a preemption Slurm puts it back,
+The job needs no signal to save: its finished parts are on the disk. After a preemption Slurm puts it back,
 because it does not exit before it is killed. Before its time limit it asks for that, where it has done
 something that its next start need not do again; else each start would end like this one.
 """

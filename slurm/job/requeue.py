@@ -43,7 +43,7 @@ PATIENCE_S = 30.0
 #: The same for a question whose answer only names the reason. The job may be killed meanwhile.
 _TO_TELL_S = 3.0
 
-#: What in events.jsonl says that a stop has been dealt with.
+#: Events in events.jsonl that show that a stop has been dealt with.
 SETTLED = frozenset({"requeue", "chained", "cancelled", "not_requeued"})
 
 

@@ -110,7 +110,7 @@ class JobWatch:
         return TIME_LIMIT if self._is_near(lead_s, now) else None
 
     def _is_more_than_the_end(self, warned: float, now: float) -> bool:
-        """Whether a warning says more than that the end is near, which is known anyway.
+        """Whether a warning means more than that the end is near, which is known anyway.
 
         With `preempt_send_user_signal` it means a preemption; `stk requeue` sends it too. Where no
         controller answers, it is believed.

@@ -1,7 +1,7 @@
 """The pickled task of the job: a path, nothing more.
 
 submitit pickles a TrainJob by the name of its class, so the job needs no object from the submitter
-and runs the code that lies in the run folder. The name is `slurm.job.TrainJob` in every version.
+and runs the code in the run folder. The name is `slurm.job.TrainJob` in every version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger("toolkit.slurm")
 
 @dataclass(frozen=True, slots=True)
 class TrainJob:
-    """Trains the run in a folder, as the rank that Slurm's step says."""
+    """Trains the run in a folder, as the rank of this task in Slurm's step."""
 
     __module__ = "slurm.job"
 

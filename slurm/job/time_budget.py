@@ -61,7 +61,7 @@ def budgets_of_request(resources: Resources) -> list[Budget]:
 def budgets(
     names: Iterable[str], partitions: Iterable[Partition], config: Mapping[str, str], signal_s: int
 ) -> list[Budget]:
-    """The budgets in partitions of these names; all are read from what the controller says.
+    """The budgets in partitions of these names; all are read from the controller's answers.
 
     signal_s   the warning's lead before the time limit; 0 for none
     """

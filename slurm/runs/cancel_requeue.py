@@ -37,7 +37,7 @@ def cancel(target: RunDir, now: RunStatus) -> str:
 
 
 def check_jobs(targets: Mapping[str, RunDir]) -> None:
-    """Raise UserError unless Slurm itself says that each job is of its run: files may name any job.
+    """Raise UserError unless Slurm itself confirms that each job is of its run: files may name any job.
 
     One call for any number. Raises SchedulerError where Slurm does not answer.
     """
@@ -75,7 +75,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     job_id = submission.job_id
     check_jobs({job_id: target})
     if now.state == "running":
-        # Written first: it tells the run that this signal is not Slurm's warning of the time limit.
+        # Written first: it shows the run that this signal is not Slurm's warning of the time limit.
         note_event(target, REQUEST_EVENT, job_id=job_id)
         programs.signal_steps(job_id, WARNING_SIGNAL)
         return f"job {job_id} was asked to save and to go back into the queue"

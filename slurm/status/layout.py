@@ -100,7 +100,7 @@ def _padded(column: Column, text: str, width: int) -> str:
 
 
 def _cut(text: str, width: int, keeps_end: bool) -> str:
-    """Text cut to a width; a run's id keeps both ends, which tell it from others."""
+    """Text cut to a width; a run's id keeps both ends, which distinguish it from others."""
     if _cells(text) <= width:
         return text
     if not text.isascii():

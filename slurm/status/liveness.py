@@ -16,12 +16,12 @@ from toolkit.system.host import is_here
 from toolkit.system.sanitize import number
 
 #: Heartbeats come every 15 s or sooner; another host may see one a minute late over a network file system.
-#: One that lies further than this in the future shows that clocks differ, and not that its rank lives.
+#: One that is further than this in the future shows that clocks differ, and not that its rank lives.
 SILENCE_S = 120.0
 
 
 def is_training_here(run: RunDir) -> bool:
-    """Whether a rank 0 holds the run's lock, as far as this host's file system can tell."""
+    """Whether a rank 0 holds the run's lock, as far as this host's file system shows."""
     try:
         descriptor = regular(str(run.alive), os.O_RDONLY)
     except OSError:
@@ -39,7 +39,7 @@ def is_training_here(run: RunDir) -> bool:
 
 
 def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
-    """Whether the launcher of a local submission lives; only its own host can say so.
+    """Whether the launcher of a local submission lives; only its own host can find out.
 
     The process that was written down counts only if its command line is that of a launcher of this very run:
     the number may be another process's by now, and a user who may write the folder may write any number.

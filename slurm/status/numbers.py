@@ -61,7 +61,7 @@ def _step_s(start: AttemptRecord, step: float, seen: float) -> float | None:
 def gpu_hours(starts: Sequence[AttemptRecord], seen: float) -> float | None:
     """Hours of GPUs that the starts had, one for each rank that computed on one; None where none did.
 
-    seen   the newest sign of life: the end of a start that did not say when it ended
+    seen   the newest sign of life: the end of a start that did not record its end
     """
     seconds, has_gpu = 0.0, False
     for start, following in zip_longest(starts, starts[1:]):

@@ -27,7 +27,7 @@ LIVE = ("pending", "running", "requeued", "held")
 #: Start of the reason of a run whose job may still wait or run.
 CANNOT_ASK = "Slurm cannot be asked about the job"
 
-#: After this long without output, the table says how long the start has taken.
+#: After this long without output, the table shows how long the start has taken.
 _LONG_START_S = 120.0
 
 
@@ -37,7 +37,7 @@ class RunState:
 
     state    one of the eight of --json
     doing    the same in the user's words
-    reason   why; Slurm's own word where that says it
+    reason   why; Slurm's own word if that is enough
     """
 
     state: str

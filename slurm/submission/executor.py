@@ -30,7 +30,7 @@ class PlanExecutor(SlurmExecutor):
     def launch(self) -> str:
         """Submit the plan and return the job's id. Raises SchedulerError.
 
-        The pickle lies there before sbatch is called, so the job can run even if this process dies
+        The pickle exists before sbatch is called, so the job can run even if this process dies
         before it learns the job's id.
         """
         pack(self._plan.run)

@@ -125,7 +125,7 @@ def _live(folder: RunDir) -> PreparationJob | None:
     if last is None:
         return None
     now = poll([last.job_id])[last.job_id]
-    # A job that Slurm does not know any more has ended.
+    # A job that Slurm no longer knows has ended.
     if now.is_terminal or not now.slurm_state:
         return None
     return PreparationJob(folder=folder, submission=last, state=now.state, is_new=False)

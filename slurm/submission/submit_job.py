@@ -147,7 +147,7 @@ def _live_follower(later: list[Submission]) -> Submission | None:
 
 
 def sbatch_and_keep(plan: JobPlan, environ: Mapping[str, str]) -> str:
-    """Submit a plan and return the job's id; as with submitit, the script lies under it then.
+    """Submit a plan and return the job's id; as with submitit, the script is then named after it.
 
     Raises SchedulerError. What the script needs besides itself is there already.
     """

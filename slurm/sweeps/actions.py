@@ -33,7 +33,7 @@ def start(
 
     Raises UntrustedFolder, too.
 
-    max_parallel   None: as the sweep says, else as resources.max_parallel does
+    max_parallel   None: that of the sweep, else resources.max_parallel
     """
     folder, before = wanted.folder, read_record(wanted.folder)
     make_sweep(folder)

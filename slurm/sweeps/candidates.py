@@ -63,7 +63,7 @@ def _load_all(config: Path, sweep: Sweep, points: Sequence[Point]) -> Iterator[C
 
 
 def _named(fault: Fault, names: Sequence[str], count: int) -> Fault:
-    """A fault that also says which combinations have it."""
+    """A fault that also names the combinations that have it."""
     if len(names) == count:
         return fault
     where = f"in the run with {few(names, 1)}"

@@ -70,7 +70,7 @@ def submit_array(
         except programs.AnswerLost:
             raise
         except KeyboardInterrupt:
-            # Before sbatch was called, nothing came of it; after that, the same command finds the job.
+            # Before sbatch was called, there is no job; after that, the same command finds the job.
             if not _script(sweep.array(name)).exists():
                 _forget(sweep.array(name), [one.run for one in wanted])
                 _take_away(made)

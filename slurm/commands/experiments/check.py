@@ -64,7 +64,7 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
         tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder,
     ):
         target = create_run(experiment, Path(folder))
-        # -P: or Python would prefer what lies in the working directory.
+        # -P: or Python would prefer code in the working directory.
         command = [sys.executable, "-P", "-m", _MODULE, str(target.path)]
         with subprocess.Popen(
             command,

@@ -108,7 +108,7 @@ def _port(arguments: Namespace) -> int:
 
 
 def _counts(arguments: Namespace, resources: Resources) -> list[int]:
-    """Processes of each machine: one number stands for all of them."""
+    """Processes of each machine; a single number applies to all."""
     if arguments.gpus_per_node is None:
         return [ranks_of_a_host(resources)] * (1 if arguments.nnodes is None else arguments.nnodes)
     try:

@@ -69,7 +69,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
-    """The experiment and where its run lies: composed from a file, or that of an existing run."""
+    """The experiment and the folder of its run: composed from a file, or that of an existing run."""
     parent = experiment_dir()
     path = Path(arguments.config)
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
@@ -110,7 +110,7 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     # Before the folder is made: a stop during that is not a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
     code = run_rank(create_run(experiment, parent), world, stop)
-    # In a job this status tells the batch script that the run is not done.
+    # In a job this status shows the batch script that the run is not done.
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 
 
@@ -191,7 +191,7 @@ def _run_together(
 
 
 def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, nodes: Nodes) -> int:
-    """Train, and show what came of it."""
+    """Train, and show the result."""
     from toolkit.launch.launcher import launch
 
     code = launch(target, environ, nodes, quiet=arguments.json)

@@ -77,7 +77,7 @@ def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None)
 
 
 def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local processes") -> str:
-    """slurm or local; where auto falls back to this machine, say what happens `otherwise`."""
+    """slurm or local; where auto falls back to this machine, print what happens `otherwise`."""
     cluster = choose_for(wanted, *targets)
     is_news = not targets or not all(target.result.exists() for target in targets)
     if wanted == "auto" and cluster == "local" and is_news:

@@ -46,7 +46,7 @@ def _report(run: RunDir, as_json: bool) -> int:
 
 
 def written(write: Callable[[], Path]) -> Path | None:
-    """Write pages; where that is not allowed, in the folder of another user, say so and continue."""
+    """Write pages; if that is not allowed, in the folder of another user, print that and continue."""
     try:
         return write()
     except OSError as error:

@@ -13,7 +13,7 @@ from toolkit.run.events import SaveEvent, last_events
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir, find_runs
 
-#: Runs and bytes that are looked at: the newest ones say what a save takes now.
+#: Runs and bytes that are looked at: the newest ones show what a save takes now.
 _RUNS, _TAIL_BYTES = 20, 1 << 18
 
 

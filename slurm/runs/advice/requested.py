@@ -28,7 +28,7 @@ LEAST_USED = 0.5
 _LEAST_MINUTES = 30
 #: More of the time than this for the starts that a short limit makes is much.
 MOST_STARTING = 0.05
-#: The section `resources` as it stands in job.yaml: runs older than a key lack it.
+#: The section `resources` as in job.yaml: runs older than a key lack it.
 Resources = Mapping[str, Any]
 
 

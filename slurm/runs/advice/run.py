@@ -1,4 +1,4 @@
-"""Advice on a run: every figure that lies beyond its bound, with the key to change."""
+"""Advice on a run: every figure beyond its bound, with the key to change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.run.run_dir import RunDir
 MOST_STARTING, MOST_SAVING, MOST_REPEATED = 0.1, 0.05, 0.05
 #: Goodput below this is poor, after several starts.
 LEAST_GOODPUT = 0.8
-#: A run that held its hosts for less is too short to say anything about.
+#: A run that held its hosts for less is too short for advice.
 _LEAST_S = 600.0
 _MANY_STARTS = 3
 _LONG_WAIT_S = 3600.0

@@ -18,7 +18,7 @@ POLL_S = 0.5
 
 
 def liveness(run: RunDir, ask: Ask | None = None) -> Callable[[], bool]:
-    """Return what says whether a run is live. Call it often: Slurm is asked twice a minute at most."""
+    """Return a test whether a run is live. Call it often: Slurm is asked twice a minute at most."""
     ask = ask or RateLimitedPoll()
     return lambda: not run.result.exists() and status([run], ask)[0].is_live
 

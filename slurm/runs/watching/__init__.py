@@ -1,1 +1,1 @@
-"""Runs watched live: what their folders say every few seconds, and the scheduler now and then."""
+"""Runs watched live: their folders are read every few seconds, and the scheduler is asked now and then."""

@@ -15,7 +15,7 @@ Keys = Sequence[tuple[str, str]]
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 
-#: Characters and colours of spans: told apart without colours, too.
+#: Characters and colours of spans: distinguishable without colours, too.
 SPANS: dict[str, tuple[str, str]] = {
     "waiting": ("·", "bright_black"),
     "starting": ("▒", "yellow"),

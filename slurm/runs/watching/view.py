@@ -40,7 +40,7 @@ def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: K
     return Group(*(cut(line, width) for line in (*body, *filling, *foot)))
 
 
-# -- where it stands -----------------------------------------------------------------------------
+# -- its state -----------------------------------------------------------------------------------
 
 
 def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
@@ -206,7 +206,7 @@ def _gb(megabytes: float) -> str:
     return f"{megabytes / 1024:.1f}"
 
 
-# -- what it says -------------------------------------------------------------------------------------
+# -- its log ------------------------------------------------------------------------------------------
 
 
 def _log(snapshot: Snapshot, room: int) -> list[Text]:

@@ -87,7 +87,7 @@ def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]
 
 
 def _with_cpus(options: dict[str, object]) -> dict[str, object]:
-    """Options with CPUs for all threads of a rank on a GPU, where the user has not said how many."""
+    """Options with CPUs for all threads of a rank on a GPU, if the user has not set their number."""
     gpus = any(name.startswith("gpus-per") for name in options) or "gpu" in str(options.get("gres"))
     if not gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
         return options

@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^&|!*\[\]()-]+")
 
 
 def directive(name: str, value: object) -> str:
-    """One #SBATCH line; True stands for a flag without a value.
+    """One #SBATCH line; True means a flag without a value.
 
     Raises UserError for a line break or NUL, which sbatch cannot take in any quoting.
     """

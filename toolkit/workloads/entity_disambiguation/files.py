@@ -28,7 +28,7 @@ class DisambiguationFiles:
 
     @property
     def known(self) -> Path:
-        """What the model takes for granted of its data: sizes, names of types and relations, JSON."""
+        """Properties of its data that the model depends on: sizes, names of types and relations, JSON."""
         return self.run.artifact("encoding.json")
 
     @property

@@ -1,4 +1,4 @@
-"""task.class_weights: what the loss of a training sample is multiplied by."""
+"""task.class_weights: factors of the losses of training samples."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.config.composition.yaml_files import mapped
 from toolkit.run.run_dir import RunDir
 
-#: Stands for the run's folder, which depends on all that is written here.
+#: Placeholder for the run's folder, which depends on all that is written here.
 _RUN_DIR = "${run.dir}"
 
 

@@ -278,7 +278,7 @@ class _CommandFailed(RunFailed):
 
 
 class _WronglyCalled(UserError):
-    """The command ended because it calls what is of the toolkit in a wrong way; the same besides."""
+    """The command ended because it calls the toolkit in a wrong way; otherwise the same."""
 
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:

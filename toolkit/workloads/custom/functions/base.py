@@ -19,7 +19,7 @@ class Task:
     collate   makes a batch of a list of samples; None: torch's default_collate
     lengths   the length of each sample of a split; None: each counts as one
     optimizer makes the optimizer of a model; None: from the section `optimizer`
-    schedule  the factor of the learning rate in a step, given their total; None: from `lr_scheduler`
+    schedule  the factor of the learning rate, from step and number of steps; None: from `lr_scheduler`
     prepare   is called before `data`, by one process of each machine that shares no folder; None: nothing
     report    what a run adds to its report; None: nothing
     predict   the model's predictions for a batch; None: the task predicts nothing

@@ -84,7 +84,7 @@ def _listed(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class NothingPrepared:
-    """Stands in place of a prepared set: the function `data` makes the samples when the run starts."""
+    """Replaces a prepared set: the function `data` makes the samples when the run starts."""
 
     path: Path
 

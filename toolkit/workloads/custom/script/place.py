@@ -37,7 +37,7 @@ class Place:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes what is written once."""
+        """Whether this process writes what only one rank writes."""
         return self.rank == 0
 
     @property

@@ -73,7 +73,7 @@ def _told(answer: dict[str, Any]) -> int | None:
 
 
 def begin_once(what: str) -> None:
-    """Say that a training begins whose checkpoints the run keeps. Raises UserError at the second one.
+    """Record that a training begins whose checkpoints the run keeps. Raises UserError at the second one.
 
     what  the call, such as trainer.fit
     """

@@ -26,7 +26,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCou
 
 
 def run(arguments: Namespace, host: Host) -> int:
-    """Do what is asked of sentences and entities. Raises DataError, UserError."""
+    """Run an action on sentences and entities. Raises DataError, UserError."""
     actions = {
         "import": _import,
         "export": _export,

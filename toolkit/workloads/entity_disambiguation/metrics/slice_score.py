@@ -13,7 +13,7 @@ from toolkit.nlp.ratio import ratio
 NOT_SCORED = -1
 OUTSIDE = -2
 
-#: Shares of a SliceScore: what is right of the model and of the most popular candidates.
+#: Shares of a SliceScore: right predictions of the model, and of the most popular candidates.
 SHARES = ("accuracy", "accuracy_not_nc", "popularity", "popularity_not_nc")
 
 

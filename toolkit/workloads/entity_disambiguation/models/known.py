@@ -42,7 +42,7 @@ class Known:
         )
 
     def sizes(self) -> dict[str, Any]:
-        """What a model is made with, beside its section."""
+        """Arguments of a model, beside its section."""
         return {
             "vocabulary_size": self.vocabulary_size,
             "pad_id": self.pad_id,

@@ -71,7 +71,7 @@ def numbers(scores: SliceScore, inside: bool) -> tuple[int, float | None, float 
 
 
 def slice_table(report: SliceReport, inside: bool) -> Table:
-    """Return one row for each slice: mentions, accuracy, popularity, and what lies between."""
+    """Return one row for each slice: mentions, accuracy, popularity, and their difference."""
     rows = []
     for name, scores in report.scores.items():
         mentions, accuracy, popularity = numbers(scores, inside)

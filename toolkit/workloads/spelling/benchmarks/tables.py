@@ -53,7 +53,7 @@ def _table(kind: str, metric: Metric, results: Sequence[Result]) -> Table:
 
 
 def _best(metric: Metric, values: Sequence[float]) -> str | None:
-    """The best of several values as it is shown: what looks equal is equally good."""
+    """The best of several values as they are shown: values that look equal are equally good."""
     if len(values) < 2:
         return None
     return shown(metric, min(values) if metric.goal == "min" else max(values))

@@ -25,7 +25,7 @@ Files = Mapping[Benchmark, Mapping[str, Path]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """Predictions of a run for a benchmark, and what they depend on."""
+    """Predictions of a run for a benchmark, and their inputs."""
 
     run: RunDir
     benchmark: Benchmark
@@ -54,7 +54,7 @@ class _Wanted:
         return self.file.exists() and read_json(self._origin) == self.facts()
 
     def record(self) -> None:
-        """Record what the predictions are made of."""
+        """Record the inputs of the predictions."""
         write_json(self._origin, self.facts())
 
 

@@ -40,7 +40,7 @@ _ARTIFICIAL = {"artificial": 1.0, "realistic": 0.0, "mixed": 0.2}
 
 
 def run(arguments: Namespace, host: Host) -> int:
-    """Make what is asked for. Raises DataError, UserError."""
+    """Make the requested files. Raises DataError, UserError."""
     actions = {
         "dictionary": _dictionary,
         "misspellings": _misspellings,

@@ -17,7 +17,7 @@ _CONTEXT = 8
 class Window:
     """A stretch of a text, in tokens or characters.
 
-    begin, end   what is read; the end is exclusive
+    begin, end   range that is read; the end is exclusive
     first, last  its core: the rest is context
     """
 

@@ -68,7 +68,7 @@ class Rule:
     solid: int | None
 
     def price(self, first: Codes, second: Codes) -> _Kinds:
-        """Return what the diagonal costs at these codes: 0 keeps, 1 replaces, 2 passes by."""
+        """Return the cost of the diagonal at these codes: 0 keeps, 1 replaces, 2 passes by."""
         differ: _Kinds = (first != second).view(np.int8)
         if self.solid is None:
             return differ + differ
@@ -78,7 +78,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The way of a pair from its start to its end: what is done, and at which place of both; each [n]."""
+    """The way of a pair from its start to its end: the edits, and their places in both; each [n]."""
 
     kinds: _Kinds
     firsts: Codes
@@ -126,7 +126,7 @@ def _batches(order: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[int]]
 class _Batch:
     """Pairs side by side, in a table [row, column, pair].
 
-    A cell stands for so many codes of the first sequence (row - 1) and of the second (row - 1 + column -
+    A cell represents a number of codes of the first sequence (row - 1) and of the second (row - 1 + column -
     left): a column is a diagonal. Row 0 and the last column are there only to be far away.
     """
 
@@ -179,7 +179,7 @@ class _Batch:
     def _diagonal_price(self, cells: npt.NDArray[np.int64]) -> _Kinds:
         pairs = len(cells)
         rows, columns = np.divmod(cells // pairs, self._width + 1)
-        # Row 1 has no code before it: whatever stands at -1 then, from row 0 nothing comes.
+        # Row 1 has no code before it: whatever is at -1 then, from row 0 nothing comes.
         of = np.arange(pairs)
         return self._rule.price(self._firsts[rows - 2, of], self._seconds[rows - 2 + columns, of])
 

@@ -1,4 +1,4 @@
-"""The graph of a batch of texts: tokens and pieces of words as nodes, and what is connected."""
+"""The graph of a batch of texts: tokens and pieces of words as nodes, and their edges."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class SpellingTask:
         return self._built()
 
     def _built(self, **more: Any) -> nn.Module:
-        """The model; `more` is what it is made with besides the sizes of the vocabularies."""
+        """The model; `more` are its arguments besides the sizes of the vocabularies."""
         return build_model(
             self._experiment,
             vocabulary_size=self._data.vocabulary_size,

@@ -28,7 +28,7 @@ COUNTS = (
     "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
     "non_words", "found_non",
 )  # fmt: skip
-#: An error is what is more likely one than not.
+#: A word above it is called an error: more likely one than not.
 THRESHOLD = 0.5
 _OUTPUT = "probabilities"
 

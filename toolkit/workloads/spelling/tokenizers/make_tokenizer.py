@@ -24,7 +24,7 @@ def train_bpe(
 ) -> Tokenizer:
     """Train byte-level BPE (Sennrich et al. 2016; on bytes, Radford et al. 2019) on texts.
 
-    Texts are streamed: what is held are their distinct words. Every word begins with its space, the first
+    Texts are streamed: only their distinct words are held. Every word begins with its space, the first
     one, too: so a word has the same tokens at any place, and those of a text are those of its words.
 
     vocabulary     tokens, special ones and the 256 bytes included; fewer if the texts give no more

@@ -65,7 +65,7 @@ def write_labels(
 ) -> None:
     """Write `labels.json`: how many samples, and how many texts, of each label are in each split.
 
-    notes   what is odd about them, for people
+    notes   oddities, for people
     """
     run.artifacts.mkdir(parents=True, exist_ok=True)
     counts = {

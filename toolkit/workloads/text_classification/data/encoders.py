@@ -84,7 +84,7 @@ class VocabularyEncoder:
         return np.concatenate([[UNK_ID], vocabulary.encode(self._numbers)]), names
 
     def save(self, folder: Path) -> None:
-        """Write what is needed to read or make such ids again."""
+        """Write the files that are needed to read or make such ids again."""
         assert self._vocabulary is not None, "finalize comes first"
         self._vocabulary.save(folder / layout.VOCABULARY)
 

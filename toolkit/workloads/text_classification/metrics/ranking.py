@@ -15,7 +15,7 @@ from toolkit.workloads.text_classification.metrics.score_values import Operating
 
 Floats = npt.NDArray[np.float64]
 
-#: Where recall is asked for a precision, and precision for a recall (PyText's levels).
+#: Precisions at which recall is computed, and recalls for precision (PyText's levels).
 LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 

@@ -104,7 +104,7 @@ class TwoClassCurves:
 class LabelCounts:
     """Numbers of samples and of texts of each label in each split.
 
-    notes   what is odd about labels and texts
+    notes   oddities of labels and texts
     """
 
     labels: tuple[str, ...]

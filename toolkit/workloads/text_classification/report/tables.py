@@ -124,7 +124,7 @@ def thresholds_table(curves: TwoClassCurves) -> Table:
 
 
 def _curve_facts(curves: TwoClassCurves) -> str:
-    """The areas under the curves, and what they are of."""
+    """The areas under the curves, and their subjects."""
     areas = (("roc_auc", curves.roc_auc), ("average_precision", curves.average_precision))
     shown = [f"{_title(name)} {formats.score(BY_NAME[name], value)}" for name, value in areas]
     of = formats.count(curves.positives + curves.negatives)

@@ -50,7 +50,7 @@ def _is_static(node: ast.FunctionDef) -> bool:
 
 
 def _no_object(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """Find a first parameter that is clearly none for the object: named or typed as another is."""
+    """Find a first parameter that is clearly not for the object: named or typed as another is."""
     places = [*node.args.posonlyargs, *node.args.args]
     if not places or _is_static(node) or not _takes_object(node):
         return

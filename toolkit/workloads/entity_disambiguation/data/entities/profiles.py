@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line, is_a, kind_of, read_lines
 
-#: What becomes of a relation that is named by the number of a Wikidata property, such as P530.
+#: Treatment of a relation that is named by the number of a Wikidata property, such as P530.
 Pids = Literal["refuse", "keep", "drop"]
 
 _KEYS = ("entity_id", "title", "description", "mentions", "types", "relations")

@@ -119,7 +119,7 @@ class Survey:
         )
 
     def rows(self, slices: Mapping[str, Bools]) -> Iterable[dict[str, Any]]:
-        """Yield what is to be known of each slice before anything is trained; all scored mentions first."""
+        """Yield facts about each slice before anything is trained; all scored mentions first."""
         yield self._row(WHOLE_SLICE, np.ones(len(self.gold), np.bool_))
         for name, members in slices.items():
             yield self._row(name, members)

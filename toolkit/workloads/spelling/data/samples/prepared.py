@@ -102,7 +102,7 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """What a model was trained with, for other texts that it is to read.
+    """The settings of a trained model, for other texts that it is to read.
 
     path         folder of the tokenizers and the dictionary
     fingerprint  of the data that it was trained on

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Keys and values of what is attended to.
+    """Keys and values of an attention.
 
     keys, values  [N, heads, S, d]
     mask          [N, 1, T or 1, S] what may be attended to; None for all

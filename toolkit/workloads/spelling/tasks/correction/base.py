@@ -53,7 +53,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
     """Cross-entropy of the tokens of the targets; scores are counts of tokens, texts, words.
 
     Training and validation give the decoder the target up to the token that it is to write. Of the test set
-    it gets nothing: outputs are what it has written (`ids_of`).
+    it gets nothing: outputs are the ids that it has written (`ids_of`).
     """
 
     train_sums = ("correct",)

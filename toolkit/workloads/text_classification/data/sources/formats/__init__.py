@@ -1,1 +1,1 @@
-"""Rows of one file, whatever its format; and what is wrong with it, by file and line."""
+"""Rows of one file, whatever its format; and its faults, by file and line."""

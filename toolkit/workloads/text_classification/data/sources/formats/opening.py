@@ -60,7 +60,7 @@ def _unpacked(path: Path) -> gzip.GzipFile | io.BufferedReader:
 
 
 def _neighbours(path: Path) -> str:
-    """Suggest what is there instead of a missing file."""
+    """Suggest existing files in place of a missing one."""
     folder = path.absolute().parent
     if not folder.is_dir():
         existing = next(parent for parent in folder.parents if parent.is_dir())

@@ -1,4 +1,4 @@
-"""Reading delimited files row by row, and saying exactly what is wrong with one.
+"""Reading delimited files row by row, and naming the exact fault of one.
 
 Blank lines are left out. A byte-order mark is dropped, line ends may be LF or CRLF.
 """

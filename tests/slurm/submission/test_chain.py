@@ -235,7 +235,7 @@ def test_a_live_run_gets_its_evaluation_all_the_same(user: User, fake: FakeSlurm
 def test_what_is_to_be_scored_must_be_there(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("submit", user.config, "--evaluate", "nowhere.tsv")
     assert answer.code == 2
-    assert "--evaluate nowhere.tsv: it is not there" in answer.err
+    assert "--evaluate nowhere.tsv: it does not exist" in answer.err
     assert fake.jobs == []
 
 

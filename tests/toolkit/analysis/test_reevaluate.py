@@ -195,6 +195,6 @@ def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
     with pytest.raises(UserError, match="holds something other than a whole evaluation"):
         ask(run, output=str(precious))
     assert [path.name for path in precious.iterdir()] == ["notes.txt"]
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="holds something other"):
         ask(run, output=str(run.path))
     assert predictions(run, "test").exists()

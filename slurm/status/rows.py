@@ -76,7 +76,7 @@ class RunStatus:
 def status(runs: Sequence[RunDir], ask: Ask = poll) -> list[RunStatus]:
     """The status of these runs, with at most two scheduler calls for any number.
 
-    Where the controller does not answer, the folders alone are read, and the reason mentions that.
+    Where the controller does not answer, the folders alone are read, and the reason says so.
 
     ask  returns the scheduler's answers about jobs, by id; raises SchedulerError
     """

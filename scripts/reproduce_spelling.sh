@@ -39,7 +39,7 @@ rows = json.load(sys.stdin)
 print(*(row["job_id"] for row in rows if row["state"] != "finished" and row["job_id"]), sep=":")'
 }
 
-# Say what each run trains before the first of them starts. What another run gives is no matter of that.
+# Print what each run trains before the first of them starts, whatever other runs it needs.
 scripts/spelling_steps --header
 while read -r script approaches; do
     for approach in $approaches; do

@@ -113,7 +113,7 @@ def spoken(lemma: str) -> str:
 
 
 def alias(lemma: str, part: str) -> str:
-    """The alias of a lemma: its senses of other parts of speech are no candidates."""
+    """The alias of a lemma: its senses of other parts of speech are not candidates."""
     return f"{spoken(lemma).lower()}.{_LETTER[part]}"
 
 
@@ -246,7 +246,7 @@ def _whole_words(text: str, form: str) -> tuple[int, int] | None:
 
 
 def _regular(word: str, part: str) -> Iterator[str]:
-    """Yield what the rules of English make of a word; some of it is no word and will not be found."""
+    """Yield what the rules of English make of a word; some results are not words and will not be found."""
     stem = word[:-1]
     if part in ("noun", "verb"):
         yield from (word + "s", word + "es")

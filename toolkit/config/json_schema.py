@@ -68,7 +68,7 @@ def experiment_schema(more: Mapping[str, Schema], files: Sequence[Path] = ()) ->
 
 def _reference() -> Schema:
     text = (
-        "Stands in place of a value: ${from_file:FILE} for what a file holds, ${oc.env:NAME} or "
+        "Replaces a value: ${from_file:FILE} for what a file holds, ${oc.env:NAME} or "
         "${oc.env:NAME,default} for a variable, ${a.b} for another key."
     )
     return {"type": "string", "pattern": r"\$\{", "description": text}
@@ -79,7 +79,7 @@ def _or_reference(schema: Schema) -> Schema:
 
 
 def _task(sections: Schema) -> Schema:
-    text = "A text may stand for a section: the file or the module that has the code of a task."
+    text = "A text may replace the section: the file or the module with the code of a task."
     return {"anyOf": [sections, {"type": "string", "description": text}]}
 
 

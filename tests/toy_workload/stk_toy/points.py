@@ -63,4 +63,4 @@ def _read(path: Path) -> np.ndarray:
     try:
         return np.loadtxt(path, dtype=np.float32, ndmin=2)
     except ValueError as error:
-        raise DataError(f"{path} is no table of two numbers a line: {error}") from error
+        raise DataError(f"{path} is not a table of two numbers per line: {error}") from error

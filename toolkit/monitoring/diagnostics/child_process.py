@@ -1,4 +1,4 @@
-"""Asking a child process, so that a file system or a driver that hangs affects only this process."""
+"""Asking a child process, so that a file system or a driver that hangs blocks only the child."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def sections_of_kinds() -> Iterator[tuple[str, type]]:
 
 
 def task_section(text: str) -> Mapping[str, Any] | None:
-    """The task section that a text stands for, according to a workload; None if there is none."""
+    """Return the task section for a text such as `digits.py`; None if no workload accepts the text."""
     found = (task.from_text(text) for each in _installed() for task in each.workload.tasks)
     return next((section for section in found if section is not None), None)
 

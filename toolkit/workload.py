@@ -254,7 +254,7 @@ class UnfitTask(Exception):
 
 
 def no_section(text: str) -> Mapping[str, Any] | None:
-    """The task section that a text stands for: none."""
+    """Accept no text in place of a task section."""
     return None
 
 
@@ -311,7 +311,7 @@ class TaskSpec:
                    empty where it may. Imports nothing slow
     kept_artifacts names below artifacts/ of what using a finished run needs beside its weights and its code
     own_files      keys of the data section that name the run's own files beside `path`; null for another
-    from_text      the task section that a text in its place stands for; None if it stands for none
+    from_text      makes the task section from a text in its place; None if it does not accept the text
     own_sections   the sections of one experiment, where they depend on what its task section names: from the
                    plain experiment, and the folders that its files may be relative to; None for folders means
                    a stored experiment, which was checked before. Raises UnfitTask. None: they are the same

@@ -34,7 +34,7 @@ def drill_experiment(
             "evaluation.patience=null",
             f"checkpoint.every_steps={STRIDE}",
             f"checkpoint.keep={interruptions + 8}",
-            # Nobody is notified of interruptions on purpose.
+            # The drill's own interruptions send no messages.
             "resources.webhook_env=null",
         ],
     )

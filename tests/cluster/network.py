@@ -135,7 +135,7 @@ class Network:
         _ip(f"-n {self.switch} link set {port} master bridge up")
 
     def cut(self, host: str) -> None:
-        """Pull the host's plug at the switch: nothing that is sent arrives any more, and nobody is told."""
+        """Pull the host's plug at the switch: messages are lost, and no sender gets an error."""
         self._require(host)
         _ip(f"-n {self.switch} link set {host} down")
 

@@ -1,4 +1,4 @@
-"""Options for the keys of `resources`: `--nodes 2` stands for `resources.nodes=2`."""
+"""Options for the keys of `resources`: `--nodes 2` sets `resources.nodes=2`."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ REQUEUED = record(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartT
         pytest.param(record(), "SIGUSR2", 20, "requested", id="the same signal far from the end"),
         pytest.param(record(EndTime="Unknown"), "SIGUSR2", 220, "requested", id="a job without a limit"),
         pytest.param(record(), "SIGTERM", 20, "requested", id="Slurm knows of nothing"),
-        pytest.param(record(), None, 20, "requested", id="nobody knows of anything"),
+        pytest.param(record(), None, 20, "requested", id="no reason is recorded"),
     ],
 )
 def test_slurm_and_the_signal_tell_why(job: dict[str, str], reason: str | None, now: float, why: str) -> None:

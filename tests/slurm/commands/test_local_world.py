@@ -182,7 +182,7 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         ("resources.tasks_per_node=2 train.device=cuda", {}, 1),
         ('resources.groups=[{"nodes":1,"gpus":4}]', {}, 1),
         ("resources.tasks_per_node=1", {}, 1),
-        # Nothing limits processes on the CPU, and nobody may take a GPU that is hidden.
+        # Processes on the CPU have no limit, and hidden GPUs are not used.
         ("resources.tasks_per_node=2 train.device=cpu", {}, 2),
         ("resources.tasks_per_node=2", {"CUDA_VISIBLE_DEVICES": ""}, 2),
         ("resources.tasks_per_node=2", {"CUDA_VISIBLE_DEVICES": "MIG-1,MIG-2"}, 1),
@@ -248,7 +248,7 @@ def test_the_least_busy_gpus_are_for_the_ranks_of_this_machine(
 
 
 @pytest.mark.parametrize("line", ["", "--procs 2", "--gpus-per-node 2 train.device=cpu"])
-def test_nobody_chooses_who_was_not_asked(user: User, chosen: list[int], line: str) -> None:
+def test_without_a_request_for_gpus_no_gpu_is_chosen(user: User, chosen: list[int], line: str) -> None:
     assert "CUDA_VISIBLE_DEVICES" not in environ_of(user, line)
     assert chosen == []
 

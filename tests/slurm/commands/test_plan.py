@@ -22,7 +22,7 @@ from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import create_run
 
 
-def test_stk_plan_touches_nothing_and_asks_nobody(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stk_plan_writes_no_file_and_starts_no_program(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Slurm, no experiment folder: a plan needs neither."""
     monkeypatch.setenv("PATH", "")
     before = user.listing

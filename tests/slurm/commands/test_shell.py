@@ -51,9 +51,9 @@ def test_an_unknown_run_is_the_users_fault(user: User, name: str) -> None:
     """Nothing on standard output, a message without a stack trace on the other, and nothing made."""
     options = ["--json"] if "--json" in COMMANDS[name]._option_string_actions else []
     before = user.listing
-    answer = user.stk(name, "nobody", *WITH_RUNS[name], *options)
+    answer = user.stk(name, "unknown", *WITH_RUNS[name], *options)
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("error: no run 'nobody'")
+    assert answer.err.startswith("error: no run 'unknown'")
     assert "Traceback" not in answer.err
     assert user.listing == before
 

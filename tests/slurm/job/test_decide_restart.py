@@ -92,7 +92,7 @@ def test_a_cancelled_job_stays_away(job: PretendJob) -> None:
 
 
 def test_a_preemption_without_time_to_save_is_no_failure(job: PretendJob) -> None:
-    """Nobody's host gets a strike for it, and no crash is counted."""
+    """No host is blamed for it, and no crash is counted."""
     job.starts()
     job.is_preempted()
     after(job, 137)
@@ -282,7 +282,7 @@ def test_a_start_that_found_the_run_at_work_leaves_it_alone(job: PretendJob) -> 
     assert not job.run.attempts.exists()
 
 
-# ---- nobody answers
+# ---- Slurm does not answer
 
 
 def test_where_nothing_can_be_done_it_is_written_down(job: PretendJob) -> None:

@@ -173,7 +173,7 @@ def test_a_job_that_lost_what_it_waited_for_says_so(run: RunDir) -> None:
     assert state_of(run, job).doing == "cancelled: what it waited for failed"
 
 
-# -- nobody here can say -------------------------------------------------------------------------
+# -- neither the folder nor Slurm shows the state ------------------------------------------------
 
 
 @pytest.mark.parametrize("job", [UNKNOWN, NOBODY_ANSWERS])

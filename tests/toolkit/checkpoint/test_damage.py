@@ -104,7 +104,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 def test_flipped_bit_is_never_loaded(
     pristine: RunDir, tmp_path_factory: pytest.TempPathFactory, name: str, place: float, bit: int
 ) -> None:
-    """In the manifest some bits matter to nobody; then the files are good, and all else is step 10."""
+    """Some bits of the manifest do not matter: then step 20 is good. Any other damage leads to step 10."""
     run = RunDir(tmp_path_factory.mktemp("flip") / "run")
     shutil.copytree(pristine.path, run.path, symlinks=True)
     path = run.checkpoint(20) / name

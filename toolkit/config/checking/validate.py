@@ -326,7 +326,7 @@ class _Checker:
 
 
 def _meant(value: Any, table: Mapping[str, Any], key: Key) -> str:
-    """What a value in place of a section may stand for; empty if it is not known."""
+    """Return what a text in place of a section may name; empty if it is not known."""
     if not isinstance(value, str):
         return ""
     if value in table:

@@ -219,6 +219,6 @@ def _cut(costs: Indices, bounds: Indices, parts: int) -> Indices:
 def _padded(lengths: Lengths, cuts: Indices) -> tuple[Indices, Indices]:
     """Padded tokens of the largest part of each step: [steps]; and of each sample: [n]."""
     sizes = np.diff(cuts, axis=1)
-    # Sorted, so the last is the longest; an empty part costs nothing, whatever comes before it.
+    # Samples are sorted, so the last of a part is its longest. An empty part has size 0, so its cost is 0.
     longest = lengths[cuts[:, 1:] - 1].astype(np.int64)
     return (sizes * longest).max(axis=1), np.repeat(longest.ravel(), sizes.ravel())

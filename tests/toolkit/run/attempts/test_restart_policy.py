@@ -64,7 +64,7 @@ def test_time_limits_have_a_budget_of_their_own(run: RunDir, plain: Experiment) 
     for number in range(2):
         start(run, of=number, to=number + 1, why="time_limit")
         assert after_stop(run, experiment, "time_limit").action == "retry"
-    # Nobody has explained the last signal in attempts.jsonl yet.
+    # attempts.jsonl has no reason for the last signal yet.
     start(run, of=2, to=3, why="SIGUSR2")
     decision = after_stop(run, experiment, "time_limit")
     assert decision.action == "stop"

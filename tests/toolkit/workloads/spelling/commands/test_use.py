@@ -167,7 +167,7 @@ def test_detections_may_lie_in_a_file_of_their_own(
         (("detect", "CORRECTS"), "is a run of sec_nmt, which detects no errors: expected one of"),
         (("correct", "DETECTS"), "is a run of sed_words, which corrects no texts: expected one of"),
         (("detect", "DETECTS", "no.txt"), "there is no file no.txt"),
-        (("detect", "nobody"), "no run 'nobody'"),
+        (("detect", "unknown"), "no run 'unknown'"),
         (("detect", "DETECTS", "--threshold", "2"), "--threshold is 2: it is a probability"),
         (("detect", "DETECTS", "--batch-tokens", "0"), "--batch-tokens is 0: it must be at least 1"),
         (("correct", "CORRECTS", "--beam-width", "0"), "--beam-width is 0: it must be at least 1"),

@@ -37,8 +37,8 @@ class ExitCode(IntEnum):
     DIFFERENT     what was compared differs: `stk replay`, `stk diff`; a check of `stk check` has failed;
                   Python's own code for an error
     YIELDED       a rank has saved and left before the end (sysexits' EX_TEMPFAIL)
-    FENCED        another start of the run has replaced this one
-    HUNG          the ranks of a start hang
+    FENCED        another attempt of the run has replaced this one
+    HUNG          the ranks of an attempt hang
     RESTART_STEP  the batch script starts its step again
     INTERRUPTED   stopped; the run has saved and can continue
     """

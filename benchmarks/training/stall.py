@@ -53,7 +53,7 @@ def _stalls(found: Found) -> Table:
         digits=3,
         notes=("A save that is asked for while another one goes on waits for that.",),
     )
-    kinds = {"": "stall_s", ", the first of a start": "first_s", ", one step after another": "midst_s"}
+    kinds = {"": "stall_s", ", the first of an attempt": "first_s", ", one step after another": "midst_s"}
     for kind, figure in kinds.items():
         table.filled(
             {(work + kind, candidate): rounds for (work, candidate), rounds in found.items()}, figure

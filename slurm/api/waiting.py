@@ -20,7 +20,7 @@ _GROWTH = 1.5
 #: Seconds between two looks at the run's folder alone.
 _FOLDER_S = 1.0
 #: Seconds after which an end is believed: a job may have ended before what it wrote last is seen here, or
-#: before its next start is in the queue.
+#: before its next attempt is in the queue.
 _SETTLED_HERE_S, _SETTLED_SLURM_S = 0.05, 5.0
 
 

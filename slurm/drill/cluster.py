@@ -141,7 +141,7 @@ class ClusterDrill:
     def _interrupt(
         self, run: RunDir, interruption: Interruption, before: AttemptRecord
     ) -> tuple[_Saved, AttemptRecord]:
-        """Interrupt the run once; return the row of it, and the record of the start that follows."""
+        """Interrupt the run once; return the row of it, and the record of the attempt that follows."""
         interrupted_at = time.time()
         if interruption.act is not None:
             interruption.act(_job(run))
@@ -213,9 +213,9 @@ class ClusterDrill:
         return found
 
     def _until_back(self, run: RunDir, attempt: int) -> str:
-        """Wait for another start; what was wrong, if the drill had to ask for it."""
+        """Wait for another attempt; what was wrong, if the drill had to ask for it."""
         while len(read_attempts(run)) < attempt:
-            now = self._look(run, "the next start")
+            now = self._look(run, "the next attempt")
             if now is not None and now.state in _GONE and self._is_gone(run):
                 self._submit("disturbed", str(TIME_LIMIT_MIN), _PACE)
                 return f"it was not restarted automatically ({now.state}: {now.reason})"
@@ -233,7 +233,7 @@ class ClusterDrill:
         return now.state in _GONE
 
     def _until_training(self, run: RunDir, attempt: int) -> AttemptRecord:
-        """Wait until a start has done some steps and saved a checkpoint. Raises RunFailed."""
+        """Wait until an attempt has done some steps and saved a checkpoint. Raises RunFailed."""
         while True:
             known = read_attempts(run)
             if len(known) >= attempt and _is_training(run, known[attempt - 1]):
@@ -286,18 +286,18 @@ def _job(run: RunDir) -> str:
     return last.job_id
 
 
-def _is_training(run: RunDir, start: AttemptRecord) -> bool:
-    """Whether a start has done enough to be interrupted: a kill must find a checkpoint of that start."""
-    if start.first_step_s is None:
+def _is_training(run: RunDir, attempt: AttemptRecord) -> bool:
+    """Whether an attempt has done enough to be interrupted: a kill must find a checkpoint of that attempt."""
+    if attempt.first_step_s is None:
         return False
-    first_step = start.first_step or 0
-    return _done(run, start) >= first_step + STRIDE + 2 and _newest(run, first_step) > first_step
+    first_step = attempt.first_step or 0
+    return _done(run, attempt) >= first_step + STRIDE + 2 and _newest(run, first_step) > first_step
 
 
-def _done(run: RunDir, start: AttemptRecord, until: float = float("inf")) -> int:
-    """Return the steps done at the end of a start: by its own record, or by the slow steps' events."""
-    noted = events_between(run, "fault", start.began, until)
-    steps: list[int] = [start.last_step or 0, *(event.facts["step"] for event in noted)]
+def _done(run: RunDir, attempt: AttemptRecord, until: float = float("inf")) -> int:
+    """Return the steps done at the end of an attempt: by its own record, or by the slow steps' events."""
+    noted = events_between(run, "fault", attempt.began, until)
+    steps: list[int] = [attempt.last_step or 0, *(event.facts["step"] for event in noted)]
     return max(steps)
 
 

@@ -81,8 +81,8 @@ INTERRUPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """One start and how it was interrupted."""
+class _Attempt:
+    """One attempt and how it was interrupted."""
 
     interruption: Interruption
     procs: int
@@ -118,7 +118,7 @@ class LocalDrill:
             self.not_tried.append("one rank among several: --procs 2")
 
     def run(self) -> Iterator[list[Row]]:
-        """Yield the rows so far, whenever a start has shown the effect of the interruption before it.
+        """Yield the rows so far, whenever an attempt has shown the effect of the interruption before it.
 
         Raises RunFailed where the run fails on its own.
         """
@@ -126,7 +126,7 @@ class LocalDrill:
         undisturbed = self._undisturbed()
         run = create_run(self._experiment, self._folder / "disturbed")
         interruptions, sizes = self._plan(run)
-        before: _Start | None = None
+        before: _Attempt | None = None
         rows: list[Row] = []
         for number, (interruption, procs) in enumerate(zip(interruptions, sizes, strict=True)):
             self._say(interruption.what)
@@ -151,8 +151,8 @@ class LocalDrill:
     def _gives_same_bytes_on_any_number(self) -> bool:
         train = self._experiment.train
         parts = train.micro_batches
-        (start, *_) = read_attempts(self._reference)
-        is_exact = train.reduction == "exact" or (train.reduction == "auto" and start.device == "cpu")
+        (attempt, *_) = read_attempts(self._reference)
+        is_exact = train.reduction == "exact" or (train.reduction == "auto" and attempt.device == "cpu")
         is_tree = parts & (parts - 1) == 0 and self._procs & (self._procs - 1) == 0
         return is_exact and is_tree and max(self._procs, 2) <= train.logical_ranks
 
@@ -172,9 +172,9 @@ class LocalDrill:
             raise RunFailed(_what_failed(run, "the undisturbed run"))
         return digests(run)
 
-    def _start(self, run: RunDir, interruption: Interruption, procs: int, end: int) -> _Start:
+    def _start(self, run: RunDir, interruption: Interruption, procs: int, end: int) -> _Attempt:
         """Train from the run's newest step to a step before or after `end`, and interrupt there."""
-        # A save of this start must precede a kill: its writer gets a moment, as it would between the steps
+        # A save of this attempt must precede a kill: its writer gets a moment, as it would between the steps
         # of a real model.
         at = end - 1 if interruption.is_graceful else end + 2
         faults = f"slow 0.5 at=data step={at} rank=0; stop at=forward step={at}"
@@ -184,16 +184,16 @@ class LocalDrill:
             interrupted_at = time.time()
             fault = self._interrupt(interruption, ranks)
             left_s = time.time() - interrupted_at
-        start = read_attempts(run)[-1]
-        return _Start(
+        attempt = read_attempts(run)[-1]
+        return _Attempt(
             interruption=interruption,
             procs=procs,
             began=began,
             interrupted_at=interrupted_at,
             left_s=left_s,
             done=at + 1 if interruption.is_graceful else at,
-            first_step=start.first_step or 0,
-            back_s=start.first_step_s,
+            first_step=attempt.first_step or 0,
+            back_s=attempt.first_step_s,
             signals=signals_seen(run, began) if interruption.is_graceful else (),
             fault=fault,
         )
@@ -215,8 +215,8 @@ class LocalDrill:
         )
 
 
-def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Digest]) -> Row:
-    """Return the effect of an interruption, as the start after it shows."""
+def _row(run: RunDir, before: _Attempt, now: _Attempt, undisturbed: Mapping[int, Digest]) -> Row:
+    """Return the effect of an interruption, as the attempt after it shows."""
     interruption = before.interruption
     lost = max(0, before.done - now.first_step)
     fault = before.fault
@@ -238,7 +238,7 @@ def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Dig
 
 @contextmanager
 def _ranks(run: RunDir, procs: int, faults: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The ranks of one start; none of them outlives it in any case."""
+    """The ranks of one attempt; none of them outlives it in any case."""
     nonce = f"drill-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     run.logs.mkdir(parents=True, exist_ok=True)
     ranks: list[subprocess.Popen[bytes]] = []
@@ -286,7 +286,7 @@ def _wait_until_frozen(run: RunDir, ranks: Sequence[subprocess.Popen[bytes]]) ->
     deadline = time.monotonic() + _PATIENCE_S
     while not all(_is_frozen(rank) for rank in ranks):
         if any(rank.poll() is not None for rank in ranks) or time.monotonic() > deadline:
-            raise RunFailed(_what_failed(run, "a start of the drill"))
+            raise RunFailed(_what_failed(run, "an attempt of the drill"))
         time.sleep(_POLL_S)
 
 

@@ -14,13 +14,13 @@ from toolkit.run.run_dir import MANIFEST, PROGRESS, RunDir
 
 #: Checksums of the files of one checkpoint, by name. The manifest has none: it says on how many processes
 #: and when a checkpoint was made. None for progress that lacks the score of an evaluation, because a stop
-#: interrupted it: the next start replaces that file.
+#: interrupted it: the next attempt replaces that file.
 Digest = Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One interruption and the start after it.
+    """One interruption and the attempt after it.
 
     what        what was done
     processes   before and after it

@@ -49,7 +49,7 @@ class Step:
     """The step that has ended.
 
     attempt    its record; None if it died before it wrote one
-    is_newest  whether no other start has begun since
+    is_newest  whether no other attempt has begun since
     """
 
     run: RunDir
@@ -80,7 +80,7 @@ def _is_of(attempt: AttemptRecord, job: Job) -> bool:
 
 
 def _attempts_before(run: RunDir, job: Job) -> int:
-    """Return the number of the job's last start that was restarted in place; 0 before the first restart."""
+    """Return the number of the job's last attempt that was restarted in place; 0 before the first restart."""
     events = [event.facts for event in read_events(run, _IN_PLACE_EVENT)]
     this = (job.environ["SLURM_JOB_ID"], job.restart)
     return max(
@@ -114,7 +114,7 @@ def decide(
         return Outcome("the run has finished")
     step = Step.of(run, code, environ)
     if not step.is_newest:
-        return Outcome("another start of the run has taken over")
+        return Outcome("another attempt of the run has taken over")
     try:
         if step.was_orderly:
             return Outcome(_after_stop(step, patience_s))
@@ -158,7 +158,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     resources = last_resources(run)
     avoids = without_hosts(resources, decision.exclude) != resources
     if in_place and not avoids and step.attempt is not None:
-        # One that died before it wrote a line goes back into the queue: nothing would count its starts here.
+        # One that died before it wrote a line goes back into the queue: its attempts are not counted here.
         _note_again(step, step.attempt, decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
     chained = avoids or wants_chain(run, decision.why)

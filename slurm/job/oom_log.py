@@ -11,10 +11,10 @@ from toolkit.files import read_end
 from toolkit.run.attempts.crash_record import CrashHint
 from toolkit.run.failure.classes import OOM_KILLED
 
-#: Bytes from the end of a log, which hold the messages about a start.
+#: Bytes from the end of a log, which hold the messages about an attempt.
 _TAIL_BYTES = 1 << 16
 
-#: What `slurm.job.decide_restart` begins its last word about a start with.
+#: What `slurm.job.decide_restart` begins its last word about an attempt with.
 _LAST_WORD = "\nstk: "
 
 _TASKS = re.compile(r"srun: error: .*: tasks? ([\d,-]+): Out Of Memory")

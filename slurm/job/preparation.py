@@ -4,7 +4,7 @@ python -P -m slurm.job.preparation FOLDER
 
 The job needs no signal to save: its finished parts are on the disk. After a preemption Slurm puts it back,
 because it does not exit before it is killed. Before its time limit it asks for that, where it has done
-something that its next start need not do again; else each start would end like this one.
+something that its next attempt need not do again; else each attempt would end like this one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIGNAL = signal.Signals[f"SIG{WARNING_SIGNAL}"]
 
 
 class KeptProgress(LogDisplay):
-    """Lines for a log, and whether this start has done what its next one need not do again."""
+    """Lines for a log, and whether this attempt has done what its next one need not do again."""
 
     def __init__(self, resumable_stage: str = "") -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class KeptProgress(LogDisplay):
 
 
 class TimeLimitWatch:
-    """Waits for Slurm's warning in a thread, and asks for another start where that goes on."""
+    """Waits for Slurm's warning in a thread, and asks for another attempt where that goes on."""
 
     def __init__(self, experiment: Experiment, progress: KeptProgress, environ: Mapping[str, str]) -> None:
         self._signal_s = signal_lead_s(experiment.resources)
@@ -84,7 +84,7 @@ class TimeLimitWatch:
             return f"the job was stopped: {why}"
         if why == TIME_LIMIT and not self._progress.has_kept_something:
             return (
-                "the time limit is near, and no part is finished that another start could use: it needs a "
+                "the time limit is near, and no part is finished that another attempt could use: it needs a "
                 "longer resources.time"
             )
         programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)

@@ -52,7 +52,7 @@ class Job:
     """The job around this process.
 
     id         as `scontrol` wants it
-    restart    how often it was put back before this start
+    restart    how often it was put back before this attempt
     environ    of this process as it was started: what a library set since must not reach the next job
     """
 

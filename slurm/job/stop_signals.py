@@ -75,7 +75,7 @@ class JobWatch:
 
     @property
     def is_requested(self) -> bool:
-        """Whether `stk requeue` was called since this start."""
+        """Whether `stk requeue` was called since this attempt began."""
         return count_requests(self._run) > self._requests
 
     def ask(self) -> None:

@@ -89,7 +89,7 @@ def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:
 
 
 def measured_lead_s(run: RunDir) -> float | None:
-    """Return the seconds of a step and a save in earlier starts of a run; None if none was measured."""
+    """Return the seconds of a step and a save in earlier attempts of a run; None if none was measured."""
     measured = [
         attempt.step_s + attempt.save_s
         for attempt in read_attempts(run)

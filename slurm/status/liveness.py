@@ -63,14 +63,14 @@ def _launches(command: Sequence[str], run: RunDir) -> bool:
     return {"-m", "toolkit.launch", str(run.path)} <= set(command)
 
 
-def heartbeat(run: RunDir, start: AttemptRecord | None) -> dict[str, Any]:
-    """Return the last heartbeat of rank 0 of a start; empty without one.
+def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:
+    """Return the last heartbeat of rank 0 of an attempt; empty without one.
 
     Its time is the older one of the rank's clock and the file server's: a clock may be ahead.
     """
-    if start is None or not start.nonce:
+    if attempt is None or not attempt.nonce:
         return {}
-    path = run.heartbeat(start.nonce, 0)
+    path = run.heartbeat(attempt.nonce, 0)
     try:
         found, noted = read_json(path), path.stat().st_mtime
     except (OSError, ValueError):

@@ -31,44 +31,44 @@ def percent(step: int, total_steps: int | None) -> float | None:
     return round(min(100.0, 100 * step / total_steps), 1) if total_steps else None
 
 
-def eta_s(starts: Sequence[AttemptRecord], progress: Document, now: float) -> float | None:
-    """Seconds that the rest of the steps will take, at the pace of the newest start that made some.
+def eta_s(attempts: Sequence[AttemptRecord], progress: Document, now: float) -> float | None:
+    """Seconds that the rest of the steps will take, at the pace of the newest attempt that made some.
 
-    Evaluations and saves on the way are part of the pace. None where no start has made two steps.
+    Evaluations and saves on the way are part of the pace. None where no attempt has made two steps.
     """
     step, total_steps = number(progress.get("step")), number(progress.get("total_steps"))
     if step is None or total_steps is None:
         return None
     seen = number(progress.get("time")) or now
-    for start in reversed(starts):
-        if (step_s := _step_s(start, step, seen)) is not None:
-            is_newest = start is starts[-1] and start.time_end is None
+    for attempt in reversed(attempts):
+        if (step_s := _step_s(attempt, step, seen)) is not None:
+            is_newest = attempt is attempts[-1] and attempt.time_end is None
             passed_s = max(0.0, now - seen) if is_newest else 0.0
             return round(max(0.0, (total_steps - step) * step_s - passed_s), 1)
     return None
 
 
-def _step_s(start: AttemptRecord, step: float, seen: float) -> float | None:
-    """Seconds that a start took for a step, its first one left out."""
-    begun, first = start.time_start, start.first_step_after_start_s
+def _step_s(attempt: AttemptRecord, step: float, seen: float) -> float | None:
+    """Seconds that an attempt took for a step, its first one left out."""
+    begun, first = attempt.time_start, attempt.first_step_after_start_s
     if begun is None or first is None:
         return None
-    steps = (step if start.last_step is None else start.last_step) - (start.first_step or 0) - 1
-    seconds = (start.time_end or seen) - begun - first
+    steps = (step if attempt.last_step is None else attempt.last_step) - (attempt.first_step or 0) - 1
+    seconds = (attempt.time_end or seen) - begun - first
     return seconds / steps if steps >= 1 and seconds > 0 else None
 
 
-def gpu_hours(starts: Sequence[AttemptRecord], seen: float) -> float | None:
-    """Hours of GPUs that the starts had, one for each rank that computed on one; None where none did.
+def gpu_hours(attempts: Sequence[AttemptRecord], seen: float) -> float | None:
+    """Hours of GPUs that the attempts had, one for each rank that computed on one; None where none did.
 
-    seen   the newest sign of life: the end of a start that did not record its end
+    seen   the newest sign of life: the end of an attempt that did not record its end
     """
     seconds, has_gpu = 0.0, False
-    for start, following in zip_longest(starts, starts[1:]):
-        if start.device != "cuda" or (begun := start.time_start) is None:
+    for attempt, following in zip_longest(attempts, attempts[1:]):
+        if attempt.device != "cuda" or (begun := attempt.time_start) is None:
             continue
-        end = start.time_end or (following.time_start if following else seen) or begun
-        seconds += (start.world_size or 1) * max(0.0, end - begun)
+        end = attempt.time_end or (following.time_start if following else seen) or begun
+        seconds += (attempt.world_size or 1) * max(0.0, end - begun)
         has_gpu = True
     return round(seconds / 3600, 3) if has_gpu else None
 

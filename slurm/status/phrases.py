@@ -84,7 +84,7 @@ _REASONS = tuple(
         (r"Partition(Down|Inactive)", "waiting for its partition to open"),
         ("Licenses", "waiting for licences"),
         ("Reservation", "waiting for its reservation"),
-        ("Cleaning", "waiting for its last start to end"),
+        ("Cleaning", "waiting for its last attempt to end"),
         ("BurstBuffer", "waiting for the burst buffer"),
         ("Prolog", "starting"),
     )

@@ -35,9 +35,9 @@ class RunStatus:
     loss         of training, the newest
     main_metric, main_value   the validation's main metric, and its newest value
     main_goal    min or max, as the result recorded it for this metric; else None
-    hosts        of the newest start
-    gpu_hours    of all starts; None where none computed on a GPU
-    started, updated   the first start and the newest sign of life, seconds since the epoch
+    hosts        of the newest attempt
+    gpu_hours    of all attempts; None where none computed on a GPU
+    started, updated   the first attempt and the newest sign of life, seconds since the epoch
     sweep        the array that it was submitted with; empty for a single run
     """
 
@@ -135,7 +135,7 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     step = whole(document.get("step")) or 0
     total_steps = step if folder.result else whole(document.get("total_steps"))
     main, value = main_metric(metrics) or (None, None)
-    last = folder.last_start
+    last = folder.last_attempt
     submitted = folder.submission.time if folder.submission else None
     failed = folder.failure and folder.failure.time
     updated = numbers.newest(
@@ -150,21 +150,21 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
         step=step,
         total_steps=total_steps,
         epoch=number(document.get("epoch")),
-        restarts=max(0, len(folder.starts) - 1),
+        restarts=max(0, len(folder.attempts) - 1),
         metrics=metrics,
         reason=_reason(folder, found),
         is_live=found.is_live,
         doing=found.doing,
         percent=numbers.percent(step, total_steps),
-        eta_s=numbers.eta_s(folder.starts, folder.progress, now) if is_running else None,
+        eta_s=numbers.eta_s(folder.attempts, folder.progress, now) if is_running else None,
         loss=metrics.get("train_loss"),
         main_metric=main,
         main_value=value,
         main_goal=_recorded_goal(document, main),
         tokens_per_s=metrics.get("train_tokens_per_s"),
         hosts=list(last.hosts) if last else [],
-        gpu_hours=numbers.gpu_hours(folder.starts, now if is_running else updated or now),
-        started=folder.starts[0].time_start if folder.starts else None,
+        gpu_hours=numbers.gpu_hours(folder.attempts, now if is_running else updated or now),
+        started=folder.attempts[0].time_start if folder.attempts else None,
         updated=updated,
         sweep=folder.submission.array if folder.submission else "",
     )
@@ -184,8 +184,8 @@ def _reason(folder: Folder, found: RunState) -> str:
 
 
 def _unsaved(folder: Folder, found: RunState) -> str:
-    """That starts have ended without anything saved, where that is so and the run may go on."""
-    ended = [each for each in folder.starts if each.saved is not None and each.time_end is not None]
+    """That attempts have ended without anything saved, where that is so and the run may go on."""
+    ended = [each for each in folder.attempts if each.saved is not None and each.time_end is not None]
     if found.state in ("finished", "failed") or not ended or any(each.saved for each in ended):
         return ""
-    return "it has saved nothing, so each start begins from scratch"
+    return "it has saved nothing, so each attempt begins from scratch"

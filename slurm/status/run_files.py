@@ -43,7 +43,7 @@ class Folder:
     submission    the newest one
     result, progress   contents of result.json and progress.json; empty if the file is missing
     failure       the failure of an unfinished run; None if it has not failed
-    starts        the records of attempts.jsonl, one for each start
+    attempts        the records of attempts.jsonl, one for each attempt
     has_result    whether the run has finished
     has_lock, has_intent   of one that has not finished: whether these files are there
     faults        what could not be read, in words
@@ -54,16 +54,16 @@ class Folder:
     result: dict[str, Any]
     progress: dict[str, Any]
     failure: FailureRecord | None = None
-    starts: list[AttemptRecord]
+    attempts: list[AttemptRecord]
     has_result: bool = False
     has_lock: bool = False
     has_intent: bool = False
     faults: tuple[str, ...] = ()
 
     @property
-    def last_start(self) -> AttemptRecord | None:
-        """The newest start; None where there was none."""
-        return self.starts[-1] if self.starts else None
+    def last_attempt(self) -> AttemptRecord | None:
+        """The newest attempt; None where there was none."""
+        return self.attempts[-1] if self.attempts else None
 
     @property
     def job_id(self) -> str | None:
@@ -92,7 +92,7 @@ def read_folder(run: RunDir) -> Folder:
         result=result or {},
         progress=progress,
         failure=from_json(FailureRecord, failure) if failure else None,
-        starts=attempt_records(reader.lines(_ATTEMPTS)),
+        attempts=attempt_records(reader.lines(_ATTEMPTS)),
         has_result=has_result,
         has_lock=not has_result and reader.has(_ALIVE),
         has_intent=not has_result and reader.has(_INTENT),

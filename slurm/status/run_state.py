@@ -114,14 +114,14 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     """Return the activity of a run with hosts, from Slurm's state, its attempts and its heartbeat."""
     if job is not None and job.slurm_state in phrases.RUNNING:
         return phrases.RUNNING[job.slurm_state]
-    start = folder.last_start
-    if start is None or not _is_of(start, job):
+    attempt = folder.last_attempt
+    if attempt is None or not _is_of(attempt, job):
         return "starting"
-    if start.time_end is not None:
-        # A start that failed and was explained is followed by the next one in its job, or by the job's end.
-        return "starting" if start.concluded else "ending"
-    begun, stepped = start.time_start or now, number(folder.progress.get("time")) or 0.0
-    sign = heartbeat(folder.run, start)
+    if attempt.time_end is not None:
+        # After an attempt that failed and was explained, its job starts the next one or ends.
+        return "starting" if attempt.concluded else "ending"
+    begun, stepped = attempt.time_start or now, number(folder.progress.get("time")) or 0.0
+    sign = heartbeat(folder.run, attempt)
     if stepped > max(begun, number(sign.get("time")) or 0.0) and now - stepped < SILENCE_S:
         # A step that is younger than the heartbeat, which may be 15 s old and of another phase.
         return phrases.phase("")
@@ -135,19 +135,19 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     return phrases.phase(str(sign.get("phase")))
 
 
-def _is_of(start: AttemptRecord, job: JobState | None) -> bool:
+def _is_of(attempt: AttemptRecord, job: JobState | None) -> bool:
     """Whether an attempt is of the job as it runs now, and not of a start before that."""
-    if job is None or not job.raw_id or not start.job_id:
+    if job is None or not job.raw_id or not attempt.job_id:
         return True
-    return (start.job_id, start.restart) == (job.raw_id, job.restarts)
+    return (attempt.job_id, attempt.restart) == (job.raw_id, job.restarts)
 
 
 def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunState | None:
     """Running, judged by a recent heartbeat from another host; None without one."""
-    start = folder.last_start
-    if start is None or start.time_end is not None or (job is not None and job.is_terminal):
+    attempt = folder.last_attempt
+    if attempt is None or attempt.time_end is not None or (job is not None and job.is_terminal):
         return None
-    sign = heartbeat(folder.run, start)
+    sign = heartbeat(folder.run, attempt)
     # On this host the lock is better evidence than a heartbeat of some seconds ago.
     if not sign or is_here(sign.get("host"), sign.get("boot")):
         return None
@@ -168,7 +168,7 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
         return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=job.reason)
     if job is not None and job.reason.startswith(CANNOT_ASK):
         return RunState(state="unknown", doing="unknown", reason=job.reason)
-    if (last := folder.last_start) is not None and last.time_end is not None:
+    if (last := folder.last_attempt) is not None and last.time_end is not None:
         return _of_stop(folder, last)
     return _of_silence(folder, job)
 
@@ -207,13 +207,13 @@ def _was_here(folder: Folder) -> bool:
     submission = folder.submission
     if submission is not None:
         return submission.cluster == "local" and is_here(submission.host, submission.boot)
-    sign = heartbeat(folder.run, folder.last_start)
+    sign = heartbeat(folder.run, folder.last_attempt)
     return bool(sign) and is_here(sign.get("host"), sign.get("boot"))
 
 
 def _of_silence(folder: Folder, job: JobState | None) -> RunState:
     submission = folder.submission
-    if folder.faults and not folder.starts and submission is None:
+    if folder.faults and not folder.attempts and submission is None:
         return RunState(state="unknown", doing="unknown", reason="; ".join(folder.faults))
     if job is not None and job.state == "finished":
         return RunState(
@@ -230,7 +230,7 @@ def _of_silence(folder: Folder, job: JobState | None) -> RunState:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"
         return RunState(state="unknown", doing="being submitted", reason=reason)
     reason = "neither the scheduler nor the run folder says how it ended; stk resume continues it"
-    sign = heartbeat(folder.run, folder.last_start)
+    sign = heartbeat(folder.run, folder.last_attempt)
     if sign and (ahead_s := -silent_s(sign)) > SILENCE_S:
         reason = f"its last sign of life is {phrases.span(ahead_s)} in the future: clocks differ; {reason}"
     return RunState(state="unknown", doing="unknown", reason=reason)

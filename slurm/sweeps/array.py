@@ -46,7 +46,7 @@ class ArrayPlan:
                 "# Each task does in its own run's folder what a single job of that run does.",
                 'cd -P "$SLURM_ARRAY_TASK_ID" || exit 1',
                 *LINES,
-                "# The code that all runs share becomes the run's own before its first start: hard links.",
+                "# The code that all runs share becomes the run's own before its first attempt: hard links.",
                 "[ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code",
                 "if [ -L code ]; then",
                 "    rm -rf .code.own && cp -rl code/. .code.own &&",

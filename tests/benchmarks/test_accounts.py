@@ -45,7 +45,7 @@ def test_steps_are_useful_once_and_a_restart_in_the_same_job_waits_for_nobody(pe
     starts = [peers.Start(name="a", began=0.0), peers.Start(name="b", began=5.0)]
     steps = [(1, 2.0, "a"), (2, 3.0, "a"), (2, 8.0, "b"), (3, 9.0, "b")]
     found = account(peers, steps, starts=starts, until=9.0)
-    # From the last step at 3 to the new process at 5 the first start was ending.
+    # From the last step at 3 to the new process at 5 the first attempt was ending.
     assert found == {"starting": 3.0, "useful steps": 3.0, "steps done twice": 1.0, "ending": 2.0}
 
 

@@ -6,7 +6,7 @@
     run.finish(1)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
-Every start is a world of real processes, forked from a server that has imported torch once.
+Every attempt is a world of real processes, forked from a server that has imported torch once.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def tear(file: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """How a rank of one start behaves, apart from its faults.
+    """How a rank of one attempt behaves, apart from its faults.
 
     augments   whether batches are made with the random numbers of Python, NumPy and torch
     journal    file in which every micro-batch is noted; None for none
@@ -219,7 +219,7 @@ class Run:
         self._starts = 0
 
     def start(self, size: int, *what: str, **rank: Any) -> list[Ended]:
-        """One start of so many processes, to which these faults happen; how each rank ended."""
+        """One attempt of so many processes, to which these faults happen; how each rank ended."""
         return await_ranks(self.set_off(size, *what, **rank))
 
     def set_off(self, size: int, *what: str, **rank: Any) -> list[Started]:
@@ -229,13 +229,13 @@ class Run:
         return start_ranks(size, train_rank, self.folder.path, how)
 
     def yields(self, size: int, *what: str, **rank: Any) -> int:
-        """A start in which all ranks save and leave; the step that they leave after."""
+        """An attempt in which all ranks save and leave; the step that they leave after."""
         ended = self.start(size, *what, **rank)
         assert [(end.value, end.error) for end in ended] == [("yielded", "")] * size, ended
         return self.folder.checkpoint_steps()[-1]
 
     def breaks(self, size: int, *what: str) -> list[Ended]:
-        """A start that ends without all its ranks finishing or saving."""
+        """An attempt that ends without all its ranks finishing or saving."""
         ended = self.start(size, *what)
         assert not any(end.value == "finished" for end in ended), ended
         assert any(end.error for end in ended), "nothing happened to it"
@@ -243,7 +243,7 @@ class Run:
         return ended
 
     def freezes(self, size: int, rank: int, step: int) -> Started:
-        """A start of which one rank freezes, and which the others give up; the frozen one."""
+        """An attempt of which one rank freezes, and which the others give up; the frozen one."""
         started = self.set_off(size, freeze(rank=rank, step=step))
         frozen = started.pop(rank)
         for end in await_ranks(started):
@@ -252,7 +252,7 @@ class Run:
         return frozen
 
     def finish(self, size: int, *what: str, **rank: Any) -> None:
-        """A start that trains to the end."""
+        """An attempt that trains to the end."""
         ended = self.start(size, *what, **rank)
         assert [(end.value, end.error) for end in ended] == [("finished", "")] * size, ended
 

@@ -107,7 +107,7 @@ def test_killed_after_a_save_that_the_full_disk_refused(
 
 
 def test_loss_that_is_no_number_once(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
-    """It is neither saved nor learnt from; the next start computes the step again."""
+    """It is neither saved nor learnt from; the next attempt computes the step again."""
     run = runs.run(experiment)
     run.breaks(2, lose_the_loss(step=5, rank=1))
     failure = read_json(run.folder.failure)

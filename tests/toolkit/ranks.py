@@ -48,7 +48,7 @@ class Ended:
 
 
 def worlds(size: int, nonce: str = "") -> list[World]:
-    """The worlds of all ranks of one start on this machine."""
+    """The worlds of all ranks of one attempt on this machine."""
     nonce = nonce or uuid.uuid4().hex
     return [
         World(rank=rank, size=size, local_rank=rank, local_size=size, nonce=nonce) for rank in range(size)

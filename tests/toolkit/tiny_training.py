@@ -28,7 +28,7 @@ from toolkit.training.evaluation import evaluate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One start of a run.
+    """One attempt of a run.
 
     size                 processes
     stop_after           steps until the ranks in `ranks` are asked to stop; None for never

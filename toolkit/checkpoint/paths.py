@@ -147,7 +147,7 @@ def prune(
 ) -> None:
     """Delete all checkpoints but the newest and the best; called only after a new one is complete.
 
-    permit  raises if this start may no longer do so; asked before each
+    permit  raises if this attempt may no longer do so; asked before each
     """
     steps = run.checkpoint_steps()
     for step in steps:

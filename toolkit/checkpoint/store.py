@@ -185,7 +185,7 @@ class Checkpoints:
         """Load the newest checkpoint that verifies; False without any checkpoint. Collective.
 
         Rank 0 selects it, and all ranks must see the same manifest. Raises CheckpointError if there are
-        checkpoints but all are bad: a silent new start would throw the work away.
+        checkpoints but all are bad: a silent new attempt would throw the work away.
         """
         world = self._group.world
         own = self._start_up() if world.is_main else None

@@ -11,7 +11,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def shares_folder(run: RunDir, group: Group) -> bool:
-    """Whether all ranks see the line of this start that rank 0 wrote into attempts.jsonl. Collective."""
+    """Whether all ranks see the line of this attempt that rank 0 wrote into attempts.jsonl. Collective."""
     if group.world.nodes == 1:
         return True
     return all(group.gather(any(each.nonce == group.world.nonce for each in read_attempts(run))))

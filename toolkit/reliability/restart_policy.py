@@ -73,7 +73,7 @@ def after_failure(run: RunDir, experiment: Experiment) -> Decision:
 
 
 def after_stop(run: RunDir, experiment: Experiment, why: str) -> Decision:
-    """Decide about a run after a start that was stopped and has saved; `why` as in attempts.jsonl."""
+    """Decide about a run after an attempt that was stopped and has saved; `why` as in attempts.jsonl."""
     attempts = _counted(run)
     exclude = suspect_hosts(run)
     if why == "cancelled":
@@ -81,7 +81,7 @@ def after_stop(run: RunDir, experiment: Experiment, why: str) -> Decision:
     timeouts = sum(each.why == "time_limit" for each in attempts[:-1]) + (why == "time_limit")
     allowed = experiment.policy.max_timeouts
     if why == "time_limit" and timeouts > allowed:
-        text = f"its time limit has ended {timeouts} starts, and resources.max_timeouts is {allowed}"
+        text = f"its time limit has ended {timeouts} attempts, and resources.max_timeouts is {allowed}"
         return Decision("stop", text, exclude)
     if attempts and (idle := _idle(run, attempts)) is not None:
         return _hold(run, attempts[-1], idle, exclude)
@@ -165,12 +165,12 @@ def _idle(run: RunDir, attempts: Sequence[AttemptRecord]) -> str | None:
     """Why the run makes no progress; None if it does."""
     latest = attempts[-STARTS_WITHOUT_STEP:]
     if len(latest) == STARTS_WITHOUT_STEP and not any(map(_made_step, latest)):
-        return f"{len(latest)} starts in a row made no step; the last one: {_describe(latest[-1])}"
+        return f"{len(latest)} attempts in a row made no step; the last one: {_describe(latest[-1])}"
     latest = attempts[-STARTS_FROM_ONE_STEP:]
     steps = {each.first_step for each in latest}
     if len(latest) == STARTS_FROM_ONE_STEP and len(steps) == 1 and not _has_saved(run, latest[-1]):
         return (
-            f"{len(latest)} starts in a row began at step {latest[-1].first_step or 0} and none saved a "
+            f"{len(latest)} attempts in a row began at step {latest[-1].first_step or 0} and none saved a "
             f"later one: save more often (checkpoint.every_minutes); the last one: {_describe(latest[-1])}"
         )
     return None

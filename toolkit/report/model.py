@@ -48,8 +48,8 @@ class RunSummary:
     scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
     goodput  where the time went
-    starts   where that of each start went, and what it held meanwhile
-    usage    what the ranks took of their machines, by start and rank; of the newest starts
+    attempt_usage  where that of each attempt went, and what it held meanwhile
+    usage    what the ranks took of their machines, by attempt and rank; of the newest attempts
     """
 
     run_id: str
@@ -78,7 +78,7 @@ class RunSummary:
     scored: str
     as_of: float | None
     goodput: Goodput
-    starts: tuple[AttemptUsage, ...] = ()
+    attempt_usage: tuple[AttemptUsage, ...] = ()
     usage: tuple[RankUsage, ...] = ()
     own: TaskReport | None = None
 
@@ -111,7 +111,7 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
     own = {} if summary.own is None else _jsonable(summary.own.to_json())
     return _without(document, "own") | {
         **own,
-        "starts": [_start(start) for start in summary.starts],
+        "starts": [_attempt(attempt) for attempt in summary.attempt_usage],
         # Without their histories, which the usage files keep.
         "usage": [_without(rank, "history") for rank in document["usage"]],
     }
@@ -121,20 +121,20 @@ def _without(document: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != key}
 
 
-def _start(start: AttemptUsage) -> dict[str, Any]:
-    spent = start.time.spent
+def _attempt(attempt: AttemptUsage) -> dict[str, Any]:
+    spent = attempt.time.spent
     return {
-        "attempt": start.time.attempt,
-        "begin": start.time.begin,
-        "end": start.time.end,
+        "attempt": attempt.time.attempt,
+        "begin": attempt.time.begin,
+        "end": attempt.time.end,
         **dataclasses.asdict(spent),
         "goodput": spent.share,
-        "gpus": start.gpus,
-        "cpus": start.cpus,
-        "gpu_hours": start.gpu_hours.allocated,
-        "useful_gpu_hours": start.gpu_hours.useful,
-        "cpu_hours": start.cpu_hours.allocated,
-        "useful_cpu_hours": start.cpu_hours.useful,
+        "gpus": attempt.gpus,
+        "cpus": attempt.cpus,
+        "gpu_hours": attempt.gpu_hours.allocated,
+        "useful_gpu_hours": attempt.gpu_hours.useful,
+        "cpu_hours": attempt.cpu_hours.allocated,
+        "useful_cpu_hours": attempt.cpu_hours.useful,
     }
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from toolkit.run.run_dir import RunDir
 
-#: Enough for failure.json, its events, and a line of a start.
+#: Enough for failure.json, its events, and a line of an attempt.
 _BYTES = 1 << 16
 
 

@@ -60,13 +60,13 @@ def is_fenced(run: RunDir, nonce: str) -> bool:
 def check(run: RunDir, nonce: str) -> None:
     """Raise Fenced if a later attempt has replaced this one."""
     if is_fenced(run, nonce):
-        raise Fenced(f"{run.run_id} has been started anew: this start, {nonce}, writes nothing more")
+        raise Fenced(f"{run.run_id} has been started anew: this attempt, {nonce}, writes nothing more")
 
 
 def leave_if_fenced(run: RunDir, nonce: str) -> None:
     """End this process at once, with exit status FENCED, if a later attempt has replaced its own."""
     if is_fenced(run, nonce):
-        log.warning("another start has replaced this one: leaving without writing anything")
+        log.warning("another attempt has replaced this one: leaving without writing anything")
         os._exit(ExitCode.FENCED)
 
 

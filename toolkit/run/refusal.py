@@ -1,4 +1,4 @@
-"""A rank that cannot take part notifies the others of its start, which would wait until their time-out."""
+"""A rank that cannot take part notifies the others of its attempt, which would wait until their time-out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def tell_refusal(run: RunDir, nonce: str, why: str) -> None:
-    """Write why a process of a start cannot take part. A folder that cannot be written does not matter."""
+    """Write why a process of an attempt cannot take part. A folder that cannot be written does not matter."""
     path = run.refusal(nonce)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -18,15 +18,15 @@ def tell_refusal(run: RunDir, nonce: str, why: str) -> None:
 
 
 def read_refusal(run: RunDir, nonce: str) -> str | None:
-    """Why a process of a start cannot take part, with its host; None if none has reported that."""
+    """Why a process of an attempt cannot take part, with its host; None if none has reported that."""
     with suppress(OSError, ValueError, RecursionError):
         found = read_json(run.refusal(nonce))
         if isinstance(found, dict):
-            return f"a process of this start on {found.get('host')} cannot take part: {found.get('why')}"
+            return f"a process of this attempt on {found.get('host')} cannot take part: {found.get('why')}"
     return None
 
 
 def forget_refusal(run: RunDir, nonce: str) -> None:
-    """Remove what an earlier start of the same name has left."""
+    """Remove what an earlier attempt of the same name has left."""
     with suppress(OSError):
         run.refusal(nonce).unlink()

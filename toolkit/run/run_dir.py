@@ -151,9 +151,9 @@ class RunDir(ReportFiles):
         """The process that a rank of one attempt has started, and how it ended; JSON."""
         return self.path / "ranks" / f"{nonce}.process_{rank:05d}.json"
 
-    def answer(self, start: str, number: int) -> Path:
-        """Answer of rank 0 of one start to the question of this number; JSON."""
-        return self.path / "ranks" / f"{start}.answer_{number}.json"
+    def answer(self, attempt: str, number: int) -> Path:
+        """Answer of rank 0 of one attempt to the question of this number; JSON."""
+        return self.path / "ranks" / f"{attempt}.answer_{number}.json"
 
     def secret(self, nonce: str) -> Path:
         """The secret that the ranks of one attempt prove; only the run's owner may read it."""
@@ -219,7 +219,7 @@ class RunDir(ReportFiles):
     def checkpoint_leftovers(self) -> list[Path]:
         """Hidden folders beside the checkpoints: half written, half deleted, or set aside as damaged.
 
-        A checkpoint that was never replaced is not one of them: the next start takes it back.
+        A checkpoint that was never replaced is not one of them: the next attempt takes it back.
         """
         found = sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
         return [folder for folder in found if not self._is_to_be_taken_back(folder)]

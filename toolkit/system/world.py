@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import UserError
 
-#: Set by the local launcher: names this start, so that no rank joins the store of another one.
+#: Set by the local launcher: names this attempt, so that no rank joins the store of another one.
 NONCE_VARIABLE = "STK_RENDEZVOUS"
 
 _VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -24,7 +24,7 @@ class World:
     node, nodes             host number and count
     nonce                   names this very start (job, step, restart): its logs, and, where no
                             master_addr is given, the file in which rank 0 publishes its store
-    job, restart            the scheduler's name for what runs this start, and how often it was started
+    job, restart            the scheduler's name for what runs this attempt, and how often it was started
                             before; empty and 0 where there is no scheduler
     gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
     known_as                names or addresses of this host, the best first, and then of other hosts, as the

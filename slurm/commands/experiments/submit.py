@@ -133,7 +133,7 @@ def _where(submitted: Submitted) -> str:
 
 
 def measured_warnings(run: RunDir) -> list[str]:
-    """Return warnings of earlier starts whose saves take longer than the time that this cluster gives."""
+    """Return warnings of earlier attempts whose saves take longer than the time that this cluster gives."""
     lead_s = measured_lead_s(run)
     if lead_s is None:
         return []

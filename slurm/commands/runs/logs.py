@@ -7,10 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from slurm.runs.logs.attempts import chosen, failure_of, logged_attempts
 from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
 from slurm.runs.logs.sources import Rank, sources
-from slurm.runs.logs.starts import chosen, failure_of, starts
 from toolkit.errors import RunNotFound, UserError
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
@@ -75,12 +75,12 @@ def _list(target: RunDir, *, as_json: bool) -> None:
 
 
 def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:
-    """The failure of the start that is asked for, of the newest one otherwise."""
-    every = starts(target)
+    """The failure of the attempt that is asked for, of the newest one otherwise."""
+    every = logged_attempts(target)
     if not isinstance(arguments.attempt, int):
         return failure_of(target, every[-1] if every else None, is_newest=True)
-    start = chosen(target, arguments.attempt, every)
-    return failure_of(target, start, is_newest=start is every[-1])
+    attempt = chosen(target, arguments.attempt, every)
+    return failure_of(target, attempt, is_newest=attempt is every[-1])
 
 
 def _show_failure(target: RunDir, arguments: Namespace) -> None:
@@ -88,7 +88,7 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
     if arguments.json:
         print(json_text(failure))
     elif failure is None:
-        print(f"{target.run_id}: no failure is recorded of that start")
+        print(f"{target.run_id}: no failure is recorded of that attempt")
     else:
         _tell(failure)
         if failure.get("traceback"):
@@ -125,7 +125,7 @@ def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
     if arguments.rank is not None:
         given: Rank = arguments.rank
         return given
-    newest = next((start for start in reversed(starts(target)) if start.logs), None)
+    newest = next((attempt for attempt in reversed(logged_attempts(target)) if attempt.logs), None)
     has_log = newest is not None and culprit in newest.logs
     return culprit if culprit is not None and has_log else 0
 

@@ -170,7 +170,7 @@ def _torch(facts: Facts, gpus: Facts) -> Iterator[Finding]:
     yield Finding(
         NOTE if slow else OK,
         f"torch {facts['version']}: {', '.join(parts)}; importing it took {facts['import_s']:.1f} s",
-        "each start of a run waits for that: is the environment on a slow file system?" if slow else "",
+        "each attempt of a run waits for that: is the environment on a slow file system?" if slow else "",
     )
     if not facts["has_gloo"]:
         yield Finding(PROBLEM, "this torch has no gloo", "a run of several processes needs it")

@@ -177,7 +177,7 @@ def _processes(cluster: Cluster) -> Finding:
     return Finding(
         NOTE,
         f"processes that leave their parents may outlive a job (proctrack/{kind})",
-        "what is left of an earlier start finds the run's fence and writes nothing",
+        "what is left of an earlier attempt finds the run's fence and writes nothing",
     )
 
 

@@ -22,11 +22,11 @@ _ROOM = 1.25
 _WORTH_MB = 1024
 #: A shorter measurement shows nothing.
 _MEASURED_S = 60.0
-#: Below this share of the limit, the longest start used little of it.
+#: Below this share of the limit, the longest attempt used little of it.
 LEAST_USED = 0.5
 #: A shorter limit than this gains nothing.
 _LEAST_MINUTES = 30
-#: More of the time than this for the starts that a short limit makes is much.
+#: More of the time than this for the attempts that a short limit makes is much.
 MOST_STARTING = 0.05
 #: The section `resources` as in job.yaml: runs older than a key lack it.
 Resources = Mapping[str, Any]
@@ -148,13 +148,17 @@ def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
 
 def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Advice]:
     """Yield GPUs that were held and not used, or had little to do."""
-    if resources is not None and asks_for_gpus(resources) and not any(start.gpus for start in summary.starts):
+    if (
+        resources is not None
+        and asks_for_gpus(resources)
+        and not any(attempt.gpus for attempt in summary.attempt_usage)
+    ):
         yield Advice(
             topic="GPUs",
             found="GPUs were asked for, and the run trained on the CPU",
             bound="none",
             change="train.device=cuda",
-            reason="A start without a GPU then fails at once. Or ask for no GPUs.",
+            reason="An attempt without a GPU then fails at once. Or ask for no GPUs.",
         )
     measured = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
     means = _utilization(measured)
@@ -180,7 +184,7 @@ def _gpu(found: str, bound: str) -> Advice:
 
 
 def _utilization(ranks: Sequence[RankUsage]) -> dict[int, float]:
-    """Mean utilisation of each rank's GPU over its starts, in per cent."""
+    """Mean utilisation of each rank's GPU over its attempts, in per cent."""
     found: dict[int, list[tuple[float, float]]] = {}
     for rank in ranks:
         if rank.gpu is not None and rank.gpu.utilization_mean is not None:
@@ -196,7 +200,7 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 def _hosts(usage: Sequence[RankUsage]) -> list[list[RankUsage]]:
-    """The ranks that shared a host in a start."""
+    """The ranks that shared a host in an attempt."""
     found: dict[tuple[str, str], list[RankUsage]] = {}
     for rank in usage:
         found.setdefault((rank.nonce, rank.host), []).append(rank)
@@ -214,14 +218,14 @@ def _rounded_mb(megabytes: float) -> int:
 
 
 def limit_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
-    """Yield whether a shorter time limit would suffice, or a longer one would save starts.
+    """Yield whether a shorter time limit would suffice, or a longer one would save attempts.
 
     Raises UserError for a limit in no known notation.
     """
     minutes = asked_minutes(resources)
     if minutes is None:
         return
-    held = [start.time.end - start.time.begin for start in summary.starts]
+    held = [attempt.time.end - attempt.time.begin for attempt in summary.attempt_usage]
     stopped = sum(attempt.why == "time_limit" for attempt in summary.attempts)
     if stopped:
         yield from _longer(summary, minutes, stopped)
@@ -236,7 +240,7 @@ def _shorter(summary: RunSummary, minutes: int, longest_s: float, mean_s: float)
     waited = formats.duration(summary.goodput.waiting)
     yield Advice(
         topic="time limit",
-        found=f"the longest start took {formats.duration(longest_s)}, the mean {formats.duration(mean_s)}",
+        found=f"the longest attempt took {formats.duration(longest_s)}, the mean {formats.duration(mean_s)}",
         bound=f"{LEAST_USED:.0%} of {format_minutes(minutes)}",
         change=f"resources.time={format_minutes(enough)}",
         reason=f"A short job fits into gaps of the queue and starts sooner; this run waited {waited}.",
@@ -247,12 +251,13 @@ def _longer(summary: RunSummary, minutes: int, stopped: int) -> Iterator[Advice]
     spent = summary.goodput
     if spent.starting <= MOST_STARTING * spent.allocated:
         return
+    taken = formats.share(spent.starting, spent.allocated)
     yield Advice(
         topic="time limit",
-        found=f"{stopped} starts reached it; starting took {formats.share(spent.starting, spent.allocated)}",
+        found=f"{stopped} attempts reached it; starting took {taken}",
         bound=f"{MOST_STARTING:.0%} of the time held",
         change=f"resources.time={format_minutes(2 * minutes)}",
-        reason="Fewer starts, if the partition allows so long a job.",
+        reason="Fewer attempts, if the partition allows so long a job.",
     )
 
 

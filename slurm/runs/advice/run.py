@@ -16,11 +16,11 @@ from toolkit.run.run_dir import RunDir
 
 #: Shares of the time held above which a part is mentioned.
 MOST_STARTING, MOST_SAVING, MOST_REPEATED = 0.1, 0.05, 0.05
-#: Goodput below this is poor, after several starts.
+#: Goodput below this is poor, after several attempts.
 LEAST_GOODPUT = 0.8
 #: A run that held its hosts for less is too short for advice.
 _LEAST_S = 600.0
-_MANY_STARTS = 3
+_MANY_ATTEMPTS = 3
 _LONG_WAIT_S = 3600.0
 
 
@@ -29,7 +29,7 @@ def advise(run: RunDir, summary: RunSummary) -> list[Advice]:
 
     What was asked for counts only where a scheduler gave it. A folder that cannot be read gives no advice.
     """
-    if not summary.starts:
+    if not summary.attempt_usage:
         return []
     found = list(course_advice(summary))
     # An unknown notation in the request is an error of the submission, not of the report.
@@ -66,12 +66,12 @@ def course_advice(summary: RunSummary) -> Iterator[Advice]:
     yield from _starting(summary)
     yield from _saving(summary)
     yield from _repeated(summary)
-    if len(summary.starts) >= _MANY_STARTS and spent.share < LEAST_GOODPUT:
+    if len(summary.attempt_usage) >= _MANY_ATTEMPTS and spent.share < LEAST_GOODPUT:
         yield _restarts(summary)
 
 
 def _exactness(summary: RunSummary) -> Iterator[Advice]:
-    measured = [(start.exact_share, start.exact_s) for start in summary.attempts]
+    measured = [(attempt.exact_share, attempt.exact_s) for attempt in summary.attempts]
     share, seconds = next(
         ((share, s or 0.0) for share, s in reversed(measured) if share is not None), (0.0, 0.0)
     )
@@ -102,7 +102,9 @@ def _starting(summary: RunSummary) -> Iterator[Advice]:
     spent = summary.goodput
     if spent.starting <= MOST_STARTING * spent.allocated:
         return
-    mean = formats.duration(statistics.fmean(start.time.spent.starting for start in summary.starts))
+    mean = formats.duration(
+        statistics.fmean(attempt.time.spent.starting for attempt in summary.attempt_usage)
+    )
     yield Advice(
         topic="slow starts",
         found=f"{formats.share(spent.starting, spent.allocated)}, {mean} on average",
@@ -151,13 +153,13 @@ def _repeated(summary: RunSummary) -> Iterator[Advice]:
 
 
 def _restarts(summary: RunSummary) -> Advice:
-    spent = summary.goodput
+    spent, attempts = summary.goodput, len(summary.attempt_usage)
     return Advice(
         topic="restarts",
-        found=f"goodput {formats.share(spent.training, spent.allocated)} in {len(summary.starts)} starts",
+        found=f"goodput {formats.share(spent.training, spent.allocated)} in {attempts} attempts",
         bound=f"{LEAST_GOODPUT:.0%}",
         change="another resources.partition or resources.qos, where jobs are stopped less often",
-        reason="Every start costs time before its first step.",
+        reason="Every attempt costs time before its first step.",
     )
 
 
@@ -168,4 +170,4 @@ def _fixed_interval(summary: RunSummary) -> list[str]:
 
 
 def _saves(summary: RunSummary) -> list[int]:
-    return [len(start.time.saves) for start in summary.starts]
+    return [len(attempt.time.saves) for attempt in summary.attempt_usage]

@@ -27,7 +27,7 @@ class Wishes:
     keep_last     newest checkpoints of each run that stay, besides the best
     older_than_s  younger ones stay
     states        runs in other states are left alone
-    logs, old     whether also logs of earlier starts, and runs that were set aside
+    logs, old     whether also logs of earlier attempts, and runs that were set aside
     """
 
     keep_last: int = 1
@@ -183,16 +183,16 @@ def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
 
 
 def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
-    """Logs of the ranks of every start but the newest."""
-    starts: dict[str, list[Path]] = {}
+    """Logs of the ranks of every attempt but the newest."""
+    attempts: dict[str, list[Path]] = {}
     for path in filterfalse(_of_another_user, sorted(run.logs.glob("*.rank_*.log"))):
-        starts.setdefault(path.name.partition(".rank_")[0], []).append(path)
-    youngest = {name: min(map(_age_s, paths)) for name, paths in starts.items()}
+        attempts.setdefault(path.name.partition(".rank_")[0], []).append(path)
+    youngest = {name: min(map(_age_s, paths)) for name, paths in attempts.items()}
     newest = min(youngest, key=youngest.__getitem__, default=None)
     old = [name for name, age_s in youngest.items() if name != newest and age_s >= wishes.older_than_s]
     if old:
-        what = f"logs of {len(old)} earlier {'start' if len(old) == 1 else 'starts'}"
-        paths = [path for name in old for path in starts[name]]
+        what = f"logs of {len(old)} earlier {'attempt' if len(old) == 1 else 'attempts'}"
+        paths = [path for name in old for path in attempts[name]]
         yield _item(run, "logs", what, paths, min(youngest[name] for name in old))
 
 

@@ -33,7 +33,7 @@ class _Followed:
 class Follower:
     """Follows the logs of a run.
 
-    lines     how many of those that are there are shown first; None for all of the newest start's
+    lines     how many of those that are there are shown first; None for all of the newest attempt's
     is_live   asked before each look, so that nothing is missed that was written before the end
     """
 
@@ -69,7 +69,7 @@ class Follower:
             self._pause(POLL_S)
 
     def _find(self) -> None:
-        """Take up logs that have appeared: at first the newest start's, then all later ones."""
+        """Take up logs that have appeared: at first the newest attempt's, then all later ones."""
         listing = self._listing()
         if listing == self._listed:
             return
@@ -80,7 +80,7 @@ class Follower:
             if source.path.name not in self._seen:
                 self._take_up(source, self._lines if is_first else None)
         if self._followed and is_first:
-            # Logs of older starts are not new.
+            # Logs of older attempts are not new.
             self._seen.update(source.path.name for source in self._wanted("all"))
 
     def _listing(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ class Follower:
 
     def _mixed(self, last: bool) -> Iterator[str]:
         """The lines of all ranks, by time as far as they have come."""
-        # By file: ranks of several starts have the same labels.
+        # By file: ranks of several attempts have the same labels.
         by_name = {followed.source.path.name: followed for followed in self._followed}
         looks = {name: followed.tail.look(last=last) for name, followed in by_name.items()}
         clocks = {name: followed.clock for name, followed in by_name.items()}
@@ -122,12 +122,12 @@ class Follower:
             yield labelled(by_name[name].source.label, line)
 
     def _heading(self, source: Source) -> Iterator[str]:
-        """Yield a heading if the lines are of another start than those before."""
+        """Yield a heading if the lines are of another attempt than those before."""
         if source.group == self._group:
             return
         is_first, self._group = not self._group, source.group
         if not is_first:
-            # Asked for again: more is known of the start now than when its log appeared.
+            # Asked for again: more is known of the attempt now than when its log appeared.
             found = [each for each in self._wanted("all") if each.path == source.path]
             title = found[0].title if found else source.title
             yield from ("", heading(title.rpartition(": ")[0] if self._rank == "all" else title))

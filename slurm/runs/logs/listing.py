@@ -1,4 +1,4 @@
-"""Which logs there are: a row for each start, or an entry for each file."""
+"""Which logs there are: a row for each attempt, or an entry for each file."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from slurm.runs.logs.starts import Start, starts
+from slurm.runs.logs.attempts import LoggedAttempt, logged_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.system.few import few
 
 
 def entries(run: RunDir) -> list[dict[str, Any]]:
     """One entry for each log, as `stk logs --list --json` prints them; times in seconds since 1970."""
-    of_ranks = [_entry(start, rank, path) for start in starts(run) for rank, path in start.logs.items()]
+    of_ranks = [
+        _entry(attempt, rank, path) for attempt in logged_attempts(run) for rank, path in attempt.logs.items()
+    ]
     return [*of_ranks, *(_job_entry(path) for path in run.job_logs())]
 
 
-def _entry(start: Start, rank: int, path: Path) -> dict[str, Any]:
-    record = start.record
+def _entry(attempt: LoggedAttempt, rank: int, path: Path) -> dict[str, Any]:
+    record = attempt.record
     return {
-        "attempt": start.number,
-        "nonce": start.nonce,
-        "job_id": start.job_id,
+        "attempt": attempt.number,
+        "nonce": attempt.nonce,
+        "job_id": attempt.job_id,
         "restart": record and record.restart,
         "rank": rank,
-        "host": start.hosts.get(rank),
+        "host": attempt.hosts.get(rank),
         "path": str(path),
         **_facts(path),
-        "first_time": start.time_s,
+        "first_time": attempt.time_s,
         "why": record and record.why,
     }
 
@@ -49,9 +51,11 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def table(run: RunDir) -> list[str]:
-    """One line for each start, and one for each log of a job: for a terminal."""
-    rows: list[tuple[str, ...]] = [("start", "job", "ranks", "hosts", "size", "began", "last line", "ended")]
-    rows += [_row(start) for start in starts(run)]
+    """One line for each attempt, and one for each log of a job: for a terminal."""
+    rows: list[tuple[str, ...]] = [
+        ("attempt", "job", "ranks", "hosts", "size", "began", "last line", "ended")
+    ]
+    rows += [_row(attempt) for attempt in logged_attempts(run)]
     rows += [_job_row(path) for path in run.job_logs()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -59,18 +63,20 @@ def table(run: RunDir) -> list[str]:
     ]
 
 
-def _row(start: Start) -> tuple[str, ...]:
-    facts = [_facts(path) for path in start.logs.values()]
-    hosts = list(dict.fromkeys(start.hosts.values())) or list(start.record.hosts if start.record else ())
+def _row(attempt: LoggedAttempt) -> tuple[str, ...]:
+    facts = [_facts(path) for path in attempt.logs.values()]
+    hosts = list(dict.fromkeys(attempt.hosts.values())) or list(
+        attempt.record.hosts if attempt.record else ()
+    )
     return (
-        start.nonce if start.number is None else str(start.number),
-        start.job_id or "–",
-        _ranges(list(start.logs)) or "no log",
+        attempt.nonce if attempt.number is None else str(attempt.number),
+        attempt.job_id or "–",
+        _ranges(list(attempt.logs)) or "no log",
         few(hosts, 3),
         _size(sum(each["bytes"] or 0 for each in facts)),
-        _clock(start.time_s),
+        _clock(attempt.time_s),
         _clock(max((each["last_time"] or 0.0 for each in facts), default=None)),
-        (start.record and start.record.why) or ("before it began" if start.time_s is None else "–"),
+        (attempt.record and attempt.record.why) or ("before it began" if attempt.time_s is None else "–"),
     )
 
 

@@ -30,7 +30,7 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     """The lines of all logs by time, each after its rank; of all together the last ones, or all."""
-    # By file: ranks of several starts have the same labels.
+    # By file: ranks of several attempts have the same labels.
     logs = {str(source.path): _lines(source.path, lines) for source in sources}
     labels = _labels(sources)
     found = (labelled(labels[name], line) for name, line in merged(logs))
@@ -38,7 +38,7 @@ def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 
 def _labels(sources: Sequence[Source]) -> dict[str, str]:
-    """Return the label of each file's lines: its rank, and its start if there are several."""
+    """Return the label of each file's lines: its rank, and its attempt if there are several."""
     if len({source.group for source in sources}) == 1:
         return {str(source.path): source.label for source in sources}
     return {str(each.path): f"{each.title.partition(': ')[0]}, {each.label}" for each in sources}

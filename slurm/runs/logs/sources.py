@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from slurm.runs.logs.starts import Start, chosen, starts
+from slurm.runs.logs.attempts import LoggedAttempt, chosen, logged_attempts
 from toolkit.errors import RunNotFound
 from toolkit.run.run_dir import RunDir
 
@@ -22,7 +22,7 @@ class Source:
 
     title  its heading where several are shown
     label  prefix of its lines where they are mixed with others'
-    group  the same for all logs of one start
+    group  the same for all logs of one attempt
     """
 
     path: Path
@@ -32,50 +32,50 @@ class Source:
 
 
 def sources(run: RunDir, rank: Rank, attempt: Attempt, first: int | None = None) -> list[Source]:
-    """The logs that are wanted, oldest start first.
+    """The logs that are wanted, oldest attempt first.
 
-    first   the rank whose log comes first in each start
+    first   the rank whose log comes first in each attempt
 
-    The newest start is the newest that has such a log. Raises RunNotFound if there is none.
+    The newest attempt is the newest that has such a log. Raises RunNotFound if there is none.
     """
     if rank == "batch":
         return _of_jobs(run, attempt)
-    every = starts(run)
+    every = logged_attempts(run)
     wanted = [chosen(run, attempt, every)] if isinstance(attempt, int) else every
-    fitting = [start for start in wanted if (start.logs if rank == "all" else rank in start.logs)]
+    fitting = [each for each in wanted if (each.logs if rank == "all" else rank in each.logs)]
     if not fitting:
         raise RunNotFound(_tell_none(run, rank, wanted))
     if attempt == "newest":
         fitting = fitting[-1:]
-    return [source for start in fitting for source in _of_start(start, rank, first)]
+    return [source for each in fitting for source in _of_attempt(each, rank, first)]
 
 
-def _of_start(start: Start, rank: Rank, first: int | None) -> list[Source]:
-    ranks = [each for each in start.logs if rank in ("all", each)]
+def _of_attempt(attempt: LoggedAttempt, rank: Rank, first: int | None) -> list[Source]:
+    ranks = [each for each in attempt.logs if rank in ("all", each)]
     ranks.sort(key=lambda each: (each != first, each))
     width = len(str(max(ranks)))
     return [
         Source(
-            path=start.logs[each],
-            group=start.nonce,
-            title=_title(start, each),
+            path=attempt.logs[each],
+            group=attempt.nonce,
+            title=_title(attempt, each),
             label=f"rank {each:>{width}}",
         )
         for each in ranks
     ]
 
 
-def _title(start: Start, rank: int) -> str:
-    host = f" on {start.hosts[rank]}" if rank in start.hosts else ""
-    return f"{start.title}: rank {rank}{host}"
+def _title(attempt: LoggedAttempt, rank: int) -> str:
+    host = f" on {attempt.hosts[rank]}" if rank in attempt.hosts else ""
+    return f"{attempt.title}: rank {rank}{host}"
 
 
 def _of_jobs(run: RunDir, attempt: Attempt) -> list[Source]:
     """Return the logs of batch scripts and local launchers; the restarts of one job share a file."""
     files = run.job_logs()
     if isinstance(attempt, int):
-        start = chosen(run, attempt, starts(run))
-        files = [path for path in files if start.job_id and path.name.startswith(f"{start.job_id}.")]
+        job_id = chosen(run, attempt, logged_attempts(run)).job_id
+        files = [path for path in files if job_id and path.name.startswith(f"{job_id}.")]
     if not files:
         raise RunNotFound(
             f"{run.run_id} has no log of a batch script in {run.logs}: it was not submitted, has not begun, "
@@ -85,8 +85,8 @@ def _of_jobs(run: RunDir, attempt: Attempt) -> list[Source]:
     return [Source(path=path, group=path.name, title=path.name, label="batch") for path in shown]
 
 
-def _tell_none(run: RunDir, rank: Rank, every: Sequence[Start]) -> str:
-    with_logs = [start for start in every if start.logs]
+def _tell_none(run: RunDir, rank: Rank, every: Sequence[LoggedAttempt]) -> str:
+    with_logs = [each for each in every if each.logs]
     whose = "any rank" if rank == "all" else f"rank {rank}"
     if not with_logs:
         return f"{run.run_id} has no log of {whose} yet in {run.logs}"

@@ -25,7 +25,7 @@ from toolkit.run.records.ranks import RankRecord, read_ranks
 from toolkit.run.run_dir import RunDir
 
 #: Of very many only the first are read.
-RANKS, STARTS, LOG_LINES = 64, 5, 60
+RANKS, ATTEMPTS, LOG_LINES = 64, 5, 60
 #: Characters of a line of a log.
 _LINE = 500
 
@@ -45,7 +45,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """One rank of the newest start.
+    """One rank of the newest attempt.
 
     phase    what it last reported to be doing; empty if it has reported nothing
     silent_s seconds since that report
@@ -65,7 +65,7 @@ class Snapshot:
 
     now      seconds since the epoch
     spans    its time so far, oldest first, and saves, the moments of its checkpoints
-    starts   the newest ones that began, oldest first, of start_count
+    attempts   the newest ones that began, oldest first, of attempt_count
     ranks    the first ones, of rank_count
     log      the last lines of rank 0
     """
@@ -75,8 +75,8 @@ class Snapshot:
     curves: tuple[Curve, ...] = ()
     spans: tuple[Span, ...] = ()
     saves: tuple[float, ...] = ()
-    starts: tuple[AttemptRecord, ...] = ()
-    start_count: int = 0
+    attempts: tuple[AttemptRecord, ...] = ()
+    attempt_count: int = 0
     ranks: tuple[Rank, ...] = ()
     rank_count: int = 0
     log: tuple[str, ...] = ()
@@ -106,8 +106,8 @@ class RunReader:
             curves=curves(metrics),
             spans=spans(attempts, submitted, until, is_live=row.is_live),
             saves=tuple(self._saves()),
-            starts=tuple(each for each in attempts[-STARTS:] if each.time_start is not None),
-            start_count=len(attempts),
+            attempts=tuple(each for each in attempts[-ATTEMPTS:] if each.time_start is not None),
+            attempt_count=len(attempts),
             ranks=tuple(self._rank(nonce, record, now) for record in known[:RANKS]),
             rank_count=len(known),
             log=tuple(self._log(nonce)),

@@ -65,7 +65,7 @@ def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
 
 
 def _hosts(snapshot: Snapshot) -> str:
-    hosts = snapshot.starts[-1].hosts if snapshot.starts and snapshot.row.state == "running" else ()
+    hosts = snapshot.attempts[-1].hosts if snapshot.attempts and snapshot.row.state == "running" else ()
     return f"on {few(hosts, 3)}" if hosts else ""
 
 
@@ -125,20 +125,20 @@ def _time(snapshot: Snapshot, width: int) -> Iterator[Text]:
     legend = [(*SPANS[kind], f"{kind} {duration(seconds[kind])}") for kind in SPANS if kind in seconds]
     legend += [(*SAVE, f"{len(snapshot.saves)} saved")] if snapshot.saves else []
     yield Text("   ").join(Text.assemble((glyph, style), f" {words}") for glyph, style, words in legend)
-    if snapshot.start_count > 1:
-        yield from (_start(start, snapshot) for start in snapshot.starts)
+    if snapshot.attempt_count > 1:
+        yield from (_attempt(attempt, snapshot) for attempt in snapshot.attempts)
 
 
-def _start(start: AttemptRecord, snapshot: Snapshot) -> Text:
-    is_newest = start.attempt == snapshot.starts[-1].attempt
-    end = start.time_end or (snapshot.now if is_newest and snapshot.row.is_live else None)
-    first, last = start.first_step, start.last_step
+def _attempt(attempt: AttemptRecord, snapshot: Snapshot) -> Text:
+    is_newest = attempt.attempt == snapshot.attempts[-1].attempt
+    end = attempt.time_end or (snapshot.now if is_newest and snapshot.row.is_live else None)
+    first, last = attempt.first_step, attempt.last_step
     steps = "" if first is None else f"from step {count(first)}" + (f" to {count(last)}" if last else "")
-    why = start.why or ("goes on" if is_newest and snapshot.row.is_live else "its end is unknown")
+    why = attempt.why or ("goes on" if is_newest and snapshot.row.is_live else "its end is unknown")
     facts = [
-        f"start {start.attempt}",
-        f"{_clock(start.began, snapshot.now):<12}",
-        f"{duration(end - start.began) if end else '?':<12}",
+        f"attempt {attempt.attempt}",
+        f"{_clock(attempt.began, snapshot.now):<12}",
+        f"{duration(end - attempt.began) if end else '?':<12}",
         f"{steps:<28}",
         one_line(clean(why), 30),
     ]

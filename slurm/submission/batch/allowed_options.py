@@ -41,7 +41,7 @@ SAME_NAME = (
 OURS = {
     "job-name": "a lost job is found again by its name; `name` is its first part",
     "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses its place",
-    "open-mode": "what an earlier start wrote must stay",
+    "open-mode": "what an earlier attempt wrote must stay",
     "requeue": "an interrupted job must go back into the queue",
     "no-requeue": "an interrupted job must go back into the queue",
     "signal": "resources.signal_s sets the warning before the time limit",

@@ -38,7 +38,7 @@ def long_alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunD
 
 
 def hosts(run: RunDir) -> list[tuple[int, str]]:
-    """Local rank and host of each rank of the newest start, by rank."""
+    """Local rank and host of each rank of the newest attempt, by rank."""
     nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
     return [(rank["local_rank"], rank["host"]) for rank in read_json_lines(run.ranks(nonce))]
 

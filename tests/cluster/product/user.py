@@ -175,7 +175,7 @@ class User:
         return {int(file.suffixes[0][1:]): json.loads(file.read_text()) for file in found}
 
     def environments_of_ranks(self) -> list[dict[str, str]]:
-        """The same by rank, where there was one start."""
+        """The same by rank, where there was one attempt."""
         return sorted(self.environments().values(), key=lambda environment: int(environment["RANK"]))
 
     # ---- waiting
@@ -185,7 +185,7 @@ class User:
         steps_before = max((line["step"] for line in read_json_lines(run.metrics)), default=0)
 
         def is_training() -> bool:
-            # A view of where it stands, which may be of an earlier start.
+            # A view of where it stands, which may be of an earlier attempt.
             lines = [line["step"] for line in read_json_lines(run.metrics)]
             return bool(lines) and max(lines) > steps_before
 
@@ -226,7 +226,7 @@ def curve(run: RunDir) -> list[dict[str, Any]]:
 
 
 def starts(run: RunDir) -> list[dict[str, Any]]:
-    """The starts of a run, each with its end if it came to one."""
+    """The attempts of a run, each with its end if it came to one."""
     attempts: dict[int, dict[str, Any]] = {}
     for line in read_json_lines(run.attempts):
         attempts.setdefault(line["attempt"], {}).update(line)
@@ -234,12 +234,12 @@ def starts(run: RunDir) -> list[dict[str, Any]]:
 
 
 def ranks(run: RunDir) -> list[dict[str, Any]]:
-    """Who the ranks of the newest start were."""
+    """Who the ranks of the newest attempt were."""
     return list(read_json_lines(run.ranks(starts(run)[-1]["nonce"])))
 
 
 def host_numbers(run: RunDir) -> list[int]:
-    """The hosts of the ranks of the newest start, numbered as they first appear."""
+    """The hosts of the ranks of the newest attempt, numbered as they first appear."""
     hosts = [rank["host"] for rank in ranks(run)]
     order = list(dict.fromkeys(hosts))
     return [order.index(host) for host in hosts]

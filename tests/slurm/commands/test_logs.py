@@ -13,7 +13,7 @@ from tests.slurm.support.user import User
 
 @pytest.fixture
 def logged(user: User) -> Logged:
-    """A run with two starts of two ranks; the second one has nothing to complain of."""
+    """A run with two attempts of two ranks; the second one has nothing to complain of."""
     logged = Logged(user.experiments)
     logged.start("101.0.0", "a0\n", "a1\n", job_id="101", why="preempted")
     logged.hosts("101.0.0", "w1", "w2")
@@ -35,13 +35,13 @@ def test_a_start_can_be_named(user: User, logged: Logged) -> None:
 
 def test_several_logs_have_headings(user: User, logged: Logged) -> None:
     assert user.stk("logs", "tiny-1", "--attempt", "all").out.splitlines() == [
-        "==> start 1, job 101: rank 0 on w1 <==",
+        "==> attempt 1, job 101: rank 0 on w1 <==",
         "a0",
         "",
-        "==> start 2, job 101: rank 0 <==",
+        "==> attempt 2, job 101: rank 0 <==",
         "b0",
     ]
-    assert "==> start 2, job 101: rank 1 <==\nb1\n" in user.stk("logs", "tiny-1", "--rank", "all").out
+    assert "==> attempt 2, job 101: rank 1 <==\nb1\n" in user.stk("logs", "tiny-1", "--rank", "all").out
 
 
 def test_what_the_job_itself_said_is_shown(user: User, logged: Logged) -> None:
@@ -62,10 +62,10 @@ def test_all_ranks_are_merged_by_time(user: User, logged: Logged) -> None:
 def test_several_starts_are_merged_by_time_and_told_apart(user: User, logged: Logged) -> None:
     lines = user.stk("logs", "tiny-1", "--merge", "--attempt", "all").out.splitlines()
     assert lines == [
-        "start 1, job 101, rank 0 | a0",
-        "start 1, job 101, rank 1 | a1",
-        "start 2, job 101, rank 0 | b0",
-        "start 2, job 101, rank 1 | b1",
+        "attempt 1, job 101, rank 0 | a0",
+        "attempt 1, job 101, rank 1 | a1",
+        "attempt 2, job 101, rank 0 | b0",
+        "attempt 2, job 101, rank 1 | b1",
     ]
 
 
@@ -130,7 +130,7 @@ def test_what_a_message_holds_does_not_steer_the_terminal(user: User, logged: Lo
 def test_the_list_says_who_has_logs(user: User, logged: Logged) -> None:
     logged.start("dead", why="launch")
     rows = [line.split() for line in user.stk("logs", "tiny-1", "--list").out.splitlines()]
-    assert rows[0][:4] == ["start", "job", "ranks", "hosts"]
+    assert rows[0][:4] == ["attempt", "job", "ranks", "hosts"]
     assert rows[1][:6] == ["1", "101", "0-1", "w1,", "w2", "6"]
     assert rows[1][-1] == "preempted"
     assert rows[3][2:4] == ["no", "log"]

@@ -34,9 +34,9 @@ PartitionName=high Default=YES GraceTime=0 Nodes=n[1-4] PriorityTier=5 PreemptMo
 
 @dataclass
 class Played:
-    """A cluster on which each start does two saves and some more steps, and comes back at once.
+    """A cluster on which each attempt does two saves and some more steps, and comes back at once.
 
-    spoils       the start, counted from 1, from which on other bytes are saved
+    spoils       the attempt, counted from 1, from which on other bytes are saved
     dies_of      the signal after which the job does not come back
     """
 

@@ -110,7 +110,7 @@ def test_progress_that_lacks_an_interrupted_evaluation_is_compared_once_it_has_i
             write_json(each.checkpoint(step) / "progress.json", {"progress": {"awaits_evaluation": awaits}})
     undisturbed = digests(other)
     assert is_same(run, undisturbed, after=4) is True
-    # The next start has replaced it with something else.
+    # The next attempt has replaced it with something else.
     write_json(run.checkpoint(8) / "progress.json", {"progress": {"awaits_evaluation": False, "best": 1}})
     assert is_same(run, undisturbed, after=8) is False
 

@@ -112,7 +112,7 @@ def test_a_step_that_scancel_ended_is_not_started_again(job: PretendJob, code: i
 
 
 def test_a_step_that_was_stopped_before_it_could_say_so_goes_back(job: PretendJob) -> None:
-    """The signal found the interpreter still starting; the line of an earlier start stays what it is."""
+    """The signal found the interpreter still starting; the line of an earlier attempt stays what it is."""
     job.starts(why="finished", time_end=1.0, last_step=1, restart=7)
     job.is_preempted()
     after(job, 143)
@@ -272,13 +272,13 @@ def test_a_run_that_has_finished_needs_nothing(job: PretendJob) -> None:
 def test_a_run_that_another_start_has_taken_over_is_left_to_it(job: PretendJob) -> None:
     job.starts()
     job.starts(job_id="999")
-    assert "another start" in after(job, 1)
+    assert "another attempt" in after(job, 1)
     assert job.requeues == []
 
 
 def test_a_start_that_found_the_run_at_work_leaves_it_alone(job: PretendJob) -> None:
     with FileLock(job.run.alive):
-        assert "another start" in after(job, 2)
+        assert "another attempt" in after(job, 2)
     assert not job.run.attempts.exists()
 
 
@@ -382,7 +382,7 @@ def test_a_run_that_is_held_is_told(fake: FakeSlurm, user: User, told: Receiver)
     after(job, 75)
     (message,) = told.messages
     assert (message["event"], message["state"]) == ("hold", "held")
-    assert "3 starts in a row made no step" in message["reason"]
+    assert "3 attempts in a row made no step" in message["reason"]
 
 
 def test_a_cancelled_run_is_no_news(fake: FakeSlurm, user: User, told: Receiver) -> None:

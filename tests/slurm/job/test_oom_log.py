@@ -31,7 +31,7 @@ OLDER = "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=101.0 cgroup.
             CrashHint(kind="oom_killed"),
         ),
         ("", CrashHint()),
-        # Of an earlier start of the same job.
+        # Of an earlier attempt of the same job.
         (f"{EVENT}\nstk: starting again: oom_killed\nsrun: error: w2: task 3: Killed\n", CrashHint()),
     ],
 )

@@ -191,7 +191,7 @@ class TestRank0:
         assert settled_reason(stop) == "SIGUSR2"
 
     def test_by_stk_requeue_it_is_a_reason_near_the_end_too(self, fake: FakeSlurm, run: RunDir) -> None:
-        note_event(run, REQUEST_EVENT, job_id="11")  # of an earlier start
+        note_event(run, REQUEST_EVENT, job_id="11")  # of an earlier attempt
         says(fake, left_s=150)
         stop = watched(run)
         note_event(run, REQUEST_EVENT, job_id="12")

@@ -26,7 +26,7 @@ def submitted(run: RunDir, job_id: str = "101", **facts: Any) -> None:
 
 
 def started(run: RunDir, attempt: int = 1, *, job: str = "101", restart: int = 0, **facts: Any) -> None:
-    """A start of this job, as attempts.jsonl has it once it has made steps."""
+    """An attempt of this job, as attempts.jsonl has it once it has made steps."""
     line = {
         "attempt": attempt,
         "job_id": job,

@@ -37,7 +37,7 @@ def test_a_start_is_completed_by_later_lines_about_it(run: RunDir) -> None:
     started(run, 1)
     started(run, 2)
     ended(run, 1, "preempted")
-    assert [start.why for start in read_folder(run).starts] == ["preempted", None]
+    assert [attempt.why for attempt in read_folder(run).attempts] == ["preempted", None]
 
 
 def test_of_a_finished_run_slurm_need_not_be_asked(run: RunDir) -> None:

@@ -229,10 +229,10 @@ def test_clocks_may_differ_a_little(run: RunDir) -> None:
 def test_a_purged_job_is_what_its_folder_says(run: RunDir) -> None:
     started(run)
     ended(run, why="time_limit")
-    note_event(run, "not_requeued", why="time_limit", reason="its time limit has ended 3 starts")
+    note_event(run, "not_requeued", why="time_limit", reason="its time limit has ended 3 attempts")
     found = state_of(run, UNKNOWN)
     assert (found.state, found.doing, found.is_live) == ("cancelled", "stopped: time limit", False)
-    assert "its time limit has ended 3 starts" in found.reason
+    assert "its time limit has ended 3 attempts" in found.reason
     write_json(run.result, {"state": "finished", "step": 3})
     assert state_of(run, UNKNOWN).state == "finished"
 

@@ -214,7 +214,7 @@ def test_a_plan_of_the_next_submission_has_the_next_name(user: User, fake: FakeS
 
 
 def measured(user: User, fake: FakeSlurm, save_s: float) -> Answer:
-    """Resume a run of which an earlier start measured how long a save takes, where KillWait is 30 s."""
+    """Resume a run of which an earlier attempt measured how long a save takes, where KillWait is 30 s."""
     fake.answers(
         "--all --oneliner show partition",
         "PartitionName=main Default=YES State=UP TotalNodes=9 PreemptMode=REQUEUE GraceTime=0\n",

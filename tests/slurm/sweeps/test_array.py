@@ -71,7 +71,7 @@ def test_a_task_runs_the_script_of_its_run_in_the_folder_of_its_run(
         (plans.folder / str(number)).symlink_to(Path("..", "..", each.run.run_id))
     (tmp_path / "srun").write_text('#!/bin/sh\npwd\necho "$PYTHONPATH"\nls submitit/*_submitted.pkl\n')
     (tmp_path / "srun").chmod(0o755)
-    for _ in range(2):  # a requeued task finds what its first start left
+    for _ in range(2):  # a requeued task finds what its first attempt left
         done = run_task(plans, task, tmp_path)
     own = plans.plans[task].run.path
     pickles = [f"submitit/12_{task}_submitted.pkl", "submitit/77_submitted.pkl"]

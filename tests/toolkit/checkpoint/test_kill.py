@@ -52,7 +52,7 @@ def in_a_child(function: Callable[[], None]) -> bool:
 
 
 def what_is_left(run: RunDir, expected: dict[int, Any], later: Any) -> Found:
-    """Load as the next start would, and save once more."""
+    """Load as the next attempt would, and save once more."""
     for visible in run.checkpoint_steps():
         verify(run.checkpoint(visible), IDENTITY)
     state = loaded(run)

@@ -176,7 +176,7 @@ def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
 def test_waiting_shows_signs_of_life_as_long_as_the_write_goes_on(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else whoever looks after hangs would end a start that waits for a slow disk."""
+    """Else whoever looks after hangs would end an attempt that waits for a slow disk."""
     monkeypatch.setattr("toolkit.checkpoint.store._LOOK_S", 0.001)
     gate = Gate("save:before_manifest")
     saving = with_gate(run, gate)
@@ -258,7 +258,7 @@ def test_at_no_moment_of_ten_saves_there_is_less_than_what_is_to_be_kept(run: Ru
 
 
 def of_start(run: RunDir, nonce: str, faults: Any = None) -> Checkpoints:
-    """What one start of the run saves with."""
+    """What one attempt of the run saves with."""
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce=nonce)
     saving = checkpoints(run, Group(world, torch.device("cpu")))
     saving.faults = faults

@@ -1,4 +1,4 @@
-"""Which checkpoint a start goes on from, what it refuses, and that all ranks mean the same one."""
+"""Which checkpoint an attempt goes on from, what it refuses, and that all ranks mean the same one."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def has_logged(run: RunDir, after: int) -> bool:
 
 
 def pids(run: RunDir) -> list[int]:
-    """Processes of the ranks of the newest start, by rank."""
+    """Processes of the ranks of the newest attempt, by rank."""
     nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
     return [rank["pid"] for rank in read_json_lines(run.ranks(nonce))]
 
@@ -299,7 +299,7 @@ def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab:
     assert len(list(read_json_lines(run.attempts))) == 3
     failure = read_json(run.failure)
     assert failure["class"] == "no_progress"
-    assert "3 starts in a row made no step" in failure["message"]
+    assert "3 attempts in a row made no step" in failure["message"]
     assert "SIGKILL" in failure["message"]
     assert ended(launched(run, 1)) == 0
     assert not run.failure.exists()

@@ -72,7 +72,7 @@ def poisoned_rank(world: World, path: Path, poison: Poison, attempt: Attempt) ->
 
 
 def start(run: RunDir, poison: Poison, size: int = 1, attempt: Attempt | None = None) -> list[Ended]:
-    """One start of a run on poisoned data."""
+    """One attempt of a run on poisoned data."""
     return run_ranks(size, poisoned_rank, run.path, poison, attempt or Attempt(size=size))
 
 

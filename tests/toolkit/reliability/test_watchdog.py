@@ -355,7 +355,7 @@ def test_thread_ends_with_training(process: Callable[..., Watchdog]) -> None:
 
 @pytest.mark.slow
 def test_frozen_rank_that_wakes_up_does_no_harm(lab: Lab, experiment: Experiment) -> None:
-    """Its peers have left, another start has finished the run; it leaves as well."""
+    """Its peers have left, another attempt has finished the run; it leaves as well."""
     run = lab.start(experiment)
     started = start_ranks(2, train_rank, run.path, "stop at=backward step=5 rank=1")
     started[0].process.join(PATIENCE_S)

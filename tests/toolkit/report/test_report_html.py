@@ -98,7 +98,7 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
         "Labels of test",
         "Where the time went",
         "Memory, CPUs and GPUs",
-        "Starts",
+        "Attempts",
     ]
 
 
@@ -119,7 +119,7 @@ def test_the_tables_hold_the_scores(page: Page) -> None:
 
 
 def test_every_start_has_a_row(page: Page) -> None:
-    first, second = page.table_with("start", "job")
+    first, second = page.table_with("attempt", "job")
     assert first == [
         "0",
         "4711",

@@ -278,7 +278,7 @@ def test_resources_that_nobody_can_read_do_not_hide_the_results(finished_run: Ru
     summary = summarize(finished_run)
     assert summary.scores["test"]["accuracy"] == 0.7912
     # As many as a rank on a GPU gets by default.
-    assert [start.cpus for start in summary.starts] == [16, 8]
+    assert [attempt.cpus for attempt in summary.attempt_usage] == [16, 8]
 
 
 def test_amounts_are_told_with_the_digits_that_say_something() -> None:

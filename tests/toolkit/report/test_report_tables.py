@@ -49,7 +49,7 @@ def test_the_headline_says_what_how_far_where_and_how_good(finished_run: RunDir)
         "where 2 ranks on cuda, node07, earlier node01, node02",
         "best validation accuracy 80.00 % at step 200",
         "speed 3,200 samples/s, 61,000 tokens/s",
-        "starts 2, the last one ended: finished",
+        "attempts 2, the last one ended: finished",
     ):
         assert fact in " ".join(text.replace("│", " ").split())
 

@@ -1,4 +1,4 @@
-"""Two starts never write beside each other: one is refused at once, or replaces the other for good."""
+"""Two attempts never write beside each other: one is refused at once, or replaces the other for good."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_start_behind_the_fence_is_told_apart_from_all_others(run: RunDir) -> No
     raise_fence(run, "second", job="12")
     assert is_fenced(run, "first")
     assert not is_fenced(run, "second")
-    # A start that has not come so far yet.
+    # An attempt that has not come so far yet.
     assert not is_fenced(run, "third")
     check(run, "second")
-    with pytest.raises(Fenced, match="has been started anew: this start, first"):
+    with pytest.raises(Fenced, match="has been started anew: this attempt, first"):
         check(run, "first")
     assert issubclass(Fenced, RunBusy)
     assert read_json(run.fence)["job"] == "12"
@@ -228,7 +228,7 @@ def test_frozen_start_that_wakes_up_behind_the_fence_leaves_before_it_writes(lab
 
 
 def lose_the_peers_of_a_replaced_start(world: World, path: Path) -> str:
-    """Train, and find the peers gone because a later start has replaced this one."""
+    """Train, and find the peers gone because a later attempt has replaced this one."""
 
     def lose(*_: object) -> None:
         raise_fence(RunDir(path), "the later one")

@@ -42,8 +42,8 @@ def commit(
     """Write what is staged, flushed to disk, and give it its name.
 
     facts   added to the manifest
-    nonce   names this start, so that no other one writes into the same hidden folder
-    permit  raises if this start may no longer write; asked right before the rename
+    nonce   names this attempt, so that no other one writes into the same hidden folder
+    permit  raises if this attempt may no longer write; asked right before the rename
     replaces  whether the folder of that name is a good checkpoint, which is deleted afterwards. A damaged one
               is kept under another name
     Raises OSError, or what `permit` raises; nothing is left then.

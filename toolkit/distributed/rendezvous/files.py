@@ -22,7 +22,7 @@ _POLL_S = 0.05
 
 
 def by_file(start: Start) -> Rendezvous:
-    """Meet with a store in a file of this start, which needs no network. Collective."""
+    """Meet with a store in a file of this attempt, which needs no network. Collective."""
     world = start.world
     if world.master_addr is not None:
         raise UserError(

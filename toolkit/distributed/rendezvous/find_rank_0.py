@@ -24,7 +24,7 @@ def meet(
     way: str = "auto",
     environ: Mapping[str, str] = os.environ,
 ) -> Rendezvous:
-    """Open or join the store of this start. Collective: every rank of the world must call it.
+    """Open or join the store of this attempt. Collective: every rank of the world must call it.
 
     way  the value of train.rendezvous
 

@@ -90,7 +90,7 @@ def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> lis
 
 @dataclass(slots=True)
 class RefusalWatch:
-    """Asks now and then whether a process of this start has reported that it cannot take part."""
+    """Asks now and then whether a process of this attempt has reported that it cannot take part."""
 
     start: Start
     next_time: float = 0.0
@@ -118,7 +118,7 @@ def tell_missing(missing: set[int], start: Start, refusals: Refusals | None = No
     )
     if refusals is None or not refusals.count:
         return told
-    return f"{told} (refused, because they do not know the secret of this start: {refusals})"
+    return f"{told} (refused, because they do not know the secret of this attempt: {refusals})"
 
 
 def _notes(start: Start) -> Path:
@@ -193,7 +193,7 @@ class _Seeker:
                     with suppress(Lost):
                         return self._try(place, address)
                 self._note()
-            # Of a start whose name may repeat, it may be an old one; not while a stranger has the port.
+            # Of an attempt whose name may repeat, it may be an old one; not while a stranger has the port.
             if (self.unproven or not self.start.may_repeat) and (told := refusal.told()) is not None:
                 raise UserError(told)
             if time.monotonic() > self.start.deadline:

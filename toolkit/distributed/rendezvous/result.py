@@ -1,4 +1,4 @@
-"""The result of a rendezvous: a store, the secret of the start, and the address of rank 0."""
+"""The result of a rendezvous: a store, the secret of the attempt, and the address of rank 0."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """One start of a run, as one of its ranks sees it.
+    """One attempt of a run, as one of its ranks sees it.
 
     secret    known to all its ranks
     deadline  monotonic time until which they must have met
@@ -43,7 +43,7 @@ class Start:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether a later start may have the same name, as under torchrun."""
+        """Whether a later attempt may have the same name, as under torchrun."""
         return self.world.master_addr is not None
 
     @property
@@ -56,7 +56,7 @@ class Start:
 class Rendezvous:
     """An open store that all ranks have joined, and the world with rank 0's address in it.
 
-    secret  of this start
+    secret  of this attempt
     finish  called on rank 0 at the end
     """
 

@@ -107,7 +107,7 @@ def authenticate_client(link: socket.socket, secret: bytes, timeout_s: float) ->
     answer = _read_exactly(link, _NUMBER_BYTES + _MAC_BYTES, deadline)
     numbers = own + answer[:_NUMBER_BYTES]
     if not hmac.compare_digest(answer[_NUMBER_BYTES:], _proof(secret, _CLIENT, numbers)):
-        raise NotAuthenticated("it does not know the secret of this start")
+        raise NotAuthenticated("it does not know the secret of this attempt")
     _send(link, _proof(secret, _SERVER, numbers))
     return Channel(link, _proof(secret, b"key", numbers), _SERVER, _CLIENT)
 
@@ -127,7 +127,7 @@ def authenticate_to_server(link: socket.socket, secret: bytes, timeout_s: float)
     except Lost as error:
         raise NotAuthenticated("it knows another secret than this process") from error
     if not hmac.compare_digest(answer, _proof(secret, _SERVER, numbers)):
-        raise NotAuthenticated("it does not know the secret of this start")
+        raise NotAuthenticated("it does not know the secret of this attempt")
     return Channel(link, _proof(secret, b"key", numbers), _CLIENT, _SERVER)
 
 

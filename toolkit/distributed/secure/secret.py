@@ -1,4 +1,4 @@
-"""The secret of a start: all its processes know it, and no other user of the machines can read it.
+"""The secret of an attempt: all its processes know it, and no other user of the machines can read it.
 
 It is in a file that only its owner may open (0600): in the run's folder, made by the first process that
 needs it, or in a file that the user names, for machines that share no folder.

@@ -264,7 +264,7 @@ def _publish(run: RunDir, nonce: str, place: dict[str, Any]) -> None:
 
 
 def _is_order(message: dict[str, Any]) -> bool:
-    """Whether a message is a valid order. The nonce of a start becomes part of file names."""
+    """Whether a message is a valid order. The nonce of an attempt becomes part of file names."""
     match message:
         case {"start": str(nonce)}:
             return _NONCE.fullmatch(nonce) is not None

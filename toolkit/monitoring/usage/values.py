@@ -1,4 +1,4 @@
-"""Use of its machine by each rank of a start, as the rank has recorded it.
+"""Use of its machine by each rank of an attempt, as the rank has recorded it.
 
 A megabyte is 2**20 bytes. 100 per cent of CPU is one core at work all the time.
 """
@@ -48,14 +48,14 @@ class GpuUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankUsage:
-    """One rank in one start: now, on average and at most.
+    """One rank in one attempt: now, on average and at most.
 
     time             when this was written, seconds since the epoch
     device           cpu, cuda:0, …
     samples          how often it was measured; seconds: over how long
     cpus             cores that the process may run on
     memory_limit_mb  of its control group, for all processes in it together; None without a limit
-    history          at most 120 points over the whole start, oldest first
+    history          at most 120 points over the whole attempt, oldest first
     """
 
     time: float
@@ -81,13 +81,13 @@ class RankUsage:
 
 
 def read_usage(run: RunDir, nonce: str) -> list[RankUsage]:
-    """Return the use of the ranks of one start, by rank, without those whose file is missing or damaged."""
+    """Return the use of the ranks of one attempt, by rank, without those whose file is missing or damaged."""
     found = (_read(path) for path in run.usages(nonce))
     return sorted((usage for usage in found if usage is not None), key=lambda usage: usage.rank)
 
 
 def usage_of(run: RunDir, nonce: str, rank: int) -> RankUsage | None:
-    """Return the use of one rank of a start; None if its file is missing or damaged."""
+    """Return the use of one rank of an attempt; None if its file is missing or damaged."""
     return _read(run.usage(nonce, rank))
 
 

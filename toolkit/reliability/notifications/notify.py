@@ -25,7 +25,7 @@ def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] 
     what     end, failure, hold or requeue
     environ  environment variables, which hold the address
 
-    An end is sent once; the other events once in each start. Never raises, and returns within some seconds.
+    An end is sent once; the other events once in each attempt. Never raises, and returns within some seconds.
     """
     try:
         problem = _notify(run, what, reason, environ)

@@ -61,7 +61,7 @@ def _sections(compared: Compared) -> Iterator[Section]:
     if _has_more_scores(runs):
         yield table_section(tables.scores_table(runs), page_only=True)
     yield from (section for section in own if section.page_only)
-    if any(run.starts for run in runs):
+    if any(run.attempt_usage for run in runs):
         lines = figure("timelines", "Time lines of the runs", _TIME_LINES, runs)
         yield table_section(tables.costs_table(runs), lines)
     more = (numbers.groups_numbers(runs), numbers.differences_numbers(runs), numbers.curves_numbers(runs))

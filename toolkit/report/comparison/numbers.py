@@ -27,12 +27,12 @@ def runs_numbers(runs: Sequence[RunSummary]) -> Numbers:
             run.step,
             run.epoch,
             run.seconds,
-            len(run.starts),
+            len(run.attempt_usage),
             run.goodput.waiting,
             run.goodput.allocated,
-            run.goodput.share if run.starts else None,
-            total_gpu_hours(run.starts).allocated,
-            total_cpu_hours(run.starts).allocated,
+            run.goodput.share if run.attempt_usage else None,
+            total_gpu_hours(run.attempt_usage).allocated,
+            total_cpu_hours(run.attempt_usage).allocated,
             *(run.scores.get(split, {}).get(name) for split, name in scores),
         ]
         for run in runs

@@ -121,15 +121,15 @@ class _Order:
 
 
 def costs_table(runs: Sequence[RunSummary]) -> Table:
-    """Return what each run took: starts, time in the queue, time allocated, goodput, hours."""
-    gpus = any(start.gpus for run in runs for start in run.starts)
+    """Return what each run took: attempts, time in the queue, time allocated, goodput, hours."""
+    gpus = any(attempt.gpus for run in runs for attempt in run.attempt_usage)
     total = total_gpu_hours if gpus else total_cpu_hours
-    hours = [total(run.starts) for run in runs]
+    hours = [total(run.attempt_usage) for run in runs]
     name = "GPU-hours" if gpus else "CPU-hours"
     rows = [
         (
             run.run_id,
-            str(len(run.starts)),
+            str(len(run.attempt_usage)),
             seconds_text(run.goodput.waiting),
             seconds_text(run.goodput.allocated),
             formats.share(run.goodput.training, run.goodput.allocated),
@@ -138,7 +138,7 @@ def costs_table(runs: Sequence[RunSummary]) -> Table:
         )
         for run, held in zip(runs, hours, strict=True)
     ]
-    head = ["run", "starts", "waiting", "allocated", "goodput", name, "lost"]
+    head = ["run", "attempts", "waiting", "allocated", "goodput", name, "lost"]
     held, lost = sum(each.allocated for each in hours), sum(each.lost for each in hours)
     feet = (("all", "", "", "", "", formats.hours(held), formats.hours(lost)),)
     return table("What they took", head, rows, feet=feet)

@@ -17,7 +17,7 @@ from toolkit.report.time_and_resources.bars import time_line
 _PLOTS = "toolkit.report.run.plots"
 _TIME_PLOTS = "toolkit.report.time_and_resources"
 _RANKS = 16
-_STARTS = 15
+_ATTEMPTS = 15
 
 
 def run_document(
@@ -55,12 +55,12 @@ def _sections(
         yield Section(title="Epochs", blocks=epochs)
     if summary.own is not None:
         yield from summary.own.sections()
-    if summary.starts:
+    if summary.attempt_usage:
         yield from _time_and_resources(summary, thorough)
     if advice is not None:
         yield Section(title="Advice", blocks=(_advice(advice),))
     if summary.attempts:
-        yield Section(title="Starts", blocks=(run_tables.attempts_table(summary),), page_only=True)
+        yield Section(title="Attempts", blocks=(run_tables.attempts_table(summary),), page_only=True)
     if config:
         whole = Text(text=config, style="code", title="Configuration")
         yield Section(title="", blocks=(whole,), page_only=True)
@@ -114,16 +114,17 @@ def _time_and_resources(summary: RunSummary, thorough: bool) -> Iterator[Section
 
     A terminal shows it of a run that was put back or has used GPUs.
     """
-    starts, page_only = summary.starts, len(summary.starts) < 2 and not any(s.gpus for s in summary.starts)
+    attempts = summary.attempt_usage
+    page_only = len(attempts) < 2 and not any(attempt.gpus for attempt in attempts)
     timeline = figure(
         "timeline",
-        f"Starts of {summary.run_id} on a time line",
+        f"Attempts of {summary.run_id} on a time line",
         f"{_TIME_PLOTS}.timeline_plot:timeline_plot",
         summary,
-        in_terminal=lambda width: time_line(starts, width),
+        in_terminal=lambda width: time_line(attempts, width),
     )
-    spent = replace(times.time_table(summary), few=tuple(range(len(starts)))[-_STARTS:])
-    blocks: tuple[Block, ...] = (timeline, spent, *run_tables.starts_numbers(summary))
+    spent = replace(times.time_table(summary), few=tuple(range(len(attempts)))[-_ATTEMPTS:])
+    blocks: tuple[Block, ...] = (timeline, spent, *run_tables.attempts_numbers(summary))
     yield Section(title=spent.title, blocks=blocks, page_only=page_only)
     yield Section(
         title=usage.TITLE,

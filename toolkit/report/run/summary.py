@@ -34,8 +34,8 @@ from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
 
-#: Starts whose usage is read: a run that is put back a hundred times has files of thousands of ranks.
-_USAGE_STARTS = 20
+#: Attempts whose usage is read: a run that is put back a hundred times has files of thousands of ranks.
+_USAGE_ATTEMPTS = 20
 
 #: From here on a moment has no date: the year 5138.
 _NO_DATE = 1e11
@@ -87,7 +87,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     times = [moment for moment in known if moment is not None and moment < _NO_DATE]
     train = curves.get("train", {})
     resources = _resources(run, config)
-    starts = _starts(run, config, resources, max(times, default=0.0))
+    attempt_usage = _attempt_usage(run, config, resources, max(times, default=0.0))
     epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
     scores = _scores(result, curves, training)
@@ -117,14 +117,14 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         failure=failure,
         scored=_scored(result),
         as_of=max(times, default=None),
-        goodput=total_time(starts),
-        starts=starts,
+        goodput=total_time(attempt_usage),
+        attempt_usage=attempt_usage,
         usage=_usage(run),
         own=read_task_report(task_kind(config), run, scores, curves),
     )
 
 
-def _starts(
+def _attempt_usage(
     run: RunDir, config: Mapping[str, Any], resources: Mapping[str, Any], now: float
 ) -> tuple[AttemptUsage, ...]:
     data_parallel = section(config, "train").get("parallel") == "dp"
@@ -142,7 +142,7 @@ def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _usage(run: RunDir) -> tuple[RankUsage, ...]:
     nonces = [each.nonce for each in read_attempts(run) if each.nonce]
-    found = (rank for nonce in nonces[-_USAGE_STARTS:] for rank in read_usage(run, nonce))
+    found = (rank for nonce in nonces[-_USAGE_ATTEMPTS:] for rank in read_usage(run, nonce))
     return tuple(_cleaned(rank) for rank in found)
 
 
@@ -181,7 +181,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _ended(attempts: tuple[AttemptRecord, ...], result: Mapping[str, Any]) -> tuple[AttemptRecord, ...]:
-    """Complete the start that writes the report of its run's end: attempts.jsonl has no end of it yet."""
+    """Complete the attempt that writes the report of its run's end: attempts.jsonl has no end of it yet."""
     if not attempts or attempts[-1].time_end is not None:
         return attempts
     *before, last = attempts
@@ -207,7 +207,7 @@ def _failure(run: RunDir, attempts: Sequence[AttemptRecord], events: Iterable[Ev
     failed_at = max((event.time for event in events if event.name == "failure"), default=None)
     started = attempts[-1].time_start if attempts else None
     if not found or (failed_at is not None and started is not None and started > failed_at):
-        return None  # none, or one that a later start has left behind
+        return None  # none, or one that a later attempt has left behind
     return from_json(FailureRecord, {"class": "Error", **found})
 
 

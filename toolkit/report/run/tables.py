@@ -69,7 +69,7 @@ def epoch_metrics(summary: RunSummary) -> list[str]:
 
 
 def attempts_table(summary: RunSummary) -> Table:
-    """Return one row for each start."""
+    """Return one row for each attempt."""
     rows = [
         [
             str(attempt.attempt),
@@ -83,11 +83,11 @@ def attempts_table(summary: RunSummary) -> Table:
         ]
         for attempt in summary.attempts
     ]
-    head = ["start", "job", "hosts", "ranks", "steps", "began", "took", "ended because"]
+    head = ["attempt", "job", "hosts", "ranks", "steps", "began", "took", "ended because"]
     tally = ", ".join(f"{name} ({number})" for name, number in summary.events.items())
     notes = [f"Events: {tally}"] if tally else []
     notes += [f"New code: {each}" for each in summary.new_code]
-    return table("Starts", head, rows, texts=len(head), note=". ".join(notes))
+    return table("Attempts", head, rows, texts=len(head), note=". ".join(notes))
 
 
 def _span(start: float | None, end: float | None) -> float | None:
@@ -114,8 +114,8 @@ def epochs_numbers(summary: RunSummary) -> Numbers:
     return Numbers(name="epochs", head=["epoch", "split", *names], rows=rows)
 
 
-def starts_numbers(summary: RunSummary) -> Iterator[Numbers]:
-    """Yield one line for each start: its seconds by what they were for, and the hours that it held."""
+def attempts_numbers(summary: RunSummary) -> Iterator[Numbers]:
+    """Yield one line for each attempt: its seconds by what they were for, and the hours that it held."""
     if rows := to_json(summary)["starts"]:
         yield Numbers(name="starts", head=list(rows[0]), rows=[list(row.values()) for row in rows])
 

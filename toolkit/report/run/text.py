@@ -24,10 +24,10 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
         "where": _where(summary),
         "best": best_words(summary),
         "speed": _speed(summary),
-        "starts": _starts(summary),
+        "attempts": _attempts(summary),
         "time went to": _time(summary.goodput),
         "goodput": times.goodput_words(summary),
-        "cost": times.hours_words(summary.starts),
+        "cost": times.hours_words(summary.attempt_usage),
     }
     return [(name, value) for name, value in facts.items() if value not in ("", formats.NOTHING)]
 
@@ -104,7 +104,7 @@ def _time(spent: Goodput) -> str:
     return ", ".join(f"{name} {share:.1%}" for share, name in sorted(parts, reverse=True) if share >= 0.0005)
 
 
-def _starts(summary: RunSummary) -> str:
+def _attempts(summary: RunSummary) -> str:
     if not summary.attempts:
         return ""
     last = summary.attempts[-1]

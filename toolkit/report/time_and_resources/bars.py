@@ -1,4 +1,4 @@
-"""A time line of starts for a terminal of any width, with or without colour."""
+"""A time line of attempts for a terminal of any width, with or without colour."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from toolkit.report import formats
 from toolkit.report.time_and_resources.time_parts import BY_NAME, TIME_PARTS
 from toolkit.run.attempts.resource_hours import AttemptUsage
 
-_STARTS = 15
+_ATTEMPTS = 15
 _LEAST_CELLS = 10
 #: Cells that a row needs besides its bar.
 _BESIDE = 9
 
 
-def time_line(starts: Sequence[AttemptUsage], width: int) -> Table:
-    """Return one bar for each start, all on one axis from the first submission to the last end.
+def time_line(attempts: Sequence[AttemptUsage], width: int) -> Table:
+    """Return one bar for each attempt, all on one axis from the first submission to the last end.
 
-    starts  at least one; of many the last ones are shown
+    attempts  at least one; of many the last ones are shown
     """
-    shown = starts[-_STARTS:]
+    shown = attempts[-_ATTEMPTS:]
     grid = Table.grid(padding=(0, 2))
     grid.title, grid.title_justify = Text("Time line", style="bold"), "left"
     grid.add_column(justify="right")
     grid.add_column(no_wrap=True)
     begin, end = _limits(shown)
     cells = max(_LEAST_CELLS, min(width - _BESIDE, 100))
-    for start in shown:
-        grid.add_row(Text(f"{start.time.attempt}"), bar(start, begin, end, cells))
+    for attempt in shown:
+        grid.add_row(Text(f"{attempt.time.attempt}"), bar(attempt, begin, end, cells))
     grid.add_row("", Text(f"0{formats.duration(end - begin):>{cells - 1}}", style="dim"))
     grid.add_row("", legend(shown))
-    if len(shown) < len(starts):
-        grid.add_row("", Text(f"the last {len(shown)} of {len(starts)} starts", style="dim"))
+    if len(shown) < len(attempts):
+        grid.add_row("", Text(f"the last {len(shown)} of {len(attempts)} attempts", style="dim"))
     return grid
 
 
-def bar(start: AttemptUsage, begin: float, end: float, cells: int) -> Text:
-    """Return a start's bar: each cell shows what most of its time was for."""
+def bar(attempt: AttemptUsage, begin: float, end: float, cells: int) -> Text:
+    """Return an attempt's bar: each cell shows what most of its time was for."""
     width = (end - begin) / cells or 1.0
     time_of: list[dict[str, float]] = [{} for _ in range(cells)]
-    for span in start.time.spans():
+    for span in attempt.time.spans():
         first, last = (min(cells - 1, max(0, int((at - begin) / width))) for at in (span.begin, span.end))
         for cell in range(first, last + 1):
             left, right = begin + cell * width, begin + (cell + 1) * width
@@ -57,9 +57,9 @@ def bar(start: AttemptUsage, begin: float, end: float, cells: int) -> Text:
     return line
 
 
-def legend(starts: Sequence[AttemptUsage]) -> Text:
-    """Return the marks of the parts that these starts have."""
-    found = {span.kind for start in starts for span in start.time.spans()}
+def legend(attempts: Sequence[AttemptUsage]) -> Text:
+    """Return the marks of the parts that these attempts have."""
+    found = {span.kind for attempt in attempts for span in attempt.time.spans()}
     words = Text(overflow="fold")
     for part in TIME_PARTS:
         if part.name in found and part.name != "away":
@@ -68,8 +68,8 @@ def legend(starts: Sequence[AttemptUsage]) -> Text:
     return words
 
 
-def _limits(starts: Sequence[AttemptUsage]) -> tuple[float, float]:
-    begins = [span.begin for start in starts for span in start.time.spans()]
-    ends = [start.time.end for start in starts]
-    first = starts[0].time.begin
+def _limits(attempts: Sequence[AttemptUsage]) -> tuple[float, float]:
+    begins = [span.begin for attempt in attempts for span in attempt.time.spans()]
+    ends = [attempt.time.end for attempt in attempts]
+    first = attempts[0].time.begin
     return min(begins, default=first), max([*ends, first])

@@ -23,7 +23,7 @@ class TimePart:
     style: str
 
 
-#: In the order in which they happen to a start.
+#: In the order in which they happen to an attempt.
 TIME_PARTS = (
     TimePart(name="away", title="away", mark=" ", style="dim"),
     TimePart(name="waiting", title="waiting", mark="·", style="bright_black"),

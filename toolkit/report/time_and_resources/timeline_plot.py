@@ -1,4 +1,4 @@
-"""Plots of time: the starts of a run, or several runs, on a time line."""
+"""Plots of time: the attempts of a run, or several runs, on a time line."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _UNITS = (("s", 1, 180), ("min", 60, 180), ("h", 3600, 96), ("d", 86400, float("
 
 
 def timeline_plot(summary: RunSummary, theme: Theme) -> bytes:
-    """Draw the starts of a run below each other; of many the last ones."""
-    times = [start.time for start in summary.starts[-_ROWS:]]
-    rows = [(f"start {time.attempt}  {_share(time.spent.share)}", list(time.spans())) for time in times]
+    """Draw the attempts of a run below each other; of many the last ones."""
+    times = [attempt.time for attempt in summary.attempt_usage[-_ROWS:]]
+    rows = [(f"attempt {time.attempt}  {_share(time.spent.share)}", list(time.spans())) for time in times]
     return _draw(f"Time line · {summary.run_id}", rows, theme, together=True)
 
 
 def timelines_plot(summaries: Sequence[RunSummary], theme: Theme) -> bytes:
     """Draw several runs below each other, each from its own beginning."""
-    begun = [summary for summary in summaries if summary.starts][:_ROWS]
+    begun = [summary for summary in summaries if summary.attempt_usage][:_ROWS]
     rows = [
         (
             f"{formats.one_line(summary.run_id, _NAME_WIDTH)}\n{_share(summary.goodput.share)}",
-            [span for start in summary.starts for span in start.time.spans()],
+            [span for attempt in summary.attempt_usage for span in attempt.time.spans()],
         )
         for summary in begun
     ]

@@ -1,4 +1,4 @@
-"""Time of a run, start by start, as a table and in words."""
+"""Time of a run, attempt by attempt, as a table and in words."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from toolkit.run.attempts.resource_hours import AttemptUsage, Hours, total_cpu_h
 
 NOTE = (
     "Goodput: the share of training in the time in which the run held its hosts. Repeated: steps that were "
-    "lost and done again. Away: before the next start was submitted."
+    "lost and done again. Away: before the next attempt was submitted."
 )
 
 
 def time_table(summary: RunSummary) -> Table:
-    """Return one row for each start, and the sums of several."""
-    spent = [start.time.spent for start in summary.starts]
+    """Return one row for each attempt, and the sums of several."""
+    spent = [attempt.time.spent for attempt in summary.attempt_usage]
     parts = [part for part in TIME_PARTS if any(getattr(each, part.name) for each in spent)]
     names = [part.name for part in parts]
-    gpus = any(start.gpus for start in summary.starts)
-    head = ["start", *(part.title for part in parts), "goodput", "GPU-h" if gpus else "CPU-h"]
+    gpus = any(attempt.gpus for attempt in summary.attempt_usage)
+    head = ["attempt", *(part.title for part in parts), "goodput", "GPU-h" if gpus else "CPU-h"]
     rows = [
         [
-            str(start.time.attempt),
-            *_cells(start.time.spent, names, start.gpu_hours if gpus else start.cpu_hours),
+            str(attempt.time.attempt),
+            *_cells(attempt.time.spent, names, attempt.gpu_hours if gpus else attempt.cpu_hours),
         ]
-        for start in summary.starts
+        for attempt in summary.attempt_usage
     ]
-    hours = total_gpu_hours(summary.starts) if gpus else total_cpu_hours(summary.starts)
+    hours = total_gpu_hours(summary.attempt_usage) if gpus else total_cpu_hours(summary.attempt_usage)
     feet = (("all", *_cells(summary.goodput, names, hours)),) if len(rows) > 1 else ()
     # The smallest of what a run usually has.
     optional = tuple(head.index(name) for name in ("saving", "starting") if name in head)
@@ -58,11 +58,11 @@ def goodput_words(summary: RunSummary) -> str:
     )
 
 
-def hours_words(starts: Sequence[AttemptUsage]) -> str:
+def hours_words(attempts: Sequence[AttemptUsage]) -> str:
     """Return the GPU-hours, or the CPU-hours of a run without GPUs, and how many of them were lost."""
-    name, hours = ("GPU-hours", total_gpu_hours(starts))
+    name, hours = ("GPU-hours", total_gpu_hours(attempts))
     if not hours.allocated:
-        name, hours = ("CPU-hours", total_cpu_hours(starts))
+        name, hours = ("CPU-hours", total_cpu_hours(attempts))
     if not hours.allocated:
         return ""
     return (

@@ -17,7 +17,7 @@ NONE = (
 
 
 def newest(usage: Sequence[RankUsage]) -> list[RankUsage]:
-    """Return the ranks of the start that was measured last."""
+    """Return the ranks of the attempt that was measured last."""
     if not usage:
         return []
     nonce = max(usage, key=lambda rank: rank.time).nonce
@@ -30,14 +30,14 @@ def has_history(summary: RunSummary) -> bool:
 
 
 def usage_table(summary: RunSummary) -> Table:
-    """Return one row for each rank of the newest start: memory, CPUs and GPU."""
+    """Return one row for each rank of the newest attempt: memory, CPUs and GPU."""
     ranks = newest(summary.usage)
     gpus = any(rank.gpu for rank in ranks)
     head = ["rank", "host", "peak memory", "CPUs busy", "of CPUs"]
     if gpus:
         head += ["GPU", "GPU busy", "GPU memory", "of its"]
     rows = [_row(rank, gpus) for rank in ranks]
-    note = "Means over the newest start; memory is its peak. " + (
+    note = "Means over the newest attempt; memory is its peak. " + (
         "A GPU's figures include other processes on it." if gpus else ""
     )
     # The person who requested the GPU knows its kind.

@@ -27,7 +27,7 @@ _PANELS: tuple[_Panel, ...] = (
 
 
 def usage_plot(summary: RunSummary, theme: Theme) -> bytes:
-    """Draw one line for each rank; a gap lies between two starts."""
+    """Draw one line for each rank; a gap lies between two attempts."""
     moments = [moment for rank in summary.usage for moment in rank.history]
     panels = [(name, value) for name, value in _PANELS if any(value(each) is not None for each in moments)]
     first = min(moment.time for moment in moments)

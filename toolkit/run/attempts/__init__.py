@@ -1,1 +1,1 @@
-"""The starts of a run: how each began and ended, and whether another one follows."""
+"""The attempts of a run: how each began and ended, and whether another one follows."""

@@ -19,9 +19,9 @@ class Goodput:
     training  steps that count, with their evaluations
     repeated  steps that were lost and done again
     saving    training stood still for a checkpoint
-    starting  from the creation of a process to the end of its first step; the whole start if it made no step
+    starting  from the creation of a process to the end of its first step, if it made one
     waiting   from a submission, or from the end of a start whose job starts again, to the next start
-    away      between two starts, until the next one was submitted
+    away      between two attempts, until the next one was submitted
     """
 
     training: float = 0.0
@@ -61,7 +61,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTime:
-    """One start and the time before it since the start before; times in seconds since 1970.
+    """One attempt and the time before it since the attempt before; times in seconds since 1970.
 
     ready  when its first step was done; its end where it made none
     spent  what its seconds were for; waiting and away are those before it
@@ -76,7 +76,7 @@ class AttemptTime:
     saves: tuple[tuple[float, float], ...] = ()
 
     def spans(self) -> Iterator[Span]:
-        """Yield the stretches of this start in their order, for a time line.
+        """Yield the stretches of this attempt in their order, for a time line.
 
         When steps were repeated is known only as a share: the last ones were.
         """
@@ -102,10 +102,10 @@ def spans(
     submitted  times of submissions
     now        up to when: the present of a run that is live, else its last sign of life
     """
-    starts = account(attempts, (), submitted, now)
-    found = [span for start in starts for span in start.spans()]
-    end = starts[-1].end if starts else min(submitted, default=now)
-    if now > end and (is_live or not starts):
+    accounts = account(attempts, (), submitted, now)
+    found = [span for each in accounts for span in each.spans()]
+    end = accounts[-1].end if accounts else min(submitted, default=now)
+    if now > end and (is_live or not accounts):
         found.append(Span(kind="waiting", begin=end, end=now))
     return tuple(found)
 

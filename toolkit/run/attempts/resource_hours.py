@@ -72,19 +72,19 @@ def _attempt_usage(
     return AttemptUsage(time=time, gpus=gpus, cpus=cpus)
 
 
-def total_time(starts: Iterable[AttemptUsage]) -> Goodput:
+def total_time(attempts: Iterable[AttemptUsage]) -> Goodput:
     """Return the total time of all attempts."""
-    return sum((start.time.spent for start in starts), Goodput())
+    return sum((attempt.time.spent for attempt in attempts), Goodput())
 
 
-def total_gpu_hours(starts: Iterable[AttemptUsage]) -> Hours:
+def total_gpu_hours(attempts: Iterable[AttemptUsage]) -> Hours:
     """GPU-hours of all attempts."""
-    return sum((start.gpu_hours for start in starts), Hours())
+    return sum((attempt.gpu_hours for attempt in attempts), Hours())
 
 
-def total_cpu_hours(starts: Iterable[AttemptUsage]) -> Hours:
+def total_cpu_hours(attempts: Iterable[AttemptUsage]) -> Hours:
     """CPU-hours of all attempts."""
-    return sum((start.cpu_hours for start in starts), Hours())
+    return sum((attempt.cpu_hours for attempt in attempts), Hours())
 
 
 def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int:

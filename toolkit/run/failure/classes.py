@@ -106,7 +106,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.RETRY, advice="Check the network between the hosts, then resume the run."
     ),
     "address_in_use": FailureClass(
-        policy=Policy.RETRY, advice=f"Another process uses the port; a new start takes another. {_RESUME}"
+        policy=Policy.RETRY, advice=f"Another process uses the port; a new attempt takes another. {_RESUME}"
     ),
     IO: FailureClass(
         policy=Policy.RETRY,

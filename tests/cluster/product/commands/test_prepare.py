@@ -17,7 +17,7 @@ from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
 
-#: Enough for two starts to be stopped in the middle, however long the controller takes.
+#: Enough for two attempts to be stopped in the middle, however long the controller takes.
 TEXTS = 60_000
 
 
@@ -53,7 +53,7 @@ def test_a_preparation_that_is_requeued_and_preempted_goes_on_with_what_is_done(
     # What Slurm sends before a time limit: to the batch script alone.
     user.run("scancel", "--batch", "--signal=USR2", job["job_id"])
     wait_until(lambda: restarts(user, job["job_id"]) == 1, lambda: f"not requeued: {log.read_text()}")
-    # The start before may leave another shard on its way out.
+    # The attempt before may leave another shard on its way out.
     wait_until(lambda: starts(log.read_text()) == 2, lambda: f"not started again: {log.read_text()}")
     wait_for("no new shard", shards(config) | first)
     # However fast it is, it must still be at work when it is preempted. Slurm lets it go on for that.
@@ -78,7 +78,7 @@ def starts(log: str) -> int:
 
 
 def check_log(text: str, kept: int) -> None:
-    """Each start said so, and the last one read only what those before had left."""
+    """Each attempt said so, and the last one read only what those before had left."""
     assert starts(text) == 3, text
     assert "Traceback" not in text, text
     assert "leaked" not in text, text

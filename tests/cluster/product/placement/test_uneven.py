@@ -23,7 +23,7 @@ def requeued(user: User, *resources: str) -> RunDir:
         return run.result.exists() and "why" in starts(run)[-1]
 
     wait_until(is_done, lambda: user.story(run))
-    # Rank 0 tidies up after it has written down how its start ended.
+    # Rank 0 tidies up after it has written down how its attempt ended.
     assert user.wait_for_end(job_id) == "COMPLETED", user.story(run)
     assert [start["why"] for start in starts(run)] == ["requested", "finished"]
     assert [start["job_id"] for start in starts(run)] == [job_id] * 2

@@ -43,7 +43,7 @@ class Case:
         wait_until(is_done, lambda: self.user.story(self.run))
 
     def wait_until_stopped(self) -> None:
-        """Return when the first start has ended, and has asked Slurm why."""
+        """Return when the first attempt has ended, and has asked Slurm why."""
         wait_until(lambda: bool(self.events(*SETTLED)), lambda: self.user.story(self.run))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def signals(self) -> list[str]:
-        """Names of the signals that rank 0 got in the first start, each once, but for those that wake it."""
+        """Names of the signals of rank 0 in the first attempt, each once, without those that wake it."""
         names = [name for name, _ in self.events("signal")[0]["signals"] if name != "SIGCONT"]
         return list(dict.fromkeys(names))
 

@@ -28,7 +28,7 @@ def test_a_run_goes_on_in_its_job_when_a_rank_was_killed(user: User, quick_alone
 
 @pytest.mark.slow
 def test_a_run_gives_up_in_its_job_after_so_many_crashes(user: User) -> None:
-    """Each start is killed at its second step: none of them comes further than the one before."""
+    """Each attempt is killed at its second step: none of them comes further than the one before."""
     run, job_id = user.submit(
         "quick", "resources.max_crashes=1", env={"STK_FAULTS": "kill at=forward step=2"}
     )

@@ -147,7 +147,7 @@ def test_seconds_of_use_say_nothing(tmp_path: Path) -> None:
 def test_shorter_limit_where_the_longest_start_needs_little_of_it(tmp_path: Path) -> None:
     found = advice_on(busy(a_run(tmp_path / "run", ASKED | {"time": "1-00:00:00"})))["time limit"]
     assert found.change == "resources.time=01:15:00"
-    assert found.found == "the longest start took 1 h 00 min, the mean 1 h 00 min"
+    assert found.found == "the longest attempt took 1 h 00 min, the mean 1 h 00 min"
 
 
 def test_unfinished_run_may_need_its_limit_yet(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_many_starts_with_poor_goodput(tmp_path: Path) -> None:
         line |= {"time_start": begin, "time_end": begin + 900, "first_step_after_start_s": 700.0}
         append_json_line(run.attempts, {**line, "first_step": 1000, "last_step": 1000})
     found = advice_on(run)
-    assert found["restarts"].found == "goodput 73.0 % in 3 starts"
+    assert found["restarts"].found == "goodput 73.0 % in 3 attempts"
     assert found["slow starts"].found == "27.0 %, 8 min 07 s on average"
 
 

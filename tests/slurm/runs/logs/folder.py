@@ -1,4 +1,4 @@
-"""A run's folder with logs, as its starts leave them."""
+"""A run's folder with logs, as its attempts leave them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.run.run_dir import RunDir
 
 
 class Logged:
-    """A run that has had some starts, each a second after the one before."""
+    """A run that has had some attempts, each a second after the one before."""
 
     def __init__(self, parent: Path, run_id: str = "tiny-1") -> None:
         self.run = RunDir(parent / run_id)
@@ -21,14 +21,14 @@ class Logged:
         self._starts = 0
 
     def start(self, nonce: str, *texts: str, **facts: Any) -> None:
-        """A start with a line in attempts.jsonl, whose ranks have written these texts."""
+        """An attempt with a line in attempts.jsonl, whose ranks have written these texts."""
         self._starts += 1
         line = {"attempt": self._starts, "nonce": nonce, "time_start": 1000.0 + self._starts, **facts}
         append_json_line(self.run.attempts, line)
         self.write(nonce, *texts)
 
     def write(self, nonce: str, *texts: str, time: float | None = None) -> None:
-        """The logs of a start's ranks."""
+        """The logs of an attempt's ranks."""
         for rank, text in enumerate(texts):
             path = self.run.log(nonce, rank)
             path.write_text(text, encoding="utf-8")
@@ -40,7 +40,7 @@ class Logged:
             append_json_line(self.run.ranks(nonce), {"rank": rank, "host": host})
 
     def fail(self, nonce: str, rank: int, message: str = "boom", **facts: Any) -> None:
-        """failure.json, as the rank of a start writes it."""
+        """failure.json, as the rank of an attempt writes it."""
         record = failure_record(
             nonce,
             "exception",

@@ -68,7 +68,7 @@ def test_another_start_has_a_heading(logged: Logged) -> None:
     assert follow(logged, lambda: logged.start("101.0.1", "second\n", job_id="101")) == [
         "first",
         "",
-        "==> start 2, job 101: rank 0 <==",
+        "==> attempt 2, job 101: rank 0 <==",
         "second",
     ]
 
@@ -105,7 +105,7 @@ def test_all_ranks_are_followed_together(logged: Logged) -> None:
         "rank 1 | one",
         "rank 1 | more",
         "",
-        "==> start 2 <==",
+        "==> attempt 2 <==",
         "rank 0 | again",
     ]
 

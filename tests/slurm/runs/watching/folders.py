@@ -12,7 +12,7 @@ from toolkit.files import write_json
 from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
 
-#: Seconds since the epoch: when it was submitted, and when its two starts began.
+#: Seconds since the epoch: when it was submitted, and when its two attempts began.
 SUBMITTED, FIRST, SECOND = 1_000_000.0, 1_000_060.0, 1_000_300.0
 NONCE = "101.0.1"
 
@@ -33,7 +33,7 @@ ROW = RunStatus(
 
 
 def write_run(run: RunDir) -> None:
-    """Write what a live run of two ranks has written: 2 starts, 40 steps, one of its saves."""
+    """Write what a live run of two ranks has written: 2 attempts, 40 steps, one of its saves."""
     run.logs.mkdir(parents=True, exist_ok=True)
     run.ranks(NONCE).parent.mkdir(exist_ok=True)
     names = {"job_id": "101", "host": "login", "name": run.run_id}

@@ -57,7 +57,7 @@ def test_a_damaged_line_is_passed_over(path: Path, damage: str) -> None:
 
 
 def test_a_file_that_was_replaced_is_read_anew(path: Path) -> None:
-    """As by a start that goes on from an earlier step."""
+    """As by an attempt that goes on from an earlier step."""
     lines = GrowingLines(path)
     write_atomic(path, '{"step": 1, "time": 5}\n{"step": 2, "time": 6}\n')
     assert steps(lines) == [1, 2]

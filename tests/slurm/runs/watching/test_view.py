@@ -61,7 +61,7 @@ def test_starts_stand_on_a_line_of_time(snapshot: Snapshot) -> None:
     legend = line_with(lines, "waiting")
     assert "· waiting 2 min 40 s   ▒ starting 30.0 s   █ training 2 min 50 s   ◆ 1 saved" in legend
     assert "from step 0 to 20" in line_with(lines, "preempted")
-    assert line_with(lines, "start 2").rstrip().endswith("goes on")
+    assert line_with(lines, "attempt 2").rstrip().endswith("goes on")
 
 
 def test_ranks_have_their_memory_and_load(snapshot: Snapshot) -> None:
@@ -120,8 +120,8 @@ def test_whatever_the_terminal_every_line_fits(width: int, height: int, text: st
         now=1_000.0,
         row=replace(ROW, run_id=text, reason=text, total_steps=0),
         curves=(Curve(name=clean, values=(1e-9, 3e12)),),
-        starts=(start, replace(start, attempt=2)),
-        start_count=2,
+        attempts=(start, replace(start, attempt=2)),
+        attempt_count=2,
         ranks=tuple(Rank(rank=rank, host=clean, device="cpu") for rank in range(ranks)),
         rank_count=ranks,
         log=(clean,) * 3,

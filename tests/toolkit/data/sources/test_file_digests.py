@@ -1,4 +1,4 @@
-"""A source is read for its digest once: no rank and no later start reads it again, unless it changed."""
+"""A source is read for its digest once: no rank and no later attempt reads it again, unless it changed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_ranks_meet_through_a_file_that_is_gone_in_the_end(
 
 
 def test_the_file_of_a_killed_start_is_no_hindrance(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    """A requeued job has another name for its start, so the file is another one."""
+    """A requeued job has another name for its attempt, so the file is another one."""
     left = [each.result() for each in start(threads, run, worlds(2, "7.0.0"), PATIENCE_S, "file")]
     again = [each.result() for each in start(threads, run, worlds(2, "7.0.1"), PATIENCE_S, "file")]
     assert files(run) == ["7.0.1.filestore"]

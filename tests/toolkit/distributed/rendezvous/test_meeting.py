@@ -1,4 +1,4 @@
-"""The ranks of one start find each other, and no others; who does not come is named."""
+"""The ranks of one attempt find each other, and no others; who does not come is named."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_two_starts_at_once_do_not_mix(run: RunDir, threads: ThreadPoolExecutor)
 
 
 def test_publication_of_another_start_is_never_joined(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    """Though a store listens there: that of the start before, which is still ending."""
+    """Though a store listens there: that of the attempt before, which is still ending."""
     old = [each.result() for each in start(threads, run, worlds(2, "job.1"), PATIENCE_S)]
     assert run.rendezvous("job.1").is_file()
     with pytest.raises(RendezvousError, match=r"rank 1 on .* found no .*job\.2.*rank 0 did not start"):
@@ -58,7 +58,7 @@ def test_a_process_that_cannot_take_part_ends_the_wait_of_the_others(
     ranks = worlds(3, "job.1")
     tell_refusal(run, "job.1", "SLURM_PROCID is 'x'")
     for each in start(threads, run, [ranks[rank] for rank in present], PATIENCE_S, way):
-        with pytest.raises(UserError, match=r"a process of this start on .*SLURM_PROCID is 'x'"):
+        with pytest.raises(UserError, match=r"a process of this attempt on .*SLURM_PROCID is 'x'"):
             each.result()
 
 

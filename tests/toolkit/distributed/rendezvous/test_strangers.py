@@ -1,4 +1,4 @@
-"""Who does not know the secret of a start neither joins it nor is joined."""
+"""Who does not know the secret of an attempt neither joins it nor is joined."""
 
 from __future__ import annotations
 

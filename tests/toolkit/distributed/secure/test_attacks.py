@@ -40,7 +40,7 @@ class Wiretapped(socket.socket):
 
 
 class Attacked:
-    """Rank 0 of a start of three, which waits for the others."""
+    """Rank 0 of an attempt of three, which waits for the others."""
 
     def __init__(self, run: RunDir, threads: ThreadPoolExecutor, links: ExitStack) -> None:
         self.run, self._threads, self._links = run, threads, links

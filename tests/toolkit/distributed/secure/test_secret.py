@@ -1,4 +1,4 @@
-"""The secret of a start is one for all its processes, and nobody else's."""
+"""The secret of an attempt is one for all its processes, and nobody else's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_secret_that_others_may_open_is_refused(tmp_path: Path, mode: int) -> 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_secret_that_another_user_has_planted_is_refused(tmp_path: Path) -> None:
-    """In a group's folder anybody may foretell the name of a start, and be first."""
+    """In a group's folder anybody may foretell the name of an attempt, and be first."""
     path = private(tmp_path / "secret", new_secret())
     os.chown(path, 65534, 65534)
     with pytest.raises(UserError, match=f"{path}.* belongs to user 65534"):

@@ -177,7 +177,7 @@ def test_without_machine_0_the_others_leave(three: Three) -> None:
     ],
 )
 def test_an_order_that_names_no_start_is_not_followed(three: Three, order: dict[str, Any]) -> None:
-    """The name of a start becomes a part of file names."""
+    """The name of an attempt becomes a part of file names."""
     three.leader._send_all(**order)
     three.leader.start(NONCE)
     assert until(three.members[0].order) == {"start": NONCE}

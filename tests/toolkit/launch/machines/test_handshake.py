@@ -211,7 +211,7 @@ def test_the_right_one_of_several_secrets_is_found(threads: ThreadPoolExecutor, 
 
 
 def test_a_false_node_0_is_not_followed(threads: ThreadPoolExecutor, port: int) -> None:
-    """It could name a start `../../x`, and the ranks would write there."""
+    """It could name an attempt `../../x`, and the ranks would write there."""
     false = SecureListener(listen(["127.0.0.1"], port), OTHER, Channel.close, unheard())
     with pytest.raises(RendezvousError, match="was refused"):
         answer(threads, 1, [1, 1], port, timeout_s=SHORT_S).result()

@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> RunDir:
 
 def test_every_start_has_a_row_and_all_of_them_a_sum(run: RunDir) -> None:
     table = time_table(summarize(run))
-    assert table.head == ("start", "waiting", "starting", "training", "repeated", "goodput", "GPU-h")
+    assert table.head == ("attempt", "waiting", "starting", "training", "repeated", "goodput", "GPU-h")
     assert table.rows == (
         ("0", "0:01:40", "12.0 s", "0:02:09", "9.2 s", "85.9 %", "0.17"),
         ("1", "50.0 s", "10.0 s", "0:02:20", "–", "93.3 %", "0.083"),
@@ -44,7 +44,7 @@ def test_every_start_has_a_row_and_all_of_them_a_sum(run: RunDir) -> None:
 def test_headline_says_goodput_and_hours(run: RunDir) -> None:
     summary = summarize(run)
     assert goodput_words(summary) == "89.6 % of 5 min 00 s allocated"
-    assert hours_words(summary.starts) == "0.25 GPU-hours: 0.22 useful, 0.029 lost"
+    assert hours_words(summary.attempt_usage) == "0.25 GPU-hours: 0.22 useful, 0.029 lost"
 
 
 def test_run_on_cpus_is_told_in_their_hours(run: RunDir) -> None:
@@ -52,14 +52,14 @@ def test_run_on_cpus_is_told_in_their_hours(run: RunDir) -> None:
     run.job.write_text("cpus_per_task: 2\n")
     summary = summarize(run)
     assert time_table(summary).head[-1] == "CPU-h"
-    assert hours_words(summary.starts).startswith("0.50 CPU-hours")
+    assert hours_words(summary.attempt_usage).startswith("0.50 CPU-hours")
 
 
 def test_each_cell_of_a_bar_shows_what_most_of_its_time_was_for(run: RunDir) -> None:
-    """Cells of ten seconds: 100 s of waiting, 12 of the start, 129 of training, 9 of repeated steps."""
-    (start, following) = summarize(run).starts
+    """Cells of ten seconds: 100 s of waiting, 12 of starting, 129 of training, 9 of repeated steps."""
+    (first, following) = summarize(run).attempt_usage
     begin, end = START_S - 100, START_S + 350
-    assert bar(start, begin, end, 45).plain.rstrip() == "·" * 10 + "▒" + "█" * 13 + "╳"
+    assert bar(first, begin, end, 45).plain.rstrip() == "·" * 10 + "▒" + "█" * 13 + "╳"
     assert bar(following, begin, end, 45).plain == " " * 25 + "·" * 5 + "▒" + "█" * 14
 
 
@@ -76,8 +76,8 @@ def test_of_many_starts_the_last_ones_are_shown(run: RunDir) -> None:
         append_json_line(run.attempts, {**line, "time_end": START_S + 400 * number + 100})
     summary = summarize(run)
     console = Console(record=True, width=80, file=io.StringIO())
-    console.print(time_line(summary.starts, 80))
-    assert "the last 15 of 60 starts" in console.export_text()
+    console.print(time_line(summary.attempt_usage, 80))
+    assert "the last 15 of 60 attempts" in console.export_text()
     assert len(run_plots(summary)["timeline.png"](LIGHT)) > 1000
 
 

@@ -1,4 +1,4 @@
-"""One line for each start of a run, whether it ended in order or not."""
+"""One line for each attempt of a run, whether it ended in order or not."""
 
 from __future__ import annotations
 

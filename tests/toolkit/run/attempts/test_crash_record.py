@@ -1,10 +1,10 @@
-"""How a start ended that could not say so itself."""
+"""How an attempt ended that could not say so itself."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.toolkit.run.attempts.starts import crash, ranks_of, report, start, with_budget
+from tests.toolkit.run.attempts.attempts import crash, ranks_of, report, start, with_budget
 from tests.toolkit.run.failure.test_log_end import ENDS
 from toolkit.config import Experiment
 from toolkit.files import read_json, write_json

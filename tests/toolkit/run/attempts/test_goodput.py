@@ -15,7 +15,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def told(run: RunDir, *starts: dict[str, Any], saves: tuple[tuple[float, float], ...] = ()) -> RunDir:
-    """A run with these starts, and saves as (when, how long training stood still)."""
+    """A run with these attempts, and saves as (when, how long training stood still)."""
     run.path.mkdir(parents=True, exist_ok=True)
     for number, start in enumerate(starts, start=1):
         append_json_line(run.attempts, {"attempt": number, **start})
@@ -74,7 +74,7 @@ def test_imports_before_a_start_wrote_its_line_are_part_of_it(run: RunDir) -> No
 
 
 def test_process_that_is_older_than_the_start_before_it_begins_at_its_end(run: RunDir) -> None:
-    """As where two starts follow each other in one process."""
+    """As where two attempts follow each other in one process."""
     told(run, start(100, 110, 0, 60), start(112, 120, 60, 90) | {"process_start": 50})
     assert goodput(run, 999) == Goodput(training=8 + 6, starting=2 + 2 + 2)
 

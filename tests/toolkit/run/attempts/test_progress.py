@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.toolkit.run.attempts.starts import FAILURES, STOPS, crash, start, with_budget
+from tests.toolkit.run.attempts.attempts import FAILURES, STOPS, crash, start, with_budget
 from tests.toolkit.tiny import events
 from toolkit.config import Experiment
 from toolkit.errors import NoProgress
@@ -37,12 +37,12 @@ def test_three_starts_without_a_step_hold_the_run(run: RunDir, plain: Experiment
     start(run, of=4, to=4, why="killed", rank=0, host="w1")
     decision = after_failure(run, plain)
     assert decision.action == "hold"
-    assert "3 starts in a row made no step" in decision.why
+    assert "3 attempts in a row made no step" in decision.why
     failure = read_json(run.failure)
     assert failure["class"] == "no_progress"
     assert failure["message"].endswith("out of memory")
     assert "stk resume" in failure["advice"]
-    with pytest.raises(NoProgress, match="3 starts in a row made no step"):
+    with pytest.raises(NoProgress, match="3 attempts in a row made no step"):
         check_progress(run)
 
 

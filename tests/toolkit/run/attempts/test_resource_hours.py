@@ -15,7 +15,7 @@ from toolkit.run.run_dir import RunDir
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDir:
-    """An hour of four ranks on two hosts, a fifth of it for the start."""
+    """An hour of four ranks on two hosts, a fifth of it for starting."""
     run = RunDir(tmp_path / "run")
     (run.path / "ranks").mkdir(parents=True)
     line = {"attempt": 1, "nonce": "a-0", "world_size": 4, "device": "cuda", "first_step_after_start_s": 720}

@@ -1,4 +1,4 @@
-"""Does a run go on after a start has ended: budgets, classes of failures, strikes against hosts."""
+"""Does a run go on after an attempt has ended: budgets, classes of failures, strikes against hosts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.toolkit.run.attempts.starts import crash, start, with_budget
+from tests.toolkit.run.attempts.attempts import crash, start, with_budget
 from toolkit.config import Experiment
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.reliability.restart_policy import (

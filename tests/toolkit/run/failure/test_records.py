@@ -1,4 +1,4 @@
-"""failure.json explains the first failure of a start, not what followed from it."""
+"""failure.json explains the first failure of an attempt, not what followed from it."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def test_consequence_gives_way_to_the_cause_and_the_cause_to_nothing(run: RunDir
 
 
 def test_failure_of_an_earlier_start_gives_way(run: RunDir) -> None:
-    """A start that fails before it has begun has not removed it."""
-    record_failure(run, worlds(1, "first")[0], "forward", 3, ValueError("of the first start"))
+    """An attempt that fails before it has begun has not removed it."""
+    record_failure(run, worlds(1, "first")[0], "forward", 3, ValueError("of the first attempt"))
     assert record_failure(run, worlds(1, "second")[0], "rendezvous", 0, RendezvousError("of the second"))
     assert read_json(run.failure)["nonce"] == "second"
 
@@ -211,7 +211,7 @@ def test_consequence_that_is_written_late_does_not_hide_the_cause(
 
 def test_start_of_a_name_used_before_forgets_what_failed_then(run: RunDir) -> None:
     (world,) = worlds(1)
-    record_failure(run, world, "forward", 3, ValueError("of the first start"))
+    record_failure(run, world, "forward", 3, ValueError("of the first attempt"))
     forget_failure(run, world.nonce)
     assert first_failure(run, world.nonce) is None
     assert not run.failure.exists()
@@ -239,7 +239,7 @@ def fail(world: World, path: Path) -> bool:
 
 def test_of_ranks_that_fail_together_one_is_written_whole(run: RunDir) -> None:
     won = in_ranks(4, fail, run.path)
-    # All ranks of one start have one nonce.
+    # All ranks of one attempt have one nonce.
     assert won.count(True) == 1
     assert read_json(run.failure)["message"] == f"ValueError: rank {won.index(True)}"
 

@@ -20,7 +20,7 @@ from toolkit.workloads.custom.functions.user_code import UserCode
 
 from .own_digits import write_digits
 
-#: Leaves after each start as if it had been asked to, but for the last version of it.
+#: Leaves after each attempt as if it had been asked to, but for the last version of it.
 _TRAIN = """
 import os, pathlib, sys
 import helper
@@ -147,7 +147,7 @@ def test_messages_name_the_file_that_the_user_edits(begun: Begun, tmp_path: Path
 
 @pytest.fixture
 def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs `stk` beside a script that wants another start each time."""
+    """Runs `stk` beside a script that wants another attempt each time."""
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))
     work = tmp_path / "work"
     work.mkdir()

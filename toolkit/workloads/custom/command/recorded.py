@@ -19,7 +19,7 @@ _NO_METRICS = frozenset({"time", "step", "epoch", "split"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """The log of a start so far.
+    """The log of an attempt so far.
 
     first_step       the step that it began at
     first_step_time  when it logged its first one, in seconds since 1970
@@ -34,7 +34,7 @@ class Logged:
 
 
 def logged(run: RunDir, attempt: int) -> Logged | None:
-    """Return the log of a start; None if it has logged nothing, or nothing can be read."""
+    """Return the log of an attempt; None if it has logged nothing, or nothing can be read."""
     try:
         progress = read_json(run.progress)
         if progress is None or progress.get("attempt") != attempt:

@@ -50,7 +50,7 @@ def newest_good(run: RunDir) -> int | None:
     """The step of the newest checkpoint that verifies; None where there is no checkpoint. Rank 0 calls it.
 
     Newer ones, which are damaged, are set aside; log and events name them with the reason. Raises
-    CheckpointError where all are damaged: a silent new start would throw the work away.
+    CheckpointError where all are damaged: a silent new attempt would throw the work away.
     """
     clear_leftovers(run)
     damaged: list[int] = []
@@ -101,7 +101,7 @@ def flush(folder: Path) -> None:
 def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permit: Callable[[], None]) -> int:
     """Give a folder whose files are on the disk its manifest and its name; return its bytes.
 
-    permit  leaves if this start may no longer write; called right before the rename
+    permit  leaves if this attempt may no longer write; called right before the rename
     Raises UserError for a folder that is not a checkpoint, OSError.
     """
     files = {name: {"bytes": size, "crc32": crc32(folder / name)} for name, size in _files(folder)}

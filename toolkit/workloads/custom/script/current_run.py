@@ -150,7 +150,7 @@ class CurrentRun:
 
     @told_if_misused
     def leave(self) -> NoReturn:
-        """End this process with status 75: it has saved, and continues at its next start.
+        """End this process with status 75: it has saved, and continues at its next attempt.
 
         All ranks call it. The run goes back into the queue, unless a person has stopped it. Raises
         SystemExit, so `finally` and `with` work.
@@ -218,7 +218,7 @@ class CurrentRun:
         checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce, permit=self._permit)
 
     def _permit(self) -> None:
-        """Leave where another start has replaced this one."""
+        """Leave where another attempt has replaced this one."""
         leave_if_fenced(self._place.run, self._place.nonce)
 
 

@@ -86,7 +86,7 @@ def _number(name: str, value: Any) -> float:
 
 
 class MetricsLog:
-    """Writes lines and progress of one start. Only rank 0 has one.
+    """Writes lines and progress of one attempt. Only rank 0 has one.
 
     A full disk does not end training: lines that cannot be written wait in memory.
     """
@@ -100,13 +100,13 @@ class MetricsLog:
         self._written = -math.inf
 
     def write(self, line: Line, resumed: int | None) -> None:
-        """Add a line; before the first one, drop those that this start writes again.
+        """Add a line; before the first one, drop those that this attempt writes again.
 
-        resumed  the step that this start goes on from, -1 for a start from the beginning, None if unknown
+        resumed  the step that this attempt goes on from, -1 if it begins anew, None if unknown
         """
         is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
         if is_due:
-            # This process may have been frozen, and another start may write by now.
+            # This process may have been frozen, and another attempt may write by now.
             leave_if_fenced(self._run, self._place.nonce)
         if not self._newest:
             self._begin(line, resumed)
@@ -159,7 +159,7 @@ class MetricsLog:
 
 
 def _drop_lines(run: RunDir, begun: int, first: Line) -> None:
-    """Drop what an earlier start logged after the step that this one goes on from. Raises OSError."""
+    """Drop what an earlier attempt logged after the step that this one goes on from. Raises OSError."""
     if not run.metrics.exists():
         return
     with open_atomic(run.metrics) as stream:

@@ -21,9 +21,9 @@ class Place:
 
     run        of a script that was started without `stk`, a stand-in
     rank, size among all processes of the script
-    attempt    number of this start, from 1; 0 in a stand-in
-    nonce      names this start in the run's files; empty in a stand-in
-    restart    how often torchrun has started the processes again within this start
+    attempt    number of this attempt, from 1; 0 in a stand-in
+    nonce      names this attempt in the run's files; empty in a stand-in
+    restart    how often torchrun has started the processes again within this attempt
     stop_file  exists once the script is asked to leave; None in a stand-in
     """
 
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def start(self) -> str:
-        """A name for this start that all ranks know, and no other start has."""
+        """A name for this attempt that all ranks know, and no other attempt has."""
         return f"{self.nonce}.{self.attempt}.{self.restart}"
 
 

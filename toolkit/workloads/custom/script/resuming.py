@@ -1,4 +1,4 @@
-"""Which checkpoint a start goes on from: rank 0 finds it, and all ranks get its answer."""
+"""Which checkpoint an attempt goes on from: rank 0 finds it, and all ranks get its answer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A training script in runs of its own: undisturbed, stopped by a signal, and one of its ranks killed.
 
 The script prints `weights` and a digest. It calls `reached(step)` of `moments.py` after each step: with a
-file `hold` beside it the first start waits at step 8 until it is asked to leave; with `kill` its last rank is
-killed there.
+file `hold` beside it the first attempt waits at step 8 until it is asked to leave; with `kill` its last rank
+is killed there.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Interrupted:
 
 
 def weights(output: str) -> str:
-    """The line that the script prints at its end; a start that dies after that prints it once more."""
+    """The line that the script prints at its end; an attempt that dies after that prints it once more."""
     (line,) = {line for line in output.splitlines() if line.startswith("weights")}
     return line
 

@@ -21,7 +21,7 @@ def with_budget(experiment: Experiment, **budgets: int) -> Experiment:
 
 
 def start(run: RunDir, *, of: int, to: int | None = None, why: str | None = None, **facts: Any) -> None:
-    """A start in attempts.jsonl: from a step to a step; to is None where it was killed before its end."""
+    """An attempt in attempts.jsonl: from a step to a step; to is None where it was killed before its end."""
     number = 1 + len(read_attempts(run))
     line: dict[str, Any] = {
         "attempt": number,
@@ -42,7 +42,7 @@ def start(run: RunDir, *, of: int, to: int | None = None, why: str | None = None
 
 
 def crash(run: RunDir, why: str, *, step: int = 7, rank: int = 1, host: str = "w2", of: int = 0) -> None:
-    """A start that made steps and then failed."""
+    """An attempt that made steps and then failed."""
     blamed = host if FAILURE_CLASSES[why].blames_host else None
     start(run, of=of, to=step, why=why, step=step, rank=rank, host=host, blamed=blamed)
 

@@ -1,4 +1,4 @@
-"""The starts of a run by what they left: the writer and the file of each log, and its failure."""
+"""The attempts of a run by what they left: the writer and the file of each log, and its failure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from toolkit.run.run_dir import RunDir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """One start of a run.
+class LoggedAttempt:
+    """One attempt of a run.
 
     number  as in attempts.jsonl; of one that has no line there yet, the number that it will get; None
             for one that never got a line although others came after it
@@ -45,12 +45,12 @@ class Start:
     @property
     def title(self) -> str:
         """Its name for people."""
-        name = f"start {self.number}" if self.number is not None else f"start {self.nonce}"
+        name = f"attempt {self.number}" if self.number is not None else f"attempt {self.nonce}"
         return f"{name}, job {self.job_id}" if self.job_id else name
 
 
-def starts(run: RunDir) -> list[Start]:
-    """All starts of a run that have a line in attempts.jsonl or a log, oldest first."""
+def logged_attempts(run: RunDir) -> list[LoggedAttempt]:
+    """All attempts of a run that have a line in attempts.jsonl or a log, oldest first."""
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for nonce, rank, path in run.rank_logs():
         logs[nonce][rank] = path
@@ -59,26 +59,26 @@ def starts(run: RunDir) -> list[Start]:
     unnamed = [nonce for nonce in logs if nonce not in named]
     claimed = [_nonce(record, unnamed) for record in records]
     known = [
-        _start(run, record.attempt, nonce, logs, record)
+        _attempt(run, record.attempt, nonce, logs, record)
         for record, nonce in zip(records, claimed, strict=True)
     ]
     late, early = _unclaimed({name: logs[name] for name in logs if name not in claimed}, known)
     last = known[-1].number or 0 if known else 0
     return [
-        *(_start(run, None, nonce, logs) for nonce in early),
+        *(_attempt(run, None, nonce, logs) for nonce in early),
         *known,
-        *(_start(run, number, nonce, logs) for number, nonce in enumerate(late, start=last + 1)),
+        *(_attempt(run, number, nonce, logs) for number, nonce in enumerate(late, start=last + 1)),
     ]
 
 
-def _start(
+def _attempt(
     run: RunDir,
     number: int | None,
     nonce: str,
     logs: Mapping[str, Mapping[int, Path]],
     record: AttemptRecord | None = None,
-) -> Start:
-    return Start(
+) -> LoggedAttempt:
+    return LoggedAttempt(
         number=number,
         nonce=nonce,
         logs=dict(sorted(logs.get(nonce, {}).items())),
@@ -88,9 +88,9 @@ def _start(
 
 
 def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
-    """The name of a start's logs; one that died early has a line with no more than its job and restart.
+    """The name of an attempt's logs; one that died early has a line with no more than its job and restart.
 
-    unnamed  logs that no line names: a job may have had other starts
+    unnamed  logs that no line names: a job may have had other attempts
     """
     if record.nonce:
         return record.nonce
@@ -98,9 +98,11 @@ def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
     return next((nonce for nonce in unnamed if nonce.startswith(begin) and nonce.endswith(end)), "")
 
 
-def _unclaimed(logs: Mapping[str, Mapping[int, Path]], known: Sequence[Start]) -> tuple[list[str], list[str]]:
-    """Starts without a line: those that are just beginning, and those that never got one; by time."""
-    last = max((start.time_s or 0.0 for start in known), default=0.0)
+def _unclaimed(
+    logs: Mapping[str, Mapping[int, Path]], known: Sequence[LoggedAttempt]
+) -> tuple[list[str], list[str]]:
+    """Attempts without a line: those that are just beginning, and those that never got one; by time."""
+    last = max((attempt.time_s or 0.0 for attempt in known), default=0.0)
     written = {nonce: max(_written(path) for path in files.values()) for nonce, files in logs.items()}
     ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))
     return [n for n in ordered if written[n] > last], [n for n in ordered if written[n] <= last]
@@ -113,25 +115,25 @@ def _written(path: Path) -> float:
         return 0.0
 
 
-def chosen(run: RunDir, attempt: int, every: Sequence[Start]) -> Start:
-    """The start of that number. Raises RunNotFound."""
-    for start in every:
-        if start.number == attempt:
-            return start
-    known = ", ".join(str(start.number) for start in every if start.number is not None) or "none"
-    raise RunNotFound(f"{run.run_id} has no start {attempt}; there are: {known}")
+def chosen(run: RunDir, number: int, every: Sequence[LoggedAttempt]) -> LoggedAttempt:
+    """The attempt of that number. Raises RunNotFound."""
+    for attempt in every:
+        if attempt.number == number:
+            return attempt
+    known = ", ".join(str(attempt.number) for attempt in every if attempt.number is not None) or "none"
+    raise RunNotFound(f"{run.run_id} has no attempt {number}; there are: {known}")
 
 
-def failure_of(run: RunDir, start: Start | None, *, is_newest: bool) -> dict[str, Any] | None:
-    """Return the first failure of a start; None if no failure is known.
+def failure_of(run: RunDir, attempt: LoggedAttempt | None, *, is_newest: bool) -> dict[str, Any] | None:
+    """Return the first failure of an attempt; None if no failure is known.
 
-    failure.json is the newest start's, and knows best of that one. Raises RunFailed where the file is
+    failure.json is the newest attempt's, and knows best of that one. Raises RunFailed where the file is
     damaged.
     """
     try:
         known = read_json(run.failure)
-        if isinstance(known, dict) and (is_newest or (start and known.get("nonce") == start.nonce)):
+        if isinstance(known, dict) and (is_newest or (attempt and known.get("nonce") == attempt.nonce)):
             return known
-        return first_failure(run, start.nonce) if start is not None and start.nonce else None
+        return first_failure(run, attempt.nonce) if attempt is not None and attempt.nonce else None
     except (OSError, ValueError) as error:
         raise RunFailed(f"{run.failure} cannot be read: {error}") from error

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from slurm.runs.logs.attempts import chosen, logged_attempts
 from slurm.runs.logs.listing import entries, table
-from slurm.runs.logs.starts import chosen, starts
 from tests.slurm.runs.logs.folder import Logged
 from toolkit.errors import RunNotFound
 from toolkit.files import append_json_line
@@ -22,10 +22,10 @@ def test_logs_belong_to_the_start_that_named_them(logged: Logged) -> None:
     logged.start("101.0.0", "first", "first of rank 1", job_id="101")
     logged.hosts("101.0.0", "w1", "w2")
     logged.start("101.0.1", "second", job_id="101")
-    first, second = starts(logged.run)
+    first, second = logged_attempts(logged.run)
     assert (first.number, list(first.logs), first.hosts) == (1, [0, 1], {0: "w1", 1: "w2"})
     assert second.logs[0].read_text() == "second"
-    assert second.title == "start 2, job 101"
+    assert second.title == "attempt 2, job 101"
 
 
 def test_a_start_that_died_before_it_had_a_name_is_known_by_job_and_restart(logged: Logged) -> None:
@@ -33,7 +33,7 @@ def test_a_start_that_died_before_it_had_a_name_is_known_by_job_and_restart(logg
     logged.write("101.0.0", "no module named x")
     logged.write("101.0.1", "later", time=2000.0)
     logged.start("", job_id="101", restart=0)
-    first, second = starts(logged.run)
+    first, second = logged_attempts(logged.run)
     assert (first.number, first.logs[0].read_text()) == (1, "no module named x")
     assert second.nonce == "101.0.1"
 
@@ -42,19 +42,22 @@ def test_a_start_that_died_early_is_not_taken_for_an_earlier_one_of_its_job(logg
     logged.start("101.0.0", "killed", job_id="101", restart=0)
     logged.write("101.1.0", "no module named x")
     logged.start("", job_id="101", restart=0)
-    assert [start.logs[0].read_text() for start in starts(logged.run)] == ["killed", "no module named x"]
+    assert [start.logs[0].read_text() for start in logged_attempts(logged.run)] == [
+        "killed",
+        "no module named x",
+    ]
 
 
 def test_a_start_that_is_just_beginning_has_the_next_number(logged: Logged) -> None:
     logged.start("101.0.0", "first")
     logged.write("101.0.1", "importing torch", time=2000.0)
-    assert [start.number for start in starts(logged.run)] == [1, 2]
+    assert [start.number for start in logged_attempts(logged.run)] == [1, 2]
 
 
 def test_a_start_that_never_got_a_line_has_no_number(logged: Logged) -> None:
     logged.write("local-a", "stopped at once", time=5.0)
     logged.start("local-b", "first")
-    assert [(start.number, start.nonce) for start in starts(logged.run)] == [
+    assert [(start.number, start.nonce) for start in logged_attempts(logged.run)] == [
         (None, "local-a"),
         (1, "local-b"),
     ]
@@ -62,20 +65,20 @@ def test_a_start_that_never_got_a_line_has_no_number(logged: Logged) -> None:
 
 def test_the_first_start_of_all_is_known_before_it_has_a_line(logged: Logged) -> None:
     logged.write("101.0.0", "importing torch")
-    (start,) = starts(logged.run)
+    (start,) = logged_attempts(logged.run)
     assert (start.number, start.job_id) == (1, None)
 
 
 def test_a_start_that_is_not_there_is_named_with_those_that_are(logged: Logged) -> None:
     logged.start("101.0.0", "first")
-    with pytest.raises(RunNotFound, match="has no start 3; there are: 1"):
-        chosen(logged.run, 3, starts(logged.run))
+    with pytest.raises(RunNotFound, match="has no attempt 3; there are: 1"):
+        chosen(logged.run, 3, logged_attempts(logged.run))
 
 
 def test_a_damaged_ledger_hides_no_log(logged: Logged) -> None:
     logged.run.attempts.write_text('{"attempt": 1, "time_start": "noon"}\n[]\n{"attempt":')
     logged.write("101.0.0", "still here")
-    assert [list(start.logs) for start in starts(logged.run)] == [[], [0]]
+    assert [list(start.logs) for start in logged_attempts(logged.run)] == [[], [0]]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from slurm.api.waiting import result_of, told, wait_for_end
+from slurm.api.waiting import in_words, result_of, wait_for_end
 from slurm.runs.cancel_requeue import cancel
 from slurm.status.filters import Choice
 from slurm.status.rows import status
@@ -136,7 +136,7 @@ class Run:
         (row,) = status([self._run], ask=lambda job_ids: {})
         if row.state == "unknown" and (last := last_submission(self._run)) is not None:
             return f"<stk.Run {self.id}: submitted as job {last.job_id}>"
-        return f"<stk.Run {self.id}: {told(row)}>"
+        return f"<stk.Run {self.id}: {in_words(row)}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self._run == other._run

@@ -41,7 +41,7 @@ def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
         if row.state == "finished" or (has_ended and had_ended):
             return row
         if monotonic() >= deadline:
-            raise TimeoutError(f"{run.run_id} has not ended after {timeout_s:g} s: {told(row)}")
+            raise TimeoutError(f"{run.run_id} has not ended after {timeout_s:g} s: {in_words(row)}")
         settled_s = _SETTLED_SLURM_S if is_slurm else _SETTLED_HERE_S
         _sleep(run, min(settled_s if has_ended else pause_s, deadline - monotonic()))
         pause_s, had_ended = min(pause_s * _GROWTH, most_s), has_ended
@@ -52,7 +52,7 @@ def has_no_job(row: RunStatus) -> bool:
     return not row.is_live and not (row.state == "unknown" and row.reason.startswith(CANNOT_ASK))
 
 
-def told(row: RunStatus) -> str:
+def in_words(row: RunStatus) -> str:
     """Return the state of a run in a few words."""
     steps = f", step {row.step:,}" if row.step else ""
     of = f" of {row.total_steps:,}" if row.step and row.total_steps else ""

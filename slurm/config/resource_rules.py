@@ -139,8 +139,8 @@ def _one_line(experiment: Experiment) -> Iterator[Violation]:
 def told_to_slurm(resources: Any) -> Iterator[tuple[Key, str]]:
     """The texts within resources that are passed to Slurm, each in one line of the batch script."""
     plain = to_plain(resources).items()
-    told = {name: value for name, value in plain if name not in ("environment", "setup")}
-    return texts(told, ("resources",))
+    visible = {name: value for name, value in plain if name not in ("environment", "setup")}
+    return texts(visible, ("resources",))
 
 
 RULES = (

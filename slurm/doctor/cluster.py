@@ -75,7 +75,7 @@ def read_cluster() -> Cluster:
     config = programs.config()
     unknown: list[tuple[str, str]] = []
 
-    def told(what: str, ask: Callable[[], Iterable[_T]]) -> tuple[_T, ...] | None:
+    def answer_of(what: str, ask: Callable[[], Iterable[_T]]) -> tuple[_T, ...] | None:
         try:
             return tuple(ask())
         except SchedulerError as error:
@@ -84,12 +84,12 @@ def read_cluster() -> Cluster:
 
     here = Cluster(
         config=config,
-        partitions=told("partitions", programs.partitions) or (),
-        uses=told("how busy the hosts are", lambda: programs.uses(_TIMEOUT_S)) or (),
+        partitions=answer_of("partitions", programs.partitions) or (),
+        uses=answer_of("how busy the hosts are", lambda: programs.uses(_TIMEOUT_S)) or (),
     )
     if here.has_accounting:
         name = here.value("ClusterName")
-        qos = told("QOS", lambda: programs.all_qos(_TIMEOUT_S))
-        rights = told("your accounts", lambda: programs.associations(getuser(), name, _TIMEOUT_S))
+        qos = answer_of("QOS", lambda: programs.all_qos(_TIMEOUT_S))
+        rights = answer_of("your accounts", lambda: programs.associations(getuser(), name, _TIMEOUT_S))
         here = replace(here, qos=qos, associations=rights)
     return replace(here, unknown=tuple(unknown))

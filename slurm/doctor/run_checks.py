@@ -95,10 +95,10 @@ def examine(
     else:
         found = list(_of_cluster(cluster, saves, partition))
     found += _of_machines(here, "" if cluster is None else _ELSEWHERE)
-    told = None
+    on_host = None
     if on_node and cluster is not None:
-        told = _ask_on_host(experiment, cluster, partition, experiments, say)
-        found.append(_of_host(told))
+        on_host = _ask_on_host(experiment, cluster, partition, experiments, say)
+        found.append(_of_host(on_host))
     found.append(Section("Files", tuple(_of_files(here))))
     if experiment is not None:
         say("checking the experiment")
@@ -109,7 +109,7 @@ def examine(
         cluster="" if cluster is None else cluster.value("ClusterName"),
         sections=tuple(found),
         partitions=tuple(row for row in every if partition in ("", row.name)),
-        facts={"here": here, "host": None if told is None else told.answers},
+        facts={"here": here, "host": None if on_host is None else on_host.answers},
     )
 
 
@@ -135,8 +135,8 @@ def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
 
 def _only(answers: dict[str, Any]) -> dict[str, Any]:
     """The answer to a single question, or why there is none."""
-    told = next((each for each in answers.values() if isinstance(each, dict)), None)
-    return told or {"why": answers.get("why", "no answer")}
+    answer = next((each for each in answers.values() if isinstance(each, dict)), None)
+    return answer or {"why": answers.get("why", "no answer")}
 
 
 def _folders(experiments: Path) -> dict[str, str]:
@@ -189,13 +189,13 @@ def _of_machines(here: dict[str, Any], elsewhere: str) -> Iterator[Section]:
     yield Section(f"This machine{f', {name}' if name else ''}", tuple(machine.findings(here, elsewhere)))
 
 
-def _of_host(told: HostAnswer) -> Section:
-    found = list(machine.findings(told.answers))
-    if "exchange" in told.answers:
-        found += files.exchanged(told.host, told.answers["exchange"])
-    if told.complaint:
-        found.append(_of_complaint(told.complaint))
-    return Section(f"Host {told.host}" if told.host else "A host of the cluster", tuple(found))
+def _of_host(on_host: HostAnswer) -> Section:
+    found = list(machine.findings(on_host.answers))
+    if "exchange" in on_host.answers:
+        found += files.exchanged(on_host.host, on_host.answers["exchange"])
+    if on_host.complaint:
+        found.append(_of_complaint(on_host.complaint))
+    return Section(f"Host {on_host.host}" if on_host.host else "A host of the cluster", tuple(found))
 
 
 def _of_complaint(words: str) -> Finding:

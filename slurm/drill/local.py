@@ -299,5 +299,5 @@ def _is_frozen(rank: subprocess.Popen[bytes]) -> bool:
 
 def _what_failed(run: RunDir, what: str) -> str:
     failure = read_json(run.failure)
-    told = format_failure(failure) if failure else f"see the logs in {run.logs}"
-    return f"{what} failed without being interrupted: {told}"
+    why = format_failure(failure) if failure else f"see the logs in {run.logs}"
+    return f"{what} failed without being interrupted: {why}"

@@ -22,7 +22,7 @@ from toolkit.registry import worker_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.import_errors import record_import_error
-from toolkit.run.refusal import tell_refusal
+from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_process
 from toolkit.system.world import World
@@ -45,7 +45,7 @@ class TrainJob:
             world = world_from_step(os.environ)
         except SchedulerError as error:
             # The other tasks of the step read why, and do not wait for this one.
-            tell_refusal(run, step_nonce(os.environ), str(error))
+            write_refusal(run, step_nonce(os.environ), str(error))
             raise
         exit_process(run_rank(run, world))
 

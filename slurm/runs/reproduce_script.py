@@ -234,8 +234,8 @@ def _fill(template: str, values: dict[str, str]) -> str:
 def _of(facts: Facts) -> str:
     """When it was begun, and with which torch; in brackets."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts.begun)) if facts.begun is not None else ""
-    told = [f"begun on {began}" if began else "", f"torch {facts.torch}" if facts.torch else ""]
-    words = ", ".join(filter(None, told))
+    facts_known = [f"begun on {began}" if began else "", f"torch {facts.torch}" if facts.torch else ""]
+    words = ", ".join(filter(None, facts_known))
     return f" ({words})" if words else ""
 
 

@@ -75,8 +75,8 @@ def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:
         found, noted = read_json(path), path.stat().st_mtime
     except (OSError, ValueError):
         return {}
-    told = number(found.get("time")) if isinstance(found, dict) else None
-    return {} if told is None else {**found, "time": min(told, noted)}
+    beat = number(found.get("time")) if isinstance(found, dict) else None
+    return {} if beat is None else {**found, "time": min(beat, noted)}
 
 
 def silent_s(sign: Mapping[str, Any]) -> float:

@@ -85,8 +85,8 @@ def _of_job(folder: Folder, job: JobState, now: float) -> RunState:
         return _running(folder, job, now, reason)
     if job.state == "cancelled":
         # The controller keeps the reason for which the job had waited.
-        told = reason if reason.startswith(("cancelled", "Dependency")) else ""
-        return RunState(state="cancelled", doing=phrases.cancelled(job.reason), reason=told)
+        shown = reason if reason.startswith(("cancelled", "Dependency")) else ""
+        return RunState(state="cancelled", doing=phrases.cancelled(job.reason), reason=shown)
     if job.state == "held":
         doing = f"held ({job.reason})" if job.reason else "held"
     elif job.slurm_state in ("CONFIGURING", "POWER_UP_NODE"):

@@ -17,7 +17,7 @@ from slurm.sweeps.request import Wanted
 from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_to_run
-from toolkit.run.edited_code import take_new_code, told_of_many
+from toolkit.run.edited_code import edit_warnings_of_many, take_new_code
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_record, write_record
@@ -59,11 +59,11 @@ def renew_code(runs: Sequence[Candidate], *, asked: bool, dry_run: bool = False)
     asked   whether runs that have saved take it as well
     """
     there = [(one.run, one.experiment) for one in runs if one.run.path.exists()]
-    told = told_of_many(there, new_code=asked)
-    for run, experiment in there if told and not dry_run else ():
+    warnings = edit_warnings_of_many(there, new_code=asked)
+    for run, experiment in there if warnings and not dry_run else ():
         with exclusively(run):
             take_new_code(run, experiment, asked=asked)
-    return told
+    return warnings
 
 
 def _submit(

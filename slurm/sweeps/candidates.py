@@ -28,10 +28,10 @@ class Combination:
     run_id: str
 
     def __str__(self) -> str:
-        return tell(self.values)
+        return name_of(self.values)
 
 
-def tell(values: Point) -> str:
+def name_of(values: Point) -> str:
     """Return the name of a combination: its keys and values."""
     return " ".join(f"{key}={value}" for key, value in values.items())
 
@@ -55,7 +55,7 @@ def _load_all(config: Path, sweep: Sweep, points: Sequence[Point]) -> Iterator[C
             experiment = load(config, sweep.overrides(point), files=files)
         except ConfigError as error:
             for fault in error.faults:
-                faults.setdefault(fault, []).append(tell(point))
+                faults.setdefault(fault, []).append(name_of(point))
             continue
         yield Combination(values=point, experiment=experiment, run_id=run_id(experiment))
     if faults:

@@ -32,18 +32,18 @@ def _rows(wanted: Wanted, keys: list[str]) -> Iterator[list[Text]]:
     by_id = {one.run.run_id: one for one in wanted.known}
     seen: set[str] = set()
     for each in wanted.combinations[:_MOST_ROWS]:
-        told = Text("the same run as above") if each.run_id in seen else _tell(by_id[each.run_id])
+        change = Text("the same run as above") if each.run_id in seen else _change(by_id[each.run_id])
         seen.add(each.run_id)
         values = [Text(clean(compact(each.values.get(key, "")))) for key in keys]
-        yield [*values, Text(each.run_id), told]
+        yield [*values, Text(each.run_id), change]
     values_of = {each.run_id: each.values for each in wanted.record.removed}
     for row in wanted.removed[: max(0, _MOST_ROWS - len(wanted.combinations))]:
         values = [Text(clean(compact(values_of[row.run_id].get(key, "")))) for key in keys]
-        told = Text(f"removed: {row.state}, left alone", style=_COLOURS["removed"])
-        yield [*values, Text(row.run_id), told]
+        change = Text(f"removed: {row.state}, left alone", style=_COLOURS["removed"])
+        yield [*values, Text(row.run_id), change]
 
 
-def _tell(one: Candidate) -> Text:
+def _change(one: Candidate) -> Text:
     if one.change == "new" or one.now is None:
         return Text("new", style=_COLOURS["new"])
     if one.change == "unchanged":

@@ -100,8 +100,8 @@ def _await(
             missing.remove(rank)
         if store.check(["taken"]):
             raise UserError(store.get("taken").decode())
-        if missing and (told := refused()) is not None:
-            raise UserError(told)
+        if missing and (reason := refused()) is not None:
+            raise UserError(reason)
         if missing and time.monotonic() > deadline:
             raise RendezvousError(
                 f"{len(missing)} of {own.size} ranks did not arrive at rank 0 on {own.host}: "

@@ -313,8 +313,8 @@ def _note_silent(
     silent = {rank: code for rank, code in enumerate(codes, start=first_rank) if _is_silent(code)}
     if not silent:
         return
-    told = first_cause(run, nonce, dict.fromkeys(silent, socket.gethostname()))
-    rank = min(silent) if told is None else told[0]
+    cause = first_cause(run, nonce, dict.fromkeys(silent, socket.gethostname()))
+    rank = min(silent) if cause is None else cause[0]
     code = silent[rank]
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
     seen = run.heartbeat(nonce, rank).exists()

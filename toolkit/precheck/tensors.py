@@ -15,15 +15,15 @@ from toolkit.files import read_json
 #: Seconds for the child process: it imports torch, and often transformers.
 _PATIENCE_S = 120.0
 #: By the settings that decide them: the runs of a sweep often share them.
-_told: dict[str, Tensors | None] = {}
+_known: dict[str, Tensors | None] = {}
 
 
 def tensors_of_model(experiment: Experiment) -> Tensors | None:
     """Return names and shapes, for prepared data; None if the model cannot be made."""
     key = repr((experiment.task, experiment.data, experiment.model))
-    if key not in _told:
-        _told[key] = _asked(experiment)
-    return _told[key]
+    if key not in _known:
+        _known[key] = _asked(experiment)
+    return _known[key]
 
 
 def _asked(experiment: Experiment) -> Tensors | None:

@@ -112,7 +112,7 @@ class Quarantine:
             return
         found = [LeftOut(id=id, step=step + 1, reason=failed[id]) for id in suspects.tolist() if id in failed]
         if group.world.is_main:
-            self._tell(run, samples, found)
+            self._log(run, samples, found)
         self.left_out += found[: self._room]
         if group.world.is_main and found:
             _write(run, self.left_out)
@@ -121,7 +121,7 @@ class Quarantine:
     def _room(self) -> int:
         return max(0, self.limit - len(self.left_out))
 
-    def _tell(self, run: RunDir, samples: object, found: list[LeftOut]) -> None:
+    def _log(self, run: RunDir, samples: object, found: list[LeftOut]) -> None:
         for place, each in enumerate(found):
             (origin,) = origins(samples, np.array([each.id]))
             if place >= self._room:

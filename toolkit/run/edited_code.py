@@ -68,7 +68,7 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     return Edits(tuple(sorted(own)), core)
 
 
-def told(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
+def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about edited code before the run continues; none if nothing was edited."""
     edits = edits_since(run, experiment)
     if not edits:
@@ -78,7 +78,7 @@ def told(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     return [_goes_on(f"{run.run_id} goes", "it was", edits, new_code or begins_anew(run))]
 
 
-def told_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
+def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
     """The same of several runs that go on: a line for those of equal edits."""
     found: dict[tuple[str, bool], list[str]] = {}
     for run, experiment in runs:

@@ -9,7 +9,7 @@ from toolkit.files import read_json, write_json
 from toolkit.run.run_dir import RunDir
 
 
-def tell_refusal(run: RunDir, nonce: str, why: str) -> None:
+def write_refusal(run: RunDir, nonce: str, why: str) -> None:
     """Write why a process of an attempt cannot take part. A folder that cannot be written does not matter."""
     path = run.refusal(nonce)
     with suppress(OSError):

@@ -140,8 +140,8 @@ def checked(sweep: Sweep) -> Sweep:
     for group in sweep.groups:
         lengths = {key: _length(key, sweep) for key in group}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            raise UserError(f"keys that are zipped need the same number of values: {told}")
+            counts = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise UserError(f"keys that are zipped need the same number of values: {counts}")
     if sweep.method in ("random", "optuna") and not sweep.samples:
         raise UserError(f"the method {sweep.method} needs the number of runs that are drawn: samples")
     if sweep.samples and sweep.method not in ("random", "optuna"):

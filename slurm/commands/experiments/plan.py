@@ -22,7 +22,7 @@ from toolkit.config.origins import Key, Origins
 from toolkit.precheck.last_run import compared_with, newest_run
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import told
+from toolkit.run.edited_code import edit_warnings
 from toolkit.system.json_text import json_text
 
 _WIDTH = 100
@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
         facts["test_only"] = answer = _test_only(job)
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
-    warn(told(target, experiment, new_code=False))
+    warn(edit_warnings(target, experiment, new_code=False))
     # Last: the job is worth seeing even if the data are missing.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0

@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
     check_data(experiment, origins)
     if choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
         job = submit_preparation(experiment, experiment_dir(), arguments.cpus)
-        print(json_text(job.to_json()) if arguments.json else _tell(job))
+        print(json_text(job.to_json()) if arguments.json else _describe(job))
         return 0
     if arguments.cpus is not None:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
@@ -46,7 +46,7 @@ def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
     return 0
 
 
-def _tell(job: PreparationJob) -> str:
+def _describe(job: PreparationJob) -> str:
     """Return the result of a submission, and how to follow it."""
     state = "" if job.is_new else f" ({job.state}, submitted before)"
     return (

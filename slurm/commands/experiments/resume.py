@@ -6,13 +6,13 @@ from argparse import Namespace
 from dataclasses import replace
 
 from slurm.commands.common import warn
-from slurm.commands.experiments.submit import choose, tell
+from slurm.commands.experiments.submit import choose, print_submitted
 from slurm.status.submissions import last_resources
 from slurm.submission.submit import submit
 from toolkit.config import load_to_run, run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.run.edited_code import told
+from toolkit.run.edited_code import edit_warnings
 from toolkit.run.events import FORCED, note_event
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -24,10 +24,10 @@ def run(arguments: Namespace) -> int:
     if arguments.force:
         note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
-    warn(told(target, experiment, new_code=arguments.new_code))
+    warn(edit_warnings(target, experiment, new_code=arguments.new_code))
     experiment = replace(experiment, resources=last_resources(target))
     submitted = submit(experiment, target.path.parent, cluster, new_code=arguments.new_code)
-    return tell(submitted, arguments.json)
+    return print_submitted(submitted, arguments.json)
 
 
 def stored_experiment(run: RunDir) -> Experiment:

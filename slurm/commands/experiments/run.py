@@ -36,9 +36,9 @@ from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, run_of
-from toolkit.run.edited_code import take_new_code, told
+from toolkit.run.edited_code import edit_warnings, take_new_code
 from toolkit.run.failure.format import format_failure
-from toolkit.run.refusal import tell_refusal
+from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.json_text import json_text
 from toolkit.system.world import World
@@ -54,12 +54,12 @@ def run(arguments: Namespace) -> int:
         world = world_of_this_process(os.environ)
     except SchedulerError as error:
         # The other tasks of the step are this very run, and would wait for this one.
-        tell_refusal(create_run(experiment, parent), step_nonce(os.environ), str(error))
+        write_refusal(create_run(experiment, parent), step_nonce(os.environ), str(error))
         raise
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
-        _tell_of_edited_code(experiment, parent, world, arguments)
+        _warn_of_edited_code(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
     # There is nothing to save yet, and the other machines may be long in coming.
     interrupt_on_request()
@@ -114,14 +114,14 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 
 
-def _tell_of_edited_code(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
+def _warn_of_edited_code(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
     if arguments.new_code:
         raise UserError(
             "--new-code: this process is one of several ranks, which cannot take new code. Give it to "
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
     if world.rank == 0:
-        warn(told(run_of(experiment, parent), experiment, new_code=False))
+        warn(edit_warnings(run_of(experiment, parent), experiment, new_code=False))
 
 
 def _run_here(
@@ -205,7 +205,7 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
 
 
 def _show_finished(target: RunDir, experiment: Experiment, arguments: Namespace) -> int:
-    warn(told(target, experiment, new_code=False))
+    warn(edit_warnings(target, experiment, new_code=False))
     print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
     return _show_result(target, arguments.json)
 
@@ -222,7 +222,7 @@ def _make_room(target: RunDir, experiment: Experiment, arguments: Namespace) -> 
         archive(target)
     elif target.path.exists():
         refuse_if_live(target)
-        warn(told(target, experiment, new_code=arguments.new_code))
+        warn(edit_warnings(target, experiment, new_code=arguments.new_code))
         with exclusively(target):
             take_new_code(target, experiment, asked=arguments.new_code)
     return target.path.exists()

@@ -18,7 +18,7 @@ from slurm.submission.submit import Submitted, choose_cluster, submit
 from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import told, told_of_many
+from toolkit.run.edited_code import edit_warnings, edit_warnings_of_many
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.json_text import json_text
 
@@ -33,11 +33,11 @@ def run(arguments: Namespace) -> int:
     if arguments.fresh or not target.result.exists():
         warn(check_before_queue(experiment, origins, cluster))
     if not arguments.fresh:
-        warn(told(target, experiment, new_code=arguments.new_code))
+        warn(edit_warnings(target, experiment, new_code=arguments.new_code))
     submitted = submit(
         experiment, target.path.parent, cluster, fresh=arguments.fresh, new_code=arguments.new_code
     )
-    return tell(submitted, arguments.json)
+    return print_submitted(submitted, arguments.json)
 
 
 def _run_chain(arguments: Namespace) -> int:
@@ -48,7 +48,8 @@ def _run_chain(arguments: Namespace) -> int:
     cluster = choose(arguments.cluster, *(link.run for link in links))
     warn(check_links(links, cluster, fresh=arguments.fresh))
     if not arguments.fresh:
-        warn(told_of_many(((link.run, link.experiment) for link in links), new_code=arguments.new_code))
+        runs = [(link.run, link.experiment) for link in links]
+        warn(edit_warnings_of_many(runs, new_code=arguments.new_code))
     handed_in: list[Submitted] = []
     evaluation = None
     try:
@@ -56,7 +57,7 @@ def _run_chain(arguments: Namespace) -> int:
         for submitted in submit_links(links, parent, cluster, **how, last=words is None):
             if not arguments.json:
                 print(end="\n" if handed_in else "")
-                tell(submitted, as_json=False)
+                print_submitted(submitted, as_json=False)
             handed_in.append(submitted)
         if words is not None:
             with held(links[-1].run, cluster) as awaits:
@@ -105,7 +106,7 @@ def refuse_what_slurm_may_have(target: RunDir) -> None:
         )
 
 
-def tell(submitted: Submitted, as_json: bool) -> int:
+def print_submitted(submitted: Submitted, as_json: bool) -> int:
     """Print the result of a submission, and how to follow it."""
     run, submission = submitted.run, submitted.submission
     if submission is not None and submission.cluster == "slurm":

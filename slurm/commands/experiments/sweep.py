@@ -12,7 +12,7 @@ from typing import Any
 from slurm.commands.common import warn
 from slurm.commands.experiments import sweep_actions
 from slurm.commands.experiments.submit import choose
-from slurm.commands.experiments.sweep_actions import bar, tell, train
+from slurm.commands.experiments.sweep_actions import bar, print_submitted, train
 from slurm.status.rows import status
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.sweeps.actions import cancel, renew_code, start
@@ -63,7 +63,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         print(json_text(answer(wanted, cluster, handed)))
     elif not arguments.dry_run:
-        tell(wanted.folder, wanted.to_start, handed, cluster)
+        print_submitted(wanted.folder, wanted.to_start, handed, cluster)
     return code
 
 

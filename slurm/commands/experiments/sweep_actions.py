@@ -80,7 +80,7 @@ def _resume(arguments: Namespace) -> int:
         for one in runs:
             print(f"{one.run.run_id}  {one.now.state if one.now else 'not submitted yet'}")
     else:
-        tell(folder, runs, handed, cluster)
+        print_submitted(folder, runs, handed, cluster)
     return code
 
 
@@ -174,7 +174,9 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
     return code
 
 
-def tell(folder: SweepDir, wanted: Sequence[Candidate], handed: SubmittedRuns, cluster: str) -> None:
+def print_submitted(
+    folder: SweepDir, wanted: Sequence[Candidate], handed: SubmittedRuns, cluster: str
+) -> None:
     """Print the result, and how to follow it."""
     if not wanted:
         print("nothing to do: every run has finished or is live")

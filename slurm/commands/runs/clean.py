@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(_answer(proposal, removed, failed)))
     elif removed:
-        print(f"deleted {_told(removed)}")
+        print(f"deleted {_count_and_size(removed)}")
     for run_id, why in failed.items():
         print(f"error: {clean(run_id)}: {clean(why)}", file=sys.stderr)
     return ExitCode.WRONG_INPUT if failed else 0
@@ -49,7 +49,7 @@ def _show(proposal: Proposal) -> None:
         print("nothing to delete")
     Console().print(table(proposal))
     if proposal.items:
-        print(f"in all {_told(proposal.items)}")
+        print(f"in all {_count_and_size(proposal.items)}")
 
 
 def _is_wanted(arguments: Namespace, proposal: Proposal) -> bool:
@@ -61,7 +61,7 @@ def _is_wanted(arguments: Namespace, proposal: Proposal) -> bool:
     return input("Delete all of it? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _told(items: Sequence[Item]) -> str:
+def _count_and_size(items: Sequence[Item]) -> str:
     from slurm.runs.cleaning.table import readable
 
     things = "1 thing" if len(items) == 1 else f"{len(items)} things"

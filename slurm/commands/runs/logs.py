@@ -54,7 +54,7 @@ def _print(lines: Iterable[str], *, at_once: bool = False) -> None:
         print(line, flush=at_once)
 
 
-def _tell(failure: Mapping[str, Any]) -> None:
+def _print_failure(failure: Mapping[str, Any]) -> None:
     """Print the failure, for a person or for a file."""
     if sys.stdout.isatty():
         # Late: only a terminal needs it.
@@ -90,7 +90,7 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
     elif failure is None:
         print(f"{target.run_id}: no failure is recorded of that attempt")
     else:
-        _tell(failure)
+        _print_failure(failure)
         if failure.get("traceback"):
             print("\n" + clean(str(failure["traceback"])).rstrip())
 
@@ -98,7 +98,7 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
 def _show(target: RunDir, arguments: Namespace) -> None:
     failure = _known_failure(target, arguments)
     if failure is not None:
-        _tell(failure)
+        _print_failure(failure)
         print()
     known = failure.get("rank") if failure is not None else None
     culprit = known if isinstance(known, int) else None
@@ -134,17 +134,17 @@ def _follow(target: RunDir, arguments: Namespace) -> None:
     # Late: the code that asks the scheduler takes a moment to import.
     from slurm.runs.logs.following import Follower, liveness
 
-    told, is_live = _known_failure(target, arguments), liveness(target)
-    if told is not None and not is_live():
+    before, is_live = _known_failure(target, arguments), liveness(target)
+    if before is not None and not is_live():
         _show(target, arguments)
         return
-    if told is not None:
-        _tell(told)
+    if before is not None:
+        _print_failure(before)
         print(flush=True)
     rank: Rank = "all" if arguments.merge else arguments.rank or 0
     follower = Follower(target, rank, arguments.attempt, lines=arguments.lines, is_live=is_live)
     _print(follower.lines(), at_once=True)
     failure = _known_failure(target, arguments)
-    if failure is not None and failure != told:
+    if failure is not None and failure != before:
         print()
-        _tell(failure)
+        _print_failure(failure)

@@ -210,13 +210,13 @@ def _devices(cluster: Cluster) -> Finding:
             "a job sees no GPUs but its own (ConstrainDevices)",
             "CUDA_VISIBLE_DEVICES counts from 0 in each job",
         )
-    told = (
+    reach = (
         "other jobs' GPUs can be reached"
         if constrained == "no"
         else "whether other GPUs can be reached is unknown"
     )
     return Finding(
         NOTE,
-        f"{told} (ConstrainDevices)",
+        f"{reach} (ConstrainDevices)",
         "CUDA_VISIBLE_DEVICES names a job's own, by their numbers on the host: leave it as it is set",
     )

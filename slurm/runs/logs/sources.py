@@ -44,7 +44,7 @@ def sources(run: RunDir, rank: Rank, attempt: Attempt, first: int | None = None)
     wanted = [chosen(run, attempt, every)] if isinstance(attempt, int) else every
     fitting = [each for each in wanted if (each.logs if rank == "all" else rank in each.logs)]
     if not fitting:
-        raise RunNotFound(_tell_none(run, rank, wanted))
+        raise RunNotFound(_describe_missing(run, rank, wanted))
     if attempt == "newest":
         fitting = fitting[-1:]
     return [source for each in fitting for source in _of_attempt(each, rank, first)]
@@ -85,7 +85,7 @@ def _of_jobs(run: RunDir, attempt: Attempt) -> list[Source]:
     return [Source(path=path, group=path.name, title=path.name, label="batch") for path in shown]
 
 
-def _tell_none(run: RunDir, rank: Rank, every: Sequence[LoggedAttempt]) -> str:
+def _describe_missing(run: RunDir, rank: Rank, every: Sequence[LoggedAttempt]) -> str:
     with_logs = [each for each in every if each.logs]
     whose = "any rank" if rank == "all" else f"rank {rank}"
     if not with_logs:

@@ -193,9 +193,9 @@ def _cells(rank: Rank, snapshot: Snapshot) -> tuple[str, ...]:
     cells = (*who, memory, f"{cpu} {load}")
     if (gpu := usage.gpu) is None:
         return (*cells, "", "")
-    told = [moment.gpu_utilization for moment in usage.history if moment.gpu_utilization is not None]
+    shares = [moment.gpu_utilization for moment in usage.history if moment.gpu_utilization is not None]
     share = "?" if gpu.utilization is None else f"{gpu.utilization:3.0f} %"
-    return (*cells, f"{share} {sparkline(told, 10, 100.0)}", _of(gpu.memory_mb, gpu.memory_total_mb))
+    return (*cells, f"{share} {sparkline(shares, 10, 100.0)}", _of(gpu.memory_mb, gpu.memory_total_mb))
 
 
 def _of(used_mb: float, limit_mb: float | None) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from torch.distributed import FileStore  # type: ignore[attr-defined]  # not in __all__
 
 from toolkit.distributed.check_in import check_in, wait_for_ranks
-from toolkit.distributed.rendezvous.network import RefusalWatch, no_publication, tell_missing
+from toolkit.distributed.rendezvous.network import RefusalWatch, list_missing, no_publication
 from toolkit.distributed.rendezvous.result import Rendezvous, Start
 from toolkit.distributed.secure.addresses import own_addresses, route_to, use_interface_of
 from toolkit.errors import UserError
@@ -41,8 +41,8 @@ def by_file(start: Start) -> Rendezvous:
             world,
             start.deadline,
             addresses[0],
-            lambda missing: tell_missing(missing, start),
-            RefusalWatch(start).told,
+            lambda missing: list_missing(missing, start),
+            RefusalWatch(start).ask,
         )
         use_interface_of(address)
 
@@ -63,8 +63,8 @@ def _await_addresses(store: FileStore, start: Start, folder: Path) -> None:
     """Wait until rank 0 has written its addresses. Raises RendezvousError, UserError."""
     watch, deadline = RefusalWatch(start), time.monotonic() + start.remaining.total_seconds()
     while not store.check(["addresses"]):
-        if (told := watch.told()) is not None:
-            raise UserError(told)
+        if (reason := watch.ask()) is not None:
+            raise UserError(reason)
         if time.monotonic() > deadline:
             raise no_publication(start.world, folder)
         time.sleep(_POLL_S)

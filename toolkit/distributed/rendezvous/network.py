@@ -24,7 +24,7 @@ from toolkit.distributed.secure.store_server import StoreClient, StoreServer
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.run.events import note_event
-from toolkit.run.refusal import forget_refusal, read_refusal, tell_refusal
+from toolkit.run.refusal import forget_refusal, read_refusal, write_refusal
 from toolkit.system.world import World
 
 _POLL_S = 0.02
@@ -58,8 +58,8 @@ def host(
             start.world,
             start.deadline,
             addresses[0],
-            lambda missing: tell_missing(missing, start, refusals),
-            RefusalWatch(start).told,
+            lambda missing: list_missing(missing, start, refusals),
+            RefusalWatch(start).ask,
         )
     except BaseException:
         # The listener stays open until this process ends, so that later ranks get the same error.
@@ -84,7 +84,7 @@ def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> lis
             f"rank 0 on {socket.gethostname()} cannot listen at {', '.join(addresses)} port {port}: "
             f"{os.strerror(error.errno or 0)}. {cure}"
         ).rstrip()
-        tell_refusal(start.run, start.world.nonce, why)
+        write_refusal(start.run, start.world.nonce, why)
         raise UserError(why) from None
 
 
@@ -95,7 +95,7 @@ class RefusalWatch:
     start: Start
     next_time: float = 0.0
 
-    def told(self) -> str | None:
+    def ask(self) -> str | None:
         """Return its message; None if there is none, or if it is too early to ask again."""
         if time.monotonic() < self.next_time:
             return None
@@ -109,16 +109,16 @@ def publish(publication: Path, place: Place) -> None:
     write_json(publication, place)
 
 
-def tell_missing(missing: set[int], start: Start, refusals: Refusals | None = None) -> str:
+def list_missing(missing: set[int], start: Start, refusals: Refusals | None = None) -> str:
     """List the missing ranks, those that could not reach rank 0, and the refused connections."""
     hosts = {note["rank"]: note["host"] for note in read_json_lines(_notes(start))}
-    told = ", ".join(
+    listed = ", ".join(
         f"rank {rank}" + (f" (host {hosts[rank]} cannot reach it)" if rank in hosts else "")
         for rank in sorted(missing)
     )
     if refusals is None or not refusals.count:
-        return told
-    return f"{told} (refused, because they do not know the secret of this attempt: {refusals})"
+        return listed
+    return f"{listed} (refused, because they do not know the secret of this attempt: {refusals})"
 
 
 def _notes(start: Start) -> Path:
@@ -194,8 +194,8 @@ class _Seeker:
                         return self._try(place, address)
                 self._note()
             # Of an attempt whose name may repeat, it may be an old one; not while a stranger has the port.
-            if (self.unproven or not self.start.may_repeat) and (told := refusal.told()) is not None:
-                raise UserError(told)
+            if (self.unproven or not self.start.may_repeat) and (reason := refusal.ask()) is not None:
+                raise UserError(reason)
             if time.monotonic() > self.start.deadline:
                 raise self._failed(place)
             time.sleep(_POLL_UNPROVEN_S if self.unproven else _POLL_S)

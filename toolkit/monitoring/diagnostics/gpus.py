@@ -39,28 +39,28 @@ def _cuda_version(number: int) -> str:
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
 
-    def told(read: Callable[..., Any], *arguments: Any) -> Any:
+    def ask(read: Callable[..., Any], *arguments: Any) -> Any:
         """Return the library's answer; None if it refuses for this GPU or this user."""
         try:
             return read(handle, *arguments)
         except nvml.NVMLError:
             return None
 
-    memory = told(nvml.nvmlDeviceGetMemoryInfo)
-    rates = told(nvml.nvmlDeviceGetUtilizationRates)
-    slowed = told(nvml.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
-    mig = told(nvml.nvmlDeviceGetMigMode)
+    memory = ask(nvml.nvmlDeviceGetMemoryInfo)
+    rates = ask(nvml.nvmlDeviceGetUtilizationRates)
+    slowed = ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
+    mig = ask(nvml.nvmlDeviceGetMigMode)
     return {
         "index": index,
-        "name": told(nvml.nvmlDeviceGetName),
-        "uuid": told(nvml.nvmlDeviceGetUUID),
+        "name": ask(nvml.nvmlDeviceGetName),
+        "uuid": ask(nvml.nvmlDeviceGetUUID),
         "memory_mb": memory.total // _MB if memory else None,
         "memory_used_mb": memory.used // _MB if memory else None,
         "utilization": rates.gpu if rates else None,
-        "compute_mode": _COMPUTE_MODES.get(told(nvml.nvmlDeviceGetComputeMode)),
-        "clock_mhz": told(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
-        "clock_max_mhz": told(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
-        "temperature_c": told(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+        "compute_mode": _COMPUTE_MODES.get(ask(nvml.nvmlDeviceGetComputeMode)),
+        "clock_mhz": ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
+        "clock_max_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
+        "temperature_c": ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
         "slowed_by": [why for bit, why in _SLOWED_BY.items() if slowed & bit],
         "is_cut": bool(mig and mig[0]),
     }

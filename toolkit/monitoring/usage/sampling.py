@@ -139,7 +139,7 @@ class _GpuTally:
 
     def __init__(self, probe: GpuProbe) -> None:
         self._probe = probe
-        self._told: int = 0
+        self._count: int = 0
         self._sum = 0.0
         self._peak_mb = self._total_mb = 0.0
         self.utilization: float | None = None
@@ -150,7 +150,7 @@ class _GpuTally:
         self.utilization, self.memory_mb, self._total_mb = self._probe.read()
         self._peak_mb = max(self._peak_mb, self.memory_mb)
         if self.utilization is not None:
-            self._told, self._sum = self._told + 1, self._sum + self.utilization
+            self._count, self._sum = self._count + 1, self._sum + self.utilization
 
     def usage(self) -> GpuUsage:
         """Return the use so far."""
@@ -158,7 +158,7 @@ class _GpuTally:
             name=self._probe.name,
             uuid=self._probe.uuid,
             utilization=self.utilization,
-            utilization_mean=round(self._sum / self._told, 1) if self._told else None,
+            utilization_mean=round(self._sum / self._count, 1) if self._count else None,
             memory_mb=round(self.memory_mb, 1),
             memory_peak_mb=round(self._peak_mb, 1),
             memory_total_mb=round(self._total_mb, 1),

@@ -56,8 +56,8 @@ def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> 
 
 def _is_told(run: RunDir, what: str) -> bool:
     key = _key(run, what)
-    told = read_events(run, NOTIFIED, NOT_NOTIFIED)
-    return any((event.facts.get("what"), event.facts.get("attempt")) == key for event in told)
+    sent = read_events(run, NOTIFIED, NOT_NOTIFIED)
+    return any((event.facts.get("what"), event.facts.get("attempt")) == key for event in sent)
 
 
 def _key(run: RunDir, what: str) -> tuple[str, Any]:

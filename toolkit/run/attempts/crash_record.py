@@ -108,8 +108,8 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
         return failure
     if hint.rank is not None:
         return _one_died(run, last, how, hint.kind, hint.rank)
-    if hint.kind == KILLED and (told := _found_in_logs(run, nonce, how)) is not None:
-        return told
+    if hint.kind == KILLED and (found := _found_in_logs(run, nonce, how)) is not None:
+        return found
     spoke = {event.rank for event in failure_events(run) if event.nonce == nonce}
     everybody = hosts_of(run, nonce)
     silent = [rank for rank in sorted(everybody) if rank not in spoke]

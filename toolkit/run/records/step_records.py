@@ -91,7 +91,7 @@ class StepRecords:
         self._waiting.clear()
         with suppress(OSError):
             _cut(self._run.step_records, step)
-        self._saved = max((save.step for save in _told_saves(self._run)), default=0)
+        self._saved = max((save.step for save in _recorded_saves(self._run)), default=0)
 
     def add(self, progress: Progress, samples: np.ndarray, loss: float) -> None:
         """Add a step, and extend the chain in `progress`."""
@@ -156,15 +156,15 @@ def check_step(run: RunDir, step: int) -> None:
 
 def read_saves(run: RunDir) -> Iterator[SaveRecord]:
     """All saves of a run: those with a line, and checkpoints without one yet."""
-    told = {save.step for save in _told_saves(run)}
-    yield from _told_saves(run)
+    recorded = {save.step for save in _recorded_saves(run)}
+    yield from _recorded_saves(run)
     for step in run.checkpoint_steps():
-        save = None if step in told else _read_save(run, step)
+        save = None if step in recorded else _read_save(run, step)
         if save is not None:
             yield save
 
 
-def _told_saves(run: RunDir) -> Iterator[SaveRecord]:
+def _recorded_saves(run: RunDir) -> Iterator[SaveRecord]:
     for line in _lines(run, '"weights"'):
         with suppress(KeyError, OverflowError, TypeError, ValueError):
             yield SaveRecord(step=int(line["step"]), chain=str(line["chain"]), weights=str(line["weights"]))

@@ -16,7 +16,7 @@ from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.ranks import worlds
 from toolkit.distributed.rendezvous import meet
 from toolkit.errors import RendezvousError, UserError
-from toolkit.run.refusal import tell_refusal
+from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 
 
@@ -96,7 +96,7 @@ def test_what_an_earlier_start_of_the_same_name_has_left_ends_nothing(
     run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
 ) -> None:
     ranks = [replace(world, master_addr="127.0.0.1", nonce="torchrun-1.0") for world in worlds(2)]
-    tell_refusal(run, "torchrun-1.0", "a port was not free then")
+    write_refusal(run, "torchrun-1.0", "a port was not free then")
     later = start(threads, run, ranks[1:], PATIENCE_S, "auto", place)
     for each in start(threads, run, ranks[:1], PATIENCE_S, "auto", place) + later:
         assert each.result().world.size == 2

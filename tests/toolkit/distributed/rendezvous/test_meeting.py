@@ -17,7 +17,7 @@ from tests.toolkit.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import read_json, write_json
-from toolkit.run.refusal import tell_refusal
+from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 
 
@@ -56,7 +56,7 @@ def test_a_process_that_cannot_take_part_ends_the_wait_of_the_others(
     run: RunDir, threads: ThreadPoolExecutor, present: list[int], way: str
 ) -> None:
     ranks = worlds(3, "job.1")
-    tell_refusal(run, "job.1", "SLURM_PROCID is 'x'")
+    write_refusal(run, "job.1", "SLURM_PROCID is 'x'")
     for each in start(threads, run, [ranks[rank] for rank in present], PATIENCE_S, way):
         with pytest.raises(UserError, match=r"a process of this attempt on .*SLURM_PROCID is 'x'"):
             each.result()

@@ -13,7 +13,14 @@ from slurm.cli import main
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.run.create_run import create_run
-from toolkit.run.edited_code import NEW_CODE, edits_since, new_code_of, take_new_code, told, told_of_many
+from toolkit.run.edited_code import (
+    NEW_CODE,
+    edit_warnings,
+    edit_warnings_of_many,
+    edits_since,
+    new_code_of,
+    take_new_code,
+)
 from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.functions.user_code import UserCode
@@ -47,7 +54,7 @@ def edit(tmp_path: Path, name: str, text: str = "# edited\n") -> None:
 def test_of_code_that_nobody_edited_nothing_is_said(begun: Begun) -> None:
     run, experiment = begun
     assert not edits_since(run, experiment)
-    assert told(run, experiment, new_code=False) == []
+    assert edit_warnings(run, experiment, new_code=False) == []
     take_new_code(run, experiment, asked=True)
     assert not list(read_events(run))
 
@@ -95,7 +102,7 @@ def test_new_code_is_taken_as_a_whole_and_leaves_an_event(begun: Begun, tmp_path
 def test_a_run_that_has_saved_nothing_begins_with_the_code_of_today(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
-    (line,) = told(run, experiment, new_code=False)
+    (line,) = edit_warnings(run, experiment, new_code=False)
     assert "digits.py" in line
     assert "--new-code" not in line
     take_new_code(run, experiment, asked=False)
@@ -128,7 +135,9 @@ def test_many_runs_of_equal_edits_take_one_line(begun: Begun, tmp_path: Path) ->
     run, experiment = begun
     shutil.copytree(run.path, tmp_path / "runs" / "other", symlinks=True)
     edit(tmp_path, "digits.py")
-    (line,) = told_of_many([begun, (RunDir(tmp_path / "runs" / "other"), experiment)], new_code=False)
+    (line,) = edit_warnings_of_many(
+        [begun, (RunDir(tmp_path / "runs" / "other"), experiment)], new_code=False
+    )
     assert "2 runs" in line
     assert "digits.py" in line
 

@@ -162,7 +162,7 @@ class _Rank:
         shown = world.is_main and not _is_stdout(path)
         program = Program(words, run.work, environ, path, shown=shown)
         try:
-            self._tell({"pid": program.pid})
+            self._announce({"pid": program.pid})
             if self._attempt is not None:
                 self._attempt.started(None, newest is not None)
                 self._attempt.saved(False)
@@ -225,7 +225,7 @@ class _Rank:
 
     # -- the other ranks
 
-    def _tell(self, facts: Mapping[str, Any]) -> None:
+    def _announce(self, facts: Mapping[str, Any]) -> None:
         """Announce this rank's process to the other ranks."""
         world = self._world
         who = {"rank": world.rank, "host": socket.gethostname(), "node": world.node}
@@ -234,7 +234,7 @@ class _Rank:
         write_json(path, {**who, **facts})
 
     def _end(self, facts: Mapping[str, Any]) -> None:
-        self._tell({"ended": time.time(), **facts})
+        self._announce({"ended": time.time(), **facts})
 
     def _conclude(self, outcome: Outcome) -> Outcome:
         """On rank 0, wait for the others, and record how all of it ended."""

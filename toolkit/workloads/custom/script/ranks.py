@@ -48,9 +48,9 @@ def from_rank_0(value: Any) -> Any:
     text = json.dumps(value).encode()
     (size,) = largest(float(len(text)))
     padded = torch.frombuffer(bytearray(text.ljust(int(size))), dtype=torch.uint8)
-    told = padded.to(_device(torch, distributed))
-    distributed.broadcast(told, src=0)
-    return json.loads(bytes(told.tolist()))
+    sent = padded.to(_device(torch, distributed))
+    distributed.broadcast(sent, src=0)
+    return json.loads(bytes(sent.tolist()))
 
 
 def _device(torch: Any, distributed: Any) -> Any:

@@ -27,15 +27,15 @@ def agreed_newest(place: Place, call: int) -> int | None:
     Raises CheckpointError where all are damaged, or rank 0 does not answer; UserError.
     """
     if place.size == 1:
-        return _told(_answer(place))
+        return _step_in(_answer(place))
     if place.is_in_run:
-        return _told(_through_file(place, call))
+        return _step_in(_through_file(place, call))
     if group() is None:
         raise UserError(
             "run.latest_checkpoint() was called on several ranks that `stk` has not started: call "
             "torch.distributed.init_process_group() before, or start the script with `stk run`"
         )
-    return _told(from_rank_0(_answer(place) if place.is_main else None))
+    return _step_in(from_rank_0(_answer(place) if place.is_main else None))
 
 
 def _through_file(place: Place, call: int) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _answer(place: Place) -> dict[str, Any]:
         return {"error": f"{place.run.checkpoints} cannot be read: {error.strerror or error}"}
 
 
-def _told(answer: dict[str, Any]) -> int | None:
+def _step_in(answer: dict[str, Any]) -> int | None:
     if "error" in answer:
         raise CheckpointError(answer["error"])
     step: int | None = answer["step"]

@@ -48,7 +48,7 @@ class FunctionsPredictor:
         try:
             return own(row)
         except Exception as error:
-            raise UnfitRow(f"{self._told(_SAMPLE, error)}, given {_short(row)}") from error
+            raise UnfitRow(f"{self._describe(_SAMPLE, error)}, given {_short(row)}") from error
 
     def predict(
         self, model: nn.Module, samples: Sequence[Any], settings: Evaluation, device: torch.device
@@ -60,7 +60,7 @@ class FunctionsPredictor:
         try:
             found = own(model, batch)
         except Exception as error:
-            raise UserError(f"{self._told(PREDICT, error)}{self._hint()}") from error
+            raise UserError(f"{self._describe(PREDICT, error)}{self._hint()}") from error
         checked = checked_predictions(found, len(samples), self._code.place(PREDICT))
         return list(values_of(lists_of(checked), are_lists=isinstance(checked, Ragged)))
 
@@ -71,9 +71,9 @@ class FunctionsPredictor:
         try:
             return own(samples)
         except Exception as error:
-            raise UserError(f"{self._told('collate', error)}{self._hint()}") from error
+            raise UserError(f"{self._describe('collate', error)}{self._hint()}") from error
 
-    def _told(self, function: str, error: Exception) -> str:
+    def _describe(self, function: str, error: Exception) -> str:
         """Return the place and reason of a failure in a function of the user's."""
         place = self._code.place(function)
         if line := line_of(error, self._code.path):

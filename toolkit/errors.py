@@ -164,4 +164,4 @@ class RanksDiverged(RunFailed):
 
 
 class NoProgress(RunFailed):
-    """Start after start ended before a step was done, so no further start is made automatically."""
+    """Attempt after attempt ended before a step was done, so the run is not started again automatically."""

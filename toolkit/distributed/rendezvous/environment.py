@@ -15,19 +15,19 @@ from typing import Any
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in __all__
 
 from toolkit.distributed.rendezvous.network import find_published, host, join, publish, understood
-from toolkit.distributed.rendezvous.result import Place, Rendezvous, Start
+from toolkit.distributed.rendezvous.result import JoiningRank, Place, Rendezvous
 from toolkit.distributed.rendezvous.where_to_listen import where_to_listen
 from toolkit.distributed.secure.addresses import addresses_of
 from toolkit.distributed.secure.secret import given_secret
 from toolkit.errors import RendezvousError, UserError
 
 #: What to do where rank 0 cannot listen at MASTER_PORT.
-_OTHER_PORT = "Start all ranks again with another MASTER_PORT, one that is free on that host"
+_OTHER_PORT = "JoiningRank all ranks again with another MASTER_PORT, one that is free on that host"
 _BY_A_LAUNCHER = f"{_OTHER_PORT} (torchrun: --master-port, or --rdzv-endpoint HOST:PORT)."
 _BY_THE_EXPERIMENT = f"{_OTHER_PORT}, or leave train.rendezvous at auto, which needs none."
 
 
-def by_environment(start: Start, environ: Mapping[str, str]) -> Rendezvous:
+def by_environment(joining: JoiningRank, environ: Mapping[str, str]) -> Rendezvous:
     """Meet at MASTER_ADDR and MASTER_PORT; under torchrun, at a free port beside its store. Collective."""
     address, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT", "")
     if not address or not port.isdecimal():
@@ -36,45 +36,45 @@ def by_environment(start: Start, environ: Mapping[str, str]) -> Rendezvous:
             "them to rank 0's host and a free port there, or leave train.rendezvous at auto"
         )
     if environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        return _beside_torchrun(start, address, int(port), environ)
-    if start.world.is_main:
-        named = addresses_of(address, start.world.nodes)
-        cure = _BY_THE_EXPERIMENT if start.world.master_addr is None else _BY_A_LAUNCHER
-        return host(start, named or where_to_listen(start, [address]), int(port), cure=cure)
+        return _beside_torchrun(joining, address, int(port), environ)
+    if joining.world.is_main:
+        named = addresses_of(address, joining.world.nodes)
+        cure = _BY_THE_EXPERIMENT if joining.world.master_addr is None else _BY_A_LAUNCHER
+        return host(joining, named or where_to_listen(joining, [address]), int(port), cure=cure)
     place = Place(host=address, addresses=[address], port=int(port))
-    return join(start, lambda: place)
+    return join(joining, lambda: place)
 
 
-def _beside_torchrun(start: Start, address: str, port: int, environ: Mapping[str, str]) -> Rendezvous:
+def _beside_torchrun(joining: JoiningRank, address: str, port: int, environ: Mapping[str, str]) -> Rendezvous:
     """Meet at a free port of rank 0, which it publishes in the run's folder.
 
     With a secret from the user, it is published in torchrun's store: signed, because anyone can write there.
     """
-    announce: Callable[[Place], None] = partial(publish, start.publication)
-    find: Callable[[], Place | None] = partial(find_published, start.publication)
+    announce: Callable[[Place], None] = partial(publish, joining.publication)
+    find: Callable[[], Place | None] = partial(find_published, joining.publication)
     if given_secret(environ) is not None:
-        key = _SignedKey(start, address, port)
+        key = _SignedKey(joining, address, port)
         announce, find = key.publish, key.find
-    if start.world.is_main:
-        rendezvous = host(start, where_to_listen(start, [address]), publish=announce)
+    if joining.world.is_main:
+        rendezvous = host(joining, where_to_listen(joining, [address]), publish=announce)
     else:
-        rendezvous = join(start, find)
+        rendezvous = join(joining, find)
     return replace(rendezvous, world=replace(rendezvous.world, master_addr=address, master_port=port))
 
 
 class _SignedKey:
     """A key of a store that anyone can write; a value without a valid signature counts as missing."""
 
-    def __init__(self, start: Start, address: str, port: int) -> None:
-        self._key = f"stk/{start.world.nonce}/place"
-        self._secret = start.secret
+    def __init__(self, joining: JoiningRank, address: str, port: int) -> None:
+        self._key = f"stk/{joining.world.nonce}/place"
+        self._secret = joining.secret
         try:
             self._store: Any = TCPStore(
-                address, port, is_master=False, wait_for_workers=False, timeout=start.remaining
+                address, port, is_master=False, wait_for_workers=False, timeout=joining.remaining
             )
         except RuntimeError as error:
             raise RendezvousError(
-                f"host {socket.gethostname()} (rank {start.world.rank}) cannot reach torchrun's store at "
+                f"host {socket.gethostname()} (rank {joining.world.rank}) cannot reach torchrun's store at "
                 f"{address} port {port}: check the network or firewall between these hosts"
             ) from error
 

@@ -14,22 +14,22 @@ from torch.distributed import FileStore  # type: ignore[attr-defined]  # not in 
 
 from toolkit.distributed.check_in import check_in, wait_for_ranks
 from toolkit.distributed.rendezvous.network import RefusalWatch, list_missing, no_publication
-from toolkit.distributed.rendezvous.result import Rendezvous, Start
+from toolkit.distributed.rendezvous.result import JoiningRank, Rendezvous
 from toolkit.distributed.secure.addresses import own_addresses, route_to, use_interface_of
 from toolkit.errors import UserError
 
 _POLL_S = 0.05
 
 
-def by_file(start: Start) -> Rendezvous:
+def by_file(joining: JoiningRank) -> Rendezvous:
     """Meet with a store in a file of this attempt, which needs no network. Collective."""
-    world = start.world
+    world = joining.world
     if world.master_addr is not None:
         raise UserError(
             "train.rendezvous is file, but a launcher has set MASTER_ADDR, and may start again under the "
             "same name, which would read a stale file: leave train.rendezvous at auto"
         )
-    folder = start.publication.with_suffix("").with_suffix(".filestore")
+    folder = joining.publication.with_suffix("").with_suffix(".filestore")
     _make_private(folder)
     store = FileStore(str(folder / "store"), world.size)
     if world.is_main:
@@ -39,34 +39,34 @@ def by_file(start: Start) -> Rendezvous:
         address = wait_for_ranks(
             store,
             world,
-            start.deadline,
+            joining.deadline,
             addresses[0],
-            lambda missing: list_missing(missing, start),
-            RefusalWatch(start).ask,
+            lambda missing: list_missing(missing, joining),
+            RefusalWatch(joining).ask,
         )
         use_interface_of(address)
 
         def finish() -> None:
             shutil.rmtree(folder, ignore_errors=True)
-            start.run.secret(world.nonce).unlink(missing_ok=True)
+            joining.run.secret(world.nonce).unlink(missing_ok=True)
 
-        return Rendezvous(store, replace(world, master_addr=address, master_port=0), start.secret, finish)
-    _await_addresses(store, start, folder)
+        return Rendezvous(store, replace(world, master_addr=address, master_port=0), joining.secret, finish)
+    _await_addresses(store, joining, folder)
     addresses = store.get("addresses").decode().split()
     address, own = route_to(addresses)
-    route = check_in(store, world, start.deadline, address, "its host")
+    route = check_in(store, world, joining.deadline, address, "its host")
     use_interface_of(route if own.startswith("127.") else own)
-    return Rendezvous(store, replace(world, master_addr=route, master_port=0), start.secret)
+    return Rendezvous(store, replace(world, master_addr=route, master_port=0), joining.secret)
 
 
-def _await_addresses(store: FileStore, start: Start, folder: Path) -> None:
+def _await_addresses(store: FileStore, joining: JoiningRank, folder: Path) -> None:
     """Wait until rank 0 has written its addresses. Raises RendezvousError, UserError."""
-    watch, deadline = RefusalWatch(start), time.monotonic() + start.remaining.total_seconds()
+    watch, deadline = RefusalWatch(joining), time.monotonic() + joining.remaining.total_seconds()
     while not store.check(["addresses"]):
         if (reason := watch.ask()) is not None:
             raise UserError(reason)
         if time.monotonic() > deadline:
-            raise no_publication(start.world, folder)
+            raise no_publication(joining.world, folder)
         time.sleep(_POLL_S)
 
 

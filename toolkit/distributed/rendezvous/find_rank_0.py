@@ -10,7 +10,7 @@ from functools import partial
 from toolkit.distributed.rendezvous.environment import by_environment
 from toolkit.distributed.rendezvous.files import by_file
 from toolkit.distributed.rendezvous.network import find_published, host, join, publish
-from toolkit.distributed.rendezvous.result import Rendezvous, Start
+from toolkit.distributed.rendezvous.result import JoiningRank, Rendezvous
 from toolkit.distributed.rendezvous.where_to_listen import where_to_listen
 from toolkit.distributed.secure.secret import shared_secret
 from toolkit.run.run_dir import RunDir
@@ -34,13 +34,13 @@ def meet(
     """
     deadline = time.monotonic() + timeout_s
     secret = shared_secret(run.secret(world.nonce), world.nonce, environ)
-    start = Start(run=run, world=world, secret=secret, deadline=deadline)
+    joining = JoiningRank(run=run, world=world, secret=secret, deadline=deadline)
     if way == "file":
-        return by_file(start)
+        return by_file(joining)
     if way == "env" or world.master_addr is not None:
-        return by_environment(start, environ)
+        return by_environment(joining, environ)
     if world.is_main:
         return host(
-            start, where_to_listen(start, world.known_as), publish=partial(publish, start.publication)
+            joining, where_to_listen(joining, world.known_as), publish=partial(publish, joining.publication)
         )
-    return join(start, partial(find_published, start.publication))
+    return join(joining, partial(find_published, joining.publication))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.distributed.check_in import check_in, wait_for_ranks
-from toolkit.distributed.rendezvous.result import Place, Rendezvous, Start
+from toolkit.distributed.rendezvous.result import JoiningRank, Place, Rendezvous
 from toolkit.distributed.secure.addresses import use_interface_of
 from toolkit.distributed.secure.channel import Channel, Lost, NotAuthenticated, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
@@ -36,7 +36,7 @@ _ASK_S = 0.3
 
 
 def host(
-    start: Start,
+    joining: JoiningRank,
     addresses: Sequence[str],
     port: int = 0,
     publish: Callable[[Place], None] = lambda place: None,
@@ -46,20 +46,20 @@ def host(
 
     cure   what to do where it cannot listen there
     """
-    if start.may_repeat:
-        forget_refusal(start.run, start.world.nonce)
-    server, refusals = StoreServer(), Refusals(partial(note_event, start.run))
-    listener = SecureListener(_listen(start, addresses, port, cure), start.secret, server.serve, refusals)
+    if joining.may_repeat:
+        forget_refusal(joining.run, joining.world.nonce)
+    server, refusals = StoreServer(), Refusals(partial(note_event, joining.run))
+    listener = SecureListener(_listen(joining, addresses, port, cure), joining.secret, server.serve, refusals)
     store = AuthenticatedStore(lambda: server.answer)
     try:
         publish(Place(host=socket.gethostname(), addresses=list(addresses), port=listener.port))
         address = wait_for_ranks(
             store,
-            start.world,
-            start.deadline,
+            joining.world,
+            joining.deadline,
             addresses[0],
-            lambda missing: list_missing(missing, start, refusals),
-            RefusalWatch(start).ask,
+            lambda missing: list_missing(missing, joining, refusals),
+            RefusalWatch(joining).ask,
         )
     except BaseException:
         # The listener stays open until this process ends, so that later ranks get the same error.
@@ -70,13 +70,13 @@ def host(
 
     def finish() -> None:
         listener.close()
-        start.run.secret(start.world.nonce).unlink(missing_ok=True)
+        joining.run.secret(joining.world.nonce).unlink(missing_ok=True)
 
-    world = replace(start.world, master_addr=address, master_port=listener.port)
-    return Rendezvous(store, world, start.secret, finish)
+    world = replace(joining.world, master_addr=address, master_port=listener.port)
+    return Rendezvous(store, world, joining.secret, finish)
 
 
-def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> list[socket.socket]:
+def _listen(joining: JoiningRank, addresses: Sequence[str], port: int, cure: str) -> list[socket.socket]:
     try:
         return listen(addresses, port)
     except OSError as error:
@@ -84,7 +84,7 @@ def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> lis
             f"rank 0 on {socket.gethostname()} cannot listen at {', '.join(addresses)} port {port}: "
             f"{os.strerror(error.errno or 0)}. {cure}"
         ).rstrip()
-        write_refusal(start.run, start.world.nonce, why)
+        write_refusal(joining.run, joining.world.nonce, why)
         raise UserError(why) from None
 
 
@@ -92,7 +92,7 @@ def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> lis
 class RefusalWatch:
     """Asks now and then whether a process of this attempt has reported that it cannot take part."""
 
-    start: Start
+    joining: JoiningRank
     next_time: float = 0.0
 
     def ask(self) -> str | None:
@@ -100,7 +100,7 @@ class RefusalWatch:
         if time.monotonic() < self.next_time:
             return None
         self.next_time = time.monotonic() + _ASK_S
-        return read_refusal(self.start.run, self.start.world.nonce)
+        return read_refusal(self.joining.run, self.joining.world.nonce)
 
 
 def publish(publication: Path, place: Place) -> None:
@@ -109,9 +109,9 @@ def publish(publication: Path, place: Place) -> None:
     write_json(publication, place)
 
 
-def list_missing(missing: set[int], start: Start, refusals: Refusals | None = None) -> str:
+def list_missing(missing: set[int], joining: JoiningRank, refusals: Refusals | None = None) -> str:
     """List the missing ranks, those that could not reach rank 0, and the refused connections."""
-    hosts = {note["rank"]: note["host"] for note in read_json_lines(_notes(start))}
+    hosts = {note["rank"]: note["host"] for note in read_json_lines(_notes(joining))}
     listed = ", ".join(
         f"rank {rank}" + (f" (host {hosts[rank]} cannot reach it)" if rank in hosts else "")
         for rank in sorted(missing)
@@ -121,19 +121,19 @@ def list_missing(missing: set[int], start: Start, refusals: Refusals | None = No
     return f"{listed} (refused, because they do not know the secret of this attempt: {refusals})"
 
 
-def _notes(start: Start) -> Path:
+def _notes(joining: JoiningRank) -> Path:
     """The file in which ranks record that they cannot reach rank 0 over the network."""
-    return start.publication.with_name(start.publication.name + ".unreached")
+    return joining.publication.with_name(joining.publication.name + ".unreached")
 
 
-def join(start: Start, find: Callable[[], Place | None]) -> Rendezvous:
+def join(joining: JoiningRank, find: Callable[[], Place | None]) -> Rendezvous:
     """On another rank: find rank 0's store and wait until all ranks have joined."""
-    found = _Seeker(start, find).seek()
+    found = _Seeker(joining, find).seek()
     store = AuthenticatedStore(lambda: StoreClient(found.connect))
-    route = check_in(store, start.world, start.deadline, found.address, found.place["host"])
+    route = check_in(store, joining.world, joining.deadline, found.address, found.place["host"])
     use_interface_of(route if found.own_address.startswith("127.") else found.own_address)
-    world = replace(start.world, master_addr=route, master_port=found.place["port"])
-    return Rendezvous(store, world, start.secret)
+    world = replace(joining.world, master_addr=route, master_port=found.place["port"])
+    return Rendezvous(store, world, joining.secret)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,14 +178,14 @@ def _connect(address: str, port: int, secret: bytes) -> tuple[Channel, str, str]
 class _Seeker:
     """Looks for rank 0 until it is found or the time is over."""
 
-    start: Start
+    joining: JoiningRank
     find: Callable[[], Place | None]
     has_noted: bool = False
     unproven: str = ""
 
     def seek(self) -> _Found:
         """Return rank 0 once it answers and has proved the secret. Raises RendezvousError, UserError."""
-        refusal = RefusalWatch(self.start)
+        refusal = RefusalWatch(self.joining)
         while True:
             place = self.find()
             if place is not None:
@@ -194,14 +194,14 @@ class _Seeker:
                         return self._try(place, address)
                 self._note()
             # Of an attempt whose name may repeat, it may be an old one; not while a stranger has the port.
-            if (self.unproven or not self.start.may_repeat) and (reason := refusal.ask()) is not None:
+            if (self.unproven or not self.joining.may_repeat) and (reason := refusal.ask()) is not None:
                 raise UserError(reason)
-            if time.monotonic() > self.start.deadline:
+            if time.monotonic() > self.joining.deadline:
                 raise self._failed(place)
             time.sleep(_POLL_UNPROVEN_S if self.unproven else _POLL_S)
 
     def _try(self, place: Place, address: str) -> _Found:
-        secret = self.start.secret
+        secret = self.joining.secret
         try:
             channel, peer, own = _connect(address, place["port"], secret)
         except NotAuthenticated as error:
@@ -213,14 +213,14 @@ class _Seeker:
         if self.unproven or self.has_noted:
             return
         self.has_noted = True
-        notes = _notes(self.start)
+        notes = _notes(self.joining)
         notes.parent.mkdir(parents=True, exist_ok=True)
-        append_json_line(notes, {"rank": self.start.world.rank, "host": socket.gethostname()})
+        append_json_line(notes, {"rank": self.joining.world.rank, "host": socket.gethostname()})
 
     def _failed(self, place: Place | None) -> RendezvousError:
-        world = self.start.world
+        world = self.joining.world
         if place is None:
-            return no_publication(world, self.start.publication)
+            return no_publication(world, self.joining.publication)
         where = f"host {place['host']} at {', '.join(place['addresses'])} port {place['port']}"
         who = f"host {socket.gethostname()} (rank {world.rank})"
         if self.unproven:

@@ -24,10 +24,10 @@ class Place(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """One attempt of a run, as one of its ranks sees it.
+class JoiningRank:
+    """A rank of an attempt that is about to join the others.
 
-    secret    known to all its ranks
+    secret    known to all ranks of the attempt
     deadline  monotonic time until which they must have met
     """
 

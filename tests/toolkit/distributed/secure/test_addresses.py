@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.distributed.rendezvous.result import Start
+from toolkit.distributed.rendezvous.result import JoiningRank
 from toolkit.distributed.rendezvous.where_to_listen import EVENT, where_to_listen
 from toolkit.distributed.secure import addresses
 from toolkit.distributed.secure.addresses import addresses_towards
@@ -73,9 +73,9 @@ def test_the_interface_that_the_user_has_chosen_for_gloo_is_the_only_one(
     assert addresses.known_addresses(["localhost", "127.0.0.1"]) == []
 
 
-def start(run: Path, nodes: int) -> Start:
+def joining(run: Path, nodes: int) -> JoiningRank:
     world = World(rank=0, size=nodes, local_rank=0, local_size=1, nodes=nodes, nonce="7.0.0")
-    return Start(run=RunDir(run), world=world, secret=b"", deadline=0.0)
+    return JoiningRank(run=RunDir(run), world=world, secret=b"", deadline=0.0)
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def recorded(run: Path) -> list[dict[str, Any]]:
 
 def test_rank_0_listens_at_the_known_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
-    assert where_to_listen(start(tmp_path, 2), [COMPUTE]) == [COMPUTE]
+    assert where_to_listen(joining(tmp_path, 2), [COMPUTE]) == [COMPUTE]
     assert recorded(tmp_path) == []
 
 
@@ -93,13 +93,13 @@ def test_that_it_listens_on_every_address_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
-    assert {*where_to_listen(start(tmp_path, 2), [])} == {*OWN} - {"127.0.0.1"}
+    assert {*where_to_listen(joining(tmp_path, 2), [])} == {*OWN} - {"127.0.0.1"}
     (line,) = recorded(tmp_path)
     assert (line["event"], {*line["addresses"]}) == (EVENT, {*OWN} - {"127.0.0.1"})
 
 
 def test_on_one_machine_the_loopback_address_is_enough(tmp_path: Path) -> None:
-    assert where_to_listen(start(tmp_path, 1), [COMPUTE]) == ["127.0.0.1"]
+    assert where_to_listen(joining(tmp_path, 1), [COMPUTE]) == ["127.0.0.1"]
     assert recorded(tmp_path) == []
 
 

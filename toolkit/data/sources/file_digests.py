@@ -1,4 +1,4 @@
-"""SHA-256 of source files, remembered: a file is read once, not by every rank at every attempt.
+"""SHA-256 of source files, remembered: a file is read once, not by every rank in every attempt.
 
 <prepared_dir>/.digests/<name>.json holds the digest of a file and its stamps. A file with another
 size, time or inode is read again. Imports nothing slow.

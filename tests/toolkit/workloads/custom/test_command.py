@@ -27,7 +27,7 @@ from toolkit.workloads.custom.command.worker import run_attempt
 
 Stk = Callable[..., subprocess.CompletedProcess[str]]
 
-#: Saves a number, and goes on with it at the next attempt; leaves when it is asked to.
+#: Saves a number, and goes on with it in the next attempt; leaves when it is asked to.
 SAVES = """
 import os, pathlib, signal, sys, time
 asked = []

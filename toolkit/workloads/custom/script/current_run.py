@@ -150,7 +150,7 @@ class CurrentRun:
 
     @told_if_misused
     def leave(self) -> NoReturn:
-        """End this process with status 75: it has saved, and continues at its next attempt.
+        """End this process with status 75: it has saved, and continues in its next attempt.
 
         All ranks call it. The run goes back into the queue, unless a person has stopped it. Raises
         SystemExit, so `finally` and `with` work.

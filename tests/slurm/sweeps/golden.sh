@@ -31,7 +31,7 @@ refuse_others() {
     exit 2
 }
 refuse_others
-# The code that all runs share becomes the run's own before its first start: hard links.
+# The code that all runs share becomes the run's own before its first attempt: hard links.
 [ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code
 if [ -L code ]; then
     rm -rf .code.own && cp -rl code/. .code.own &&

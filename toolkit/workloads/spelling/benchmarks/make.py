@@ -1,4 +1,4 @@
-"""Make benchmarks: files of texts with errors and of the right answers, for scoring any system.
+"""Make benchmarks: files of texts with errors, and of the right answers, to score any system.
 
 <root>/<task>/<group>/<split>/corrupt.txt    one text per line
                               correct.txt    sed_words: 0 or 1 for each word of the line, 1 an error;
@@ -23,21 +23,22 @@ from toolkit.workloads.spelling.config.noise import (
     SwitchNoise,
     WhitespaceNoise,
 )
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
-from toolkit.workloads.spelling.data.noise.noise import Noise, Sample, noised
+from toolkit.workloads.spelling.data.noise.noise import Sample
 from toolkit.workloads.spelling.data.texts.words import word_labels
 
-#: Share of misspelt words for the tasks on words and for corrections; and for sed_sequence, where half of the
-#: texts are clean.
-RATE, RATE_OF_SEQUENCES = 0.2, 0.05
+#: Share of misspelt words, for all tasks but sed_sequence.
+RATE = 0.2
+#: The same for the texts of sed_sequence that have errors; half of its texts are clean.
+RATE_OF_SEQUENCES = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A task: the noise of its texts, and a function that returns the right answer as a line."""
 
-    noise: Noise
+    noise: DescribedNoise
     gold: Callable[[Sample], str]
 
 
@@ -45,7 +46,7 @@ class Task:
 class Size:
     """The size of a benchmark.
 
-    errors  words that differ from the right text; None if white space is wrong
+    errors  words that differ from the right text; None if the white space has errors
     """
 
     lines: int
@@ -55,18 +56,19 @@ class Size:
 
 
 def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) -> dict[str, Task]:
-    """Return the tasks with errors; the share `artificial` are edits of letters.
+    """Return the tasks by name.
 
-    rate  share of misspelt words, for all but sed_sequence
+    artificial  share of the errors that are edits of letters
+    rate        share of misspelt words, for all tasks but sed_sequence
     """
 
-    def noise(described: object) -> Noise:
+    def noise(described: object) -> DescribedNoise:
         return DescribedNoise(described, lambda path: misspellings)
 
     words = MixedNoise(rate=rate, artificial=artificial, misspellings="")
     some = replace(words, rate=RATE_OF_SEQUENCES, at_least=1)
     half = SwitchNoise(choices=(NoNoise(), some))
-    # Misspelt words stay: only white space is to be repaired.
+    # The target keeps the misspelt words, because only white space is to be repaired.
     spaces = ChainedNoise(steps=(words, ReplaceNoise(), WhitespaceNoise()))
     return {
         "sed_words": Task(noise=noise(words), gold=_labels),
@@ -83,7 +85,7 @@ def _labels(sample: Sample) -> str:
 def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -> Size:
     """Write corrupt.txt and correct.txt of clean texts into a folder; equal seeds make equal files.
 
-    Raises DataError if the folder holds a benchmark already: predictions may belong to it.
+    Raises DataError if the folder already holds a benchmark, because predictions may belong to it.
     """
     if (folder / CORRUPT).exists():
         raise DataError(f"{folder} holds a benchmark already; remove it, or name another group or split")
@@ -91,7 +93,7 @@ def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -
     lines = lines_with_errors = words = 0
     errors: int | None = 0
     with ExitStack() as files:
-        # corrupt.txt is moved into place last: without it there is no benchmark.
+        # corrupt.txt is moved into place last: a folder without it is not a benchmark.
         corrupt, correct = (files.enter_context(open_atomic(folder / name)) for name in (CORRUPT, CORRECT))
         for sample in noised(task.noise, texts, seed):
             corrupt.write(sample.text + "\n")

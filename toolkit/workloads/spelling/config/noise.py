@@ -1,4 +1,4 @@
-"""The `noise` sections: what puts errors into clean texts."""
+"""The `noise` sections, which describe how errors are put into clean texts."""
 
 from __future__ import annotations
 
@@ -109,11 +109,6 @@ class ChainedNoise:
     """Noises, in order."""
     PARTS: ClassVar[str] = "steps"
 
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The noises that it holds."""
-        return self.steps
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchNoise:
@@ -125,11 +120,6 @@ class SwitchNoise:
     weights: tuple[float, ...] | None = option(None, minimum=0)
     """Relative frequencies of the choices; null: all alike."""
     PARTS: ClassVar[str] = "choices"
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The noises that it holds."""
-        return self.choices
 
 
 NOISES: Mapping[str, type] = {
@@ -147,9 +137,17 @@ NOISES: Mapping[str, type] = {
 _Key: TypeAlias = "tuple[str, ...]"
 
 
+def noises_within(noise: Any, key: _Key = ()) -> Iterator[tuple[_Key, Any]]:
+    """Yield a noise and all noises within it, each after its key; `key` is that of the outer noise."""
+    yield key, noise
+    for inner_key, inner in _parts(noise, key):
+        yield from noises_within(inner, inner_key)
+
+
 def noise_faults(noise: Any, key: _Key) -> Iterator[Violation]:
-    """Yield what does not fit within a noise, or between its parts; `key` is that of the noise."""
-    yield from _own_faults(noise, key)
+    """Yield what is wrong with a noise, or with the order of its parts; `key` is that of the noise."""
+    for inner_key, inner in noises_within(noise, key):
+        yield from _own_faults(inner, inner_key)
     yield from _order_faults(noise, key, set())
 
 
@@ -157,13 +155,11 @@ def _own_faults(noise: Any, key: _Key) -> Iterator[Violation]:
     if isinstance(noise, WhitespaceNoise) and noise.none + noise.every > 1:
         problem = f"found {noise.every:g}, which with none ({noise.none:g}) is more than 1"
         yield Violation(key=(*key, "every"), problem=problem)
-    if isinstance(noise, ChainedNoise | SwitchNoise) and not noise.parts:
+    if isinstance(noise, ChainedNoise | SwitchNoise) and not getattr(noise, noise.PARTS):
         problem = "found none, expected at least one noise"
         yield Violation(key=(*key, noise.PARTS), problem=problem, hint="kind: none changes nothing")
     elif isinstance(noise, SwitchNoise) and noise.weights is not None:
         yield from _weight_faults(noise.weights, len(noise.choices), (*key, "weights"))
-    for inner_key, inner in _parts(noise, key):
-        yield from _own_faults(inner, inner_key)
 
 
 def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Iterator[Violation]:
@@ -175,7 +171,7 @@ def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Itera
 
 
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:
-    """Yield noises that must not follow a change of white space; `before` collects the earlier kinds."""
+    """Yield the noises that must not follow a change of white space; `before` collects the earlier kinds."""
     if WhitespaceNoise in before and isinstance(noise, WordNoise | SaveNoise | ReplaceNoise):
         problem = f"found {noise.kind} after whitespace, when words are no longer those of the target"
         yield Violation(key=(*key, "kind"), problem=problem, hint=f"put {noise.kind} before whitespace")
@@ -188,5 +184,7 @@ def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violatio
 
 
 def _parts(noise: Any, key: _Key) -> Iterator[tuple[_Key, Any]]:
-    for place, inner in enumerate(getattr(noise, "parts", ())):
-        yield (*key, noise.PARTS, str(place)), inner
+    """Yield the noises that a noise consists of, each after its key."""
+    if isinstance(noise, ChainedNoise | SwitchNoise):
+        for place, inner in enumerate(getattr(noise, noise.PARTS)):
+            yield (*key, noise.PARTS, str(place)), inner

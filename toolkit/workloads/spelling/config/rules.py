@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
 
 from toolkit.config.schema import Experiment
 from toolkit.registry import extra_with
@@ -15,7 +14,12 @@ from toolkit.workloads.spelling.config.models import (
     TokenizationRepair,
     TokenizationRepairPlus,
 )
-from toolkit.workloads.spelling.config.noise import NOISES, WhitespaceNoise, noise_faults
+from toolkit.workloads.spelling.config.noise import (
+    NOISES,
+    WhitespaceNoise,
+    noise_faults,
+    noises_within,
+)
 from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt
 
 #: Keep, insert, delete.
@@ -85,16 +89,14 @@ def _output(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("task.kind", "data.noise")
 def _words_stay(experiment: Experiment) -> Iterator[Violation]:
-    if isinstance(experiment.task, SecWordsNmt) and _changes_spaces(experiment.data.noise):
+    if not isinstance(experiment.task, SecWordsNmt):
+        return
+    if any(isinstance(noise, WhitespaceNoise) for _, noise in noises_within(experiment.data.noise)):
         yield Violation(
             key=("data", "noise"),
             problem="found whitespace, but sec_words_nmt corrects each word separately",
             hint="sec_nmt with a character tokenizer writes whole texts",
         )
-
-
-def _changes_spaces(noise: Any) -> bool:
-    return isinstance(noise, WhitespaceNoise) or any(map(_changes_spaces, getattr(noise, "parts", ())))
 
 
 @rule("model.kind", "model.hidden_dim", "model.num_heads")

@@ -1,1 +1,1 @@
-"""Noise: what puts errors into clean texts."""
+"""Noise: puts errors into clean texts."""

@@ -10,19 +10,19 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 _T = TypeVar("_T")
-#: A function that returns where an edit is possible, and the edit of one of these places.
+#: A function that returns where an edit is possible, and one that edits such a place.
 _Edit: TypeAlias = (
     "tuple[Callable[[_Letters], list[int]], Callable[[_Letters, int, np.random.Generator], None]]"
 )
 
 
-def misspelt(word: str, random: np.random.Generator, more_edits: float = 0.2) -> str:
-    """Return a word with one or more edits; it is never the word itself, nor empty.
+def misspelt(word: str, random: np.random.Generator, more_edits: float) -> str:
+    """Return a word with one or more edits. The result is neither the word itself nor empty.
 
-    more_edits  probability m of each further edit: there are k with probability (1 - m) m^(k - 1)
+    more_edits  probability m of each further edit: there are k edits with probability (1 - m) m^(k - 1)
     """
     made = _edited(word, _count(random.random(), more_edits), random)
-    # Several edits can undo each other, one cannot.
+    # Several edits can undo each other; a single edit always changes the word.
     return made if made != word else _edited(word, 1, random)
 
 
@@ -32,6 +32,7 @@ def pick(values: Sequence[_T], random: np.random.Generator) -> _T:
 
 
 def _count(draw: float, more: float) -> int:
+    """Turn a uniform draw into a number of edits."""
     return 1 if more <= 0 else 1 + math.floor(math.log1p(-draw) / math.log(more))
 
 
@@ -47,7 +48,7 @@ def _edited(word: str, edits: int, random: np.random.Generator) -> str:
 
 
 class _Letters:
-    """The letters of a word, and which of them are still unedited; a deleted one is empty."""
+    """The letters of a word, and which of them are still unedited. A deleted letter is an empty text."""
 
     __slots__ = ("free", "texts")
 
@@ -56,7 +57,7 @@ class _Letters:
         self.free = [True] * len(self.texts)
 
     def gaps(self) -> list[int]:
-        """Places before which a letter may be inserted: not next to an edited one."""
+        """Places before which a letter may be inserted: not next to an edited letter."""
         around = [True, *self.free, True]
         return [place for place in range(len(self.texts) + 1) if around[place] and around[place + 1]]
 
@@ -71,7 +72,7 @@ class _Letters:
         self._put(place, pick(string.ascii_letters.replace(self.texts[place], ""), random))
 
     def deletable(self) -> list[int]:
-        # The last letter stays, or the word would vanish.
+        # The last letter stays, because a word must not be empty.
         return self.untouched() if sum(map(bool, self.texts)) > 1 else []
 
     def delete(self, place: int, random: np.random.Generator) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,22 +12,28 @@ import numpy as np
 
 from toolkit.workloads.spelling.config import noise as config
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
-from toolkit.workloads.spelling.data.noise.noise import Sample
+from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.noise.space_noise import part_of, respaced
 from toolkit.workloads.spelling.data.noise.word_noise import WordNoise
 
 
 class DescribedNoise:
-    """The noise of a checked section.
+    """The noise that a checked section describes.
 
-    load  reads a file of misspellings; called once for each
-    Raises DataError where one cannot be read.
+    load  reads a file of misspellings; it is called once for each file
+
+    Raises DataError if a file cannot be read.
     """
 
     def __init__(self, described: Any, load: Callable[[Path], Misspellings] = Misspellings.load) -> None:
         self._described = described
         listed = cache(load)
-        self._words = {of: _word_noise(of, listed) for of in _word_noises(described)}
+        self._words: dict[Any, WordNoise] = {}
+        for _, each in config.noises_within(described):
+            if isinstance(each, config.WordNoise):
+                lists = isinstance(each, config.RealisticNoise)
+                misspellings = listed(Path(each.misspellings)) if lists else Misspellings({})
+                self._words[each] = WordNoise(each, misspellings)
 
     def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
         """Return the changed sample."""
@@ -56,19 +62,7 @@ class DescribedNoise:
         return sample
 
 
-def _word_noises(noise: Any) -> Iterator[config.WordNoise]:
-    if isinstance(noise, config.WordNoise):
-        yield noise
-    for part in getattr(noise, "parts", ()):
-        yield from _word_noises(part)
-
-
-def _word_noise(of: Any, load: Callable[[Path], Misspellings]) -> WordNoise:
-    lists = isinstance(of, config.RealisticNoise)
-    return WordNoise(
-        rate=of.rate,
-        at_least=of.at_least,
-        artificial=getattr(of, "artificial", 0.0 if lists else 1.0),
-        more_edits=getattr(of, "more_edits", 0.2),
-        misspellings=load(Path(of.misspellings)) if lists else Misspellings({}),
-    )
+def noised(noise: DescribedNoise, texts: Iterable[str], seed: int) -> Iterator[Sample]:
+    """Yield a sample of each clean text."""
+    for number, text in enumerate(texts):
+        yield noise.apply(Sample.of(text), generator(seed, number))

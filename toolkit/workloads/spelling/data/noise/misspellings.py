@@ -17,7 +17,7 @@ from toolkit.workloads.spelling.data.texts.text_files import reading
 
 Listed: TypeAlias = Mapping[str, Sequence[str]]
 
-#: With more edits it is a different word.
+#: A misspelling with more edits is taken for a different word.
 MAX_EDITS = 10
 
 
@@ -29,12 +29,12 @@ class Misspellings:
 
     @classmethod
     def load(cls, path: Path) -> Misspellings:
-        """Read them from a JSON file, in which each must be one word. Raises DataError."""
+        """Read them from a JSON file of single words. Raises DataError."""
         listed = read_misspellings(path)
         for word, wrongs in listed.items():
             for text in (word, *wrongs):
                 if len(text.split()) != 1:
-                    # Or a text and its target would have different numbers of words.
+                    # Otherwise a text and its target would have different numbers of words.
                     raise DataError(f"{path}: {text!r}, listed for {word!r}, is not one word; remove it")
         return cls(listed)
 
@@ -50,7 +50,7 @@ class Misspellings:
 
 
 def _case_of(word: str) -> Callable[[str], str] | None:
-    """Return what converts lower-case text to the case of a word; None for lower and mixed case."""
+    """Return a function that converts lower-case text to the case of a word; None for lower and mixed case."""
     if word[:1].isupper() and word[1:] == word[1:].lower():
         return lambda text: text[:1].upper() + text[1:]
     return str.upper if word.isupper() else None
@@ -94,7 +94,7 @@ def read_codespell(path: Path) -> dict[str, list[str]]:
             raise DataError(
                 f"{path}:{number}: found {line!r}, expected wrong->right or wrong->right, right2,"
             )
-        # The text after the last comma is why codespell does not correct it automatically.
+        # The text after the last comma is codespell's reason not to correct this word automatically.
         known, comma, _ = rights.rpartition(",")
         for right in (known if comma else rights).split(","):
             listed[right.strip()].append(wrong.strip())
@@ -111,7 +111,10 @@ def merged(lists: Iterable[Listed]) -> dict[str, list[str]]:
 
 
 def usable(listed: Listed, dictionary: Collection[str]) -> dict[str, list[str]]:
-    """Keep pairs of letters, at most MAX_EDITS apart, whose word or its lower case is in the dictionary."""
+    """Keep the pairs of two words of letters that are at most MAX_EDITS apart.
+
+    The right word, or its lower case, must be in the dictionary.
+    """
 
     def keeps(word: str, wrong: str) -> bool:
         return wrong.isalpha() and wrong != word and is_near(word, wrong)
@@ -133,7 +136,7 @@ def divide(listed: Listed, shares: Mapping[str, float], seed: int) -> dict[str, 
     """Divide misspellings into splits of these relative sizes.
 
     A hash of the misspelling (in lower case) and the seed decides. So a misspelling of several words is in
-    one split only, as a test on unseen misspellings needs, and new ones do not move others.
+    one split only, as a test on unseen misspellings requires, and added misspellings do not move others.
     """
     splits: dict[str, dict[str, list[str]]] = {name: {} for name in shares}
     for word, wrongs in listed.items():

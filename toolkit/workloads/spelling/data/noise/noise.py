@@ -1,14 +1,12 @@
-"""Noise: turns a clean text into a training sample.
+"""The sample that a noise changes, and the random numbers of each sample.
 
-A noise draws from the generator only that it is given, and the generator of sample i is a pure function of
-(seed, i): any number of workers, in any order, makes the same set.
+A noise draws only from the generator that it is given. The generator of sample i is a pure function of
+(seed, i). So the set is the same for any number of workers, in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -22,7 +20,7 @@ class Sample:
     text    what the model reads
     target  the right text
     clean   the target that the noise `save` kept, if any
-    spaced  the text before its white space was changed; None if it was not
+    spaced  the text before its white space was changed; None if it was not changed
     """
 
     text: str
@@ -36,21 +34,7 @@ class Sample:
         return cls(text=text, target=text)
 
 
-class Noise(Protocol):
-    """Something that changes a sample."""
-
-    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
-        """Return the changed sample; draw from the generator only."""
-        ...
-
-
 def generator(seed: int, number: int) -> np.random.Generator:
-    """Return the generator of a sample: Philox with the key (seed, number), so that none overlap."""
+    """Return the generator of a sample: Philox with the key (seed, number), so that no two overlap."""
     key = np.array([seed & _WORD, number & _WORD], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
-
-
-def noised(noise: Noise, texts: Iterable[str], seed: int, first: int = 0) -> Iterator[Sample]:
-    """Yield a sample of each clean text; `first` is the number of the first text in the set."""
-    for number, text in enumerate(texts, start=first):
-        yield noise.apply(Sample.of(text), generator(seed, number))

@@ -14,7 +14,7 @@ from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 
 
 def respaced(sample: Sample, noise: WhitespaceNoise, random: np.random.Generator) -> Sample:
-    """Return a sample with spaces of its text removed and inserted."""
+    """Return the sample with spaces of its text removed and inserted."""
     text = normalised(sample.text)
     spaced = text if sample.spaced is None else sample.spaced
     return replace(sample, text=_respaced(text, noise, random), spaced=spaced)
@@ -37,10 +37,11 @@ def _respaced(text: str, noise: WhitespaceNoise, random: np.random.Generator) ->
 
 
 def part_of(sample: Sample, most: int, random: np.random.Generator) -> Sample:
-    """Cut a longer text: keep consecutive words, chosen at random, and those of the target.
+    """Cut a text that is too long: keep consecutive words, chosen at random, and the same words of the target.
 
-    most  characters of the longest text; if every word is longer, a single one stays
-    Text and target must have equally many words.
+    most  characters that a text may have; if every word is longer, the shortest word is kept
+
+    Text and target must have the same number of words.
     """
     if len(sample.text) <= most:
         return sample
@@ -57,7 +58,7 @@ def part_of(sample: Sample, most: int, random: np.random.Generator) -> Sample:
 
 
 def _choose(places: Sequence[tuple[int, int]], most: int, random: np.random.Generator) -> tuple[int, int]:
-    """The first and the last word that are kept: as long a part as possible."""
+    """Return the first and the last word of the part, which is as long as possible."""
     fitting = [place for place, (a, b) in enumerate(places) if b - a <= most]
     if not fitting:
         shortest = min(range(len(places)), key=lambda place: places[place][1] - places[place][0])
@@ -69,10 +70,10 @@ def _choose(places: Sequence[tuple[int, int]], most: int, random: np.random.Gene
 
 
 def _places(words: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """Start and end of each word in a text with the same characters, but maybe different spaces."""
+    """Start and end of each word in a text of the same characters, whose spaces may differ."""
     visible = [place for place, character in enumerate(text) if not character.isspace()]
     ends = list(accumulate(map(len, words)))
-    assert ends[-1] == len(visible), "white space is all that may differ"
+    assert ends[-1] == len(visible), "only white space may differ"
     return [(visible[b - len(word)], visible[b - 1] + 1) for word, b in zip(words, ends, strict=True)]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
+from toolkit.workloads.spelling.config import noise as config
 from toolkit.workloads.spelling.data.noise.character_edits import misspelt, pick
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample
@@ -21,37 +22,34 @@ _REMEMBERED = 1 << 18
 _Listed: TypeAlias = "tuple[tuple[tuple[int, int], tuple[str, ...]], ...]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WordNoise:
-    """Misspells words of a text, whose number stays the same.
+    """Misspells words of a text; the number of words stays the same.
 
-    rate          share of all words that are misspelt, including those that cannot be (numbers, addresses):
-                  the number of errors is drawn for all words, then distributed over those that can be
-    artificial    share of the errors that are edits of letters; the others are listed ones. Which words
-                  have listed ones does not matter, unless there are too few
-    misspellings  the listed ones
-    more_edits    probability of each further edit of a word
-    at_least      least number of errors in a text, if it has enough words
+    The number of errors is drawn over all words, numbers and addresses included. The errors are then
+    distributed over the words that can be misspelt. Likewise the share of listed misspellings does not depend
+    on how many words have one, unless there are too few.
     """
 
-    rate: float
-    artificial: float
-    misspellings: Misspellings = field(default_factory=lambda: Misspellings({}))
-    more_edits: float = 0.2
-    at_least: int = 0
-    _listed: dict[str, _Listed] = field(default_factory=dict, init=False, repr=False, compare=False)
+    def __init__(self, described: config.WordNoise, misspellings: Misspellings) -> None:
+        self._rate, self._at_least = described.rate, described.at_least
+        self._misspellings = misspellings
+        is_listed = isinstance(described, config.RealisticNoise)
+        self._artificial: float = getattr(described, "artificial", 0.0 if is_listed else 1.0)
+        # Without artificial errors there is no such key.
+        self._more_edits: float = getattr(described, "more_edits", 0.0)
+        self._listed: dict[str, _Listed] = {}
 
     def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
         """Return the sample with words of its text misspelt."""
         assert sample.spaced is None, "words are misspelt before white space is changed"
         words = words_of(sample.text)
         editable = [place for place, word in enumerate(words) if editable_pieces(word)]
-        drawn = int((random.random(len(words)) < self.rate).sum())
-        count = min(max(drawn, self.at_least), len(editable))
+        drawn = int((random.random(len(words)) < self._rate).sum())
+        count = min(max(drawn, self._at_least), len(editable))
         listed = self._choose_listed(words, editable, count, random)
         for place in listed:
             words[place] = self._with_listed(words[place], random)
-        if self.artificial > 0:
+        if self._artificial > 0:
             left = sorted(set(editable).difference(listed))
             for place in _choose(left, count - len(listed), random):
                 words[place] = self._with_edits(words[place], random)
@@ -60,7 +58,7 @@ class WordNoise:
     def _choose_listed(
         self, words: Sequence[str], editable: Sequence[int], count: int, random: np.random.Generator
     ) -> list[int]:
-        wanted = int((random.random(count) >= self.artificial).sum())
+        wanted = int((random.random(count) >= self._artificial).sum())
         if not wanted:
             return []
         return _choose([place for place in editable if self._listed_of(words[place])], wanted, random)
@@ -70,7 +68,7 @@ class WordNoise:
         if (known := self._listed.get(word)) is None:
             if len(self._listed) >= _REMEMBERED:
                 self._listed.clear()
-            pieces = ((piece, self.misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
+            pieces = ((piece, self._misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
             known = self._listed[word] = tuple(each for each in pieces if each[1])
         return known
 
@@ -80,12 +78,12 @@ class WordNoise:
 
     def _with_edits(self, word: str, random: np.random.Generator) -> str:
         a, b = pick(editable_pieces(word), random)
-        return word[:a] + misspelt(word[a:b], random, self.more_edits) + word[b:]
+        return word[:a] + misspelt(word[a:b], random, self._more_edits) + word[b:]
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def editable_pieces(word: str) -> tuple[tuple[int, int], ...]:
-    """Return the positions of the pieces of a word that may be misspelt: with letters, not special."""
+    """Return start and end of each piece of a word that may be misspelt: it has letters and is not special."""
     return tuple(
         piece.characters
         for piece in pieces_of(word)

@@ -10,51 +10,21 @@ import pytest
 from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config import noise as config
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings, write_misspellings
-from toolkit.workloads.spelling.data.noise.noise import noised
-from toolkit.workloads.spelling.data.noise.word_noise import WordNoise
 
 
-@pytest.fixture
-def listed(tmp_path: Path) -> str:
+def test_every_kind_of_noise_can_be_applied(tmp_path):
     write_misspellings(tmp_path / "m.json", {"the": ["teh"]})
-    return str(tmp_path / "m.json")
-
-
-def test_every_kind_of_the_table_can_be_applied(listed):
+    parts = (config.NoNoise(),)
+    given = {"misspellings": str(tmp_path / "m.json"), "steps": parts, "choices": parts}
     for cls in config.NOISES.values():
         names = {each.name for each in dataclasses.fields(cls)}
-        given = {"misspellings": listed, "steps": (config.NoNoise(),), "choices": (config.NoNoise(),)}
         noise = DescribedNoise(cls(**{name: value for name, value in given.items() if name in names}))
         assert len(list(noised(noise, TEXTS, 1))) == len(TEXTS)
 
 
-@pytest.mark.parametrize(
-    "described, noise",
-    [
-        (
-            lambda path: config.ArtificialNoise(rate=0.3, more_edits=0.1, at_least=2),
-            {"rate": 0.3, "artificial": 1, "more_edits": 0.1, "at_least": 2},
-        ),
-        (
-            lambda path: config.RealisticNoise(misspellings=path, rate=0.4, at_least=1),
-            {"rate": 0.4, "artificial": 0, "at_least": 1},
-        ),
-        (
-            lambda path: config.MixedNoise(misspellings=path, artificial=0.3, more_edits=0),
-            {"rate": 0.2, "artificial": 0.3, "more_edits": 0},
-        ),
-    ],
-)
-def test_words_are_misspelt_as_is_described(described, noise, listed):
-    made = DescribedNoise(described(listed))
-    expected = WordNoise(**noise, misspellings=Misspellings({"the": ["teh"]}))
-    texts = [*TEXTS, "the mill by the river"] * 20
-    assert list(noised(made, texts, 3)) == list(noised(expected, texts, 3))
-
-
-def test_a_file_is_read_once():
+def test_a_file_of_misspellings_is_read_once():
     reads = []
     mixed = config.MixedNoise(misspellings="m.json")
     other = dataclasses.replace(mixed, rate=0.1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +22,7 @@ letters = st.text(alphabet="abc", min_size=1, max_size=4)
 lists = st.dictionaries(letters, st.lists(letters, min_size=1, unique=True))
 
 
-def test_codespell_lists_wrong_words_with_one_or_several_right_ones(tmp_path):
+def test_a_codespell_line_has_a_wrong_word_and_one_or_several_right_words(tmp_path):
     path = tmp_path / "dictionary.txt"
     path.write_text(
         "teh->the\nhte->the\nclas->class, clash,\nalot->a lot\nang->and, disabled because it is a name\n",
@@ -39,7 +37,7 @@ def test_codespell_lists_wrong_words_with_one_or_several_right_ones(tmp_path):
     }
 
 
-def test_another_line_is_named(tmp_path):
+def test_a_line_in_another_format_is_named(tmp_path):
     path = tmp_path / "dictionary.txt"
     path.write_text("teh->the\nteh the\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"dictionary\.txt:2: found 'teh the', expected wrong->right"):
@@ -63,10 +61,16 @@ def test_misspellings_come_in_the_case_of_the_word(word, misspellings):
     assert listed.of(word) == misspellings
 
 
-def test_what_was_written_is_read(tmp_path):
+def test_written_misspellings_can_be_read(tmp_path):
     listed = {"the": ["teh", "hte"], "a": ["ä", '"', "b\nc"]}
     write_misspellings(tmp_path / "m.json", listed)
     assert read_misspellings(tmp_path / "m.json") == {word: sorted(each) for word, each in listed.items()}
+
+
+def test_a_written_file_has_one_word_per_line(tmp_path):
+    write_misspellings(tmp_path / "m.json", {"b": ["d", "c"], "ä": ["e"]})
+    text = (tmp_path / "m.json").read_text(encoding="utf-8")
+    assert text == '{\n"b": ["c", "d"],\n"ä": ["e"]\n}\n'
 
 
 @pytest.mark.parametrize(
@@ -92,20 +96,20 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"a lot": ["alot"]}', '{"alot": ["a lot"]}', '{"": ["a"]}'])
-def test_noise_takes_misspellings_of_single_words_alone(tmp_path, text):
+def test_noise_takes_only_misspellings_of_single_words(tmp_path, text):
     (tmp_path / "m.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match="is not one word; remove it"):
         Misspellings.load(tmp_path / "m.json")
 
 
-def test_lists_are_put_together_without_doubles():
+def test_lists_are_merged_without_duplicates():
     assert merged([{"the": ["teh", "hte"]}, {"the": ["teh"], "a": ["b"]}]) == {
         "the": ["teh", "hte"],
         "a": ["b"],
     }
 
 
-def test_words_of_letters_that_the_dictionary_has_are_used():
+def test_only_words_of_letters_in_the_dictionary_are_used():
     listed = {
         "the": ["teh", "t he", "the"],
         "Paris": ["Pariss"],
@@ -144,10 +148,10 @@ def test_every_misspelling_is_in_one_split(listed, seed):
     splits = divide(listed, SHARES, seed)
     assert sorted(pair for split in splits.values() for pair in pairs(split)) == sorted(pairs(listed))
     forms = [{wrong for _, wrong in pairs(split)} for split in splits.values()]
-    assert len(set().union(*forms)) == sum(map(len, forms)), "one is in two splits"
+    assert len(set().union(*forms)) == sum(map(len, forms)), "a misspelling is in two splits"
 
 
-def test_the_case_of_a_misspelling_makes_no_other_one():
+def test_the_case_of_a_misspelling_does_not_change_its_split():
     listed = {"the": ["teh"], "The": ["Teh"]} | {f"{n}": [f"w{n}", f"W{n}"] for n in range(50)}
     for split in divide(listed, SHARES, 22).values():
         for word, wrongs in split.items():
@@ -155,7 +159,7 @@ def test_the_case_of_a_misspelling_makes_no_other_one():
                 assert len(wrongs) == 2
 
 
-def test_adding_some_moves_no_other():
+def test_added_misspellings_do_not_move_others():
     listed = {"the": [f"teh{n}" for n in range(200)]}
     before = divide(listed, SHARES, 22)
     after = divide(listed | {"a": ["b", "c"]}, SHARES, 22)
@@ -173,10 +177,3 @@ def test_splits_have_their_shares():
 def test_shares_need_not_add_up_to_one():
     listed = {"the": [f"teh{n}" for n in range(100)]}
     assert divide(listed, {"train": 8, "dev": 1, "test": 1}, 22) == divide(listed, SHARES, 22)
-
-
-def test_the_file_has_a_word_a_line(tmp_path):
-    write_misspellings(tmp_path / "m.json", {"b": ["d", "c"], "ä": ["e"]})
-    text = (tmp_path / "m.json").read_text(encoding="utf-8")
-    assert text == '{\n"b": ["c", "d"],\n"ä": ["e"]\n}\n'
-    assert json.loads(text)

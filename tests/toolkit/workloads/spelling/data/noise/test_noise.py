@@ -1,4 +1,4 @@
-"""Noise: what it leaves alone, how much it changes, and that a sample's number decides all."""
+"""Noise: what it changes and how much, and that a sample depends only on its seed and number."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from toolkit.workloads.spelling.config.noise import (
     ChainedNoise,
     MixedNoise,
     NoNoise,
+    RealisticNoise,
     ReplaceNoise,
     SaveNoise,
     SubstringNoise,
@@ -23,14 +24,14 @@ from toolkit.workloads.spelling.config.noise import (
     WhitespaceNoise,
 )
 from toolkit.workloads.spelling.data.noise.character_edits import misspelt
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
-from toolkit.workloads.spelling.data.noise.noise import Sample, generator, noised
-from toolkit.workloads.spelling.data.noise.word_noise import WordNoise, editable_pieces
+from toolkit.workloads.spelling.data.noise.noise import Sample, generator
+from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
 
-#: Most words of the texts, so that there are always enough of them.
+#: Most words of the texts, so that there are always enough words with a misspelling.
 LISTED = Misspellings(
     {
         "the": ["teh", "hte"],
@@ -50,19 +51,24 @@ LISTED = Misspellings(
         "songs": ["snogs"],
     }
 )
-ARTIFICIAL = WordNoise(rate=0.2, artificial=1)
-REALISTIC = WordNoise(rate=0.2, artificial=0, misspellings=LISTED)
-MIXED = WordNoise(rate=0.2, artificial=0.2, misspellings=LISTED)
-CHAIN = DescribedNoise(
+
+
+def described(noise: object) -> DescribedNoise:
+    return DescribedNoise(noise, lambda path: LISTED)
+
+
+ARTIFICIAL = described(ArtificialNoise())
+REALISTIC = described(RealisticNoise(misspellings="listed.json"))
+MIXED = described(MixedNoise(misspellings="listed.json"))
+CHAIN = described(
     ChainedNoise(
         steps=(
             MixedNoise(misspellings="listed.json"), SaveNoise(), ReplaceNoise(), WhitespaceNoise(),
             SubstringNoise(max_characters=60),
         )
-    ),
-    lambda path: LISTED,
+    )
 )  # fmt: skip
-SPACES = DescribedNoise(WhitespaceNoise())
+SPACES = described(WhitespaceNoise())
 
 words = st.text(st.characters(categories=("Lu", "Ll", "Nd")), min_size=1, max_size=12)
 texts = st.lists(
@@ -80,17 +86,10 @@ def within(share: float, expected: float, n: int) -> bool:
 # ---- the generator of a sample
 
 
-def test_a_generator_depends_on_seed_and_number_alone():
+def test_a_generator_depends_only_on_seed_and_number():
     assert generator(1, 2).random() == generator(1, 2).random()
     draws = {generator(seed, number).random() for seed in range(20) for number in range(20)}
     assert len(draws) == 400
-
-
-@pytest.mark.parametrize("chunk", [1, 7, len(TEXTS)])
-def test_any_division_among_workers_makes_the_same_set(chunk):
-    chunks = [(TEXTS[first : first + chunk], first) for first in range(0, len(TEXTS), chunk)]
-    made = [list(noised(CHAIN, part, 22, first)) for part, first in reversed(chunks)]
-    assert [sample for part in reversed(made) for sample in part] == list(noised(CHAIN, TEXTS, 22))
 
 
 def test_another_seed_makes_another_set():
@@ -119,13 +118,13 @@ def test_one_edit_inserts_deletes_swaps_or_replaces_a_letter():
     assert all((each[0] == "a") != (each[1] == "b") for each in replaced)
 
 
-def test_edits_that_undo_each_other_are_not_made():
+def test_edits_do_not_undo_each_other():
     random = np.random.default_rng(0)
     assert all(misspelt("aa", random, 0.9) != "aa" for _ in range(5000))
 
 
 def test_no_letter_is_moved_twice():
-    """Inserted letters are ASCII, so those of the word can be told from them."""
+    """Inserted letters are ASCII, so they differ from the letters of the word."""
     random = np.random.default_rng(0)
     made = (
         "".join(letter for letter in misspelt("äöüß", random, 0.9) if letter in "äöüß") for _ in range(5000)
@@ -134,19 +133,17 @@ def test_no_letter_is_moved_twice():
     assert orders == {"äöüß", "öäüß", "äüöß", "äößü", "öäßü"}
 
 
-def test_no_letter_is_put_in_beside_an_edited_one():
+def test_no_letter_is_inserted_beside_an_edited_letter():
     random = np.random.default_rng(0)
     made = {misspelt("ä", random, 0.9) for _ in range(2000)}
-    assert max(map(len, made)) == 3, "one before and one after it, and no more"
+    assert max(map(len, made)) == 3, "at most one letter before it and one after it"
 
 
 def test_four_of_five_errors_are_single_edits():
-    """Edits are geometric: P(1) = .8. A word of different letters loses its length by insert and delete."""
+    """The number of edits has a geometric distribution: P(1) = .8."""
     random = np.random.default_rng(0)
     word = "abcdefghijklmnopqrstuvwxyz"
     n = 4000
-    # Inserting and deleting change the length; two edits of different kinds are seen as another length,
-    # or as more than two letters at other places.
     single = sum(_is_one_edit(word, misspelt(word, random, 0.2)) for _ in range(n))
     assert within(single / n, 0.8, n)
 
@@ -166,7 +163,7 @@ def _is_one_edit(word: str, made: str) -> bool:
 
 @pytest.mark.parametrize("noise", [ARTIFICIAL, REALISTIC, MIXED], ids=["artificial", "realistic", "mixed"])
 @given(texts=texts, seed=st.integers(0, 2**32))
-def test_words_stay_as_many_and_special_ones_as_they_are(noise, texts, seed):
+def test_the_number_of_words_and_special_pieces_stay(noise, texts, seed):
     sample = noise.apply(Sample.of(" ".join(texts)), np.random.default_rng(seed))
     assert sample.target == " ".join(texts)
     assert len(words_of(sample.text)) == len(texts)
@@ -180,12 +177,12 @@ def test_words_stay_as_many_and_special_ones_as_they_are(noise, texts, seed):
 @pytest.mark.parametrize(
     "word", ["www.example.org,", "http://a.b/c-(d)/", "(someone@example.org),", "a@b.org's"]
 )
-def test_of_addresses_no_part_is_edited(word):
+def test_no_part_of_an_address_is_edited(word):
     assert editable_pieces(word) == ()
 
 
 @pytest.mark.parametrize("noise", [ARTIFICIAL, MIXED], ids=["artificial", "mixed"])
-def test_a_fifth_of_all_words_is_misspelt_though_some_cannot_be(noise):
+def test_a_fifth_of_all_words_is_misspelt_although_some_cannot_be(noise):
     labels = [label for sample in noised(noise, TEXTS * 60, 3) for label in _labels(sample)]
     assert within(sum(labels) / len(labels), 0.2, len(labels))
 
@@ -204,7 +201,7 @@ def _labels(sample: Sample) -> list[int]:
 def test_a_fifth_of_the_errors_of_mixed_noise_is_artificial():
     errors = [pair for sample in noised(MIXED, TEXTS * 40, 3) for pair in _errors(sample)]
     artificial = sum(not _is_listed(*pair) for pair in errors)
-    # An edit of letters may hit a listed misspelling: of these words, once in some hundred.
+    # An edit of letters may give a listed misspelling: about one in a hundred, with these words.
     assert 0.19 < artificial / len(errors) < 0.22
 
 
@@ -224,8 +221,8 @@ def test_realistic_errors_are_all_listed():
     assert all(_is_listed(*pair) for pair in errors)
 
 
-def test_texts_have_at_least_the_errors_that_are_asked_for():
-    noise = WordNoise(rate=0.0, artificial=0.2, misspellings=LISTED, at_least=2)
+def test_texts_have_at_least_the_requested_number_of_errors():
+    noise = described(MixedNoise(misspellings="listed.json", rate=0.0, at_least=2))
     for sample in noised(noise, [*TEXTS, "one", "1,000"], 1):
         possible = sum(bool(editable_pieces(word)) for word in words_of(sample.target))
         assert len(_errors(sample)) == min(2, possible)
@@ -242,7 +239,7 @@ def test_white_space_noise_changes_nothing_else():
         assert sample.text == sample.text.strip()
 
 
-def test_white_space_noise_has_the_shares_that_it_says():
+def test_white_space_noise_has_its_shares():
     samples = list(noised(SPACES, TEXTS * 100, 5))
     none = sum(" " not in sample.text for sample in samples)
     every = sum(" ".join("".join(sample.target.split())) == sample.text for sample in samples)
@@ -250,7 +247,7 @@ def test_white_space_noise_has_the_shares_that_it_says():
     assert within(every / len(samples), 0.1, len(samples))
 
 
-def test_spaces_are_lost_and_put_in_as_often_as_is_said():
+def test_spaces_are_deleted_and_inserted_with_their_probabilities():
     text = "abcde " * 5000
     (sample,) = noised(DescribedNoise(WhitespaceNoise(none=0, every=0)), [text], 1)
     kept = sum(1 for piece in _cut(sample.text, at=5) if piece)
@@ -260,7 +257,7 @@ def test_spaces_are_lost_and_put_in_as_often_as_is_said():
 
 
 def _cut(text: str, at: int) -> list[bool]:
-    """Whether a space follows every `at` letters of a text."""
+    """Whether a space follows, for each place after `at` letters of a text."""
     found, letters = [], 0
     for character, following in zip(text, [*text[1:], ""], strict=True):
         letters += character != " "
@@ -277,7 +274,7 @@ def substring(most: int) -> DescribedNoise:
 
 
 @given(texts=st.lists(words, min_size=1), limit=st.integers(12, 40), seed=st.integers(0, 2**32))
-def test_a_part_is_of_whole_words_and_not_too_long(texts, limit, seed):
+def test_a_part_has_whole_words_and_is_not_too_long(texts, limit, seed):
     text = " ".join(texts)
     sample = substring(limit).apply(Sample.of(text), np.random.default_rng(seed))
     assert sample.text == sample.target
@@ -293,11 +290,11 @@ def test_a_part_begins_anywhere():
     assert parts == {"a b c", "b c d", "c d e", "d e f", "e f g"}
 
 
-def test_a_word_that_is_too_long_is_passed_over():
+def test_a_word_that_is_too_long_is_skipped():
     assert {sample.text for sample in noised(substring(3), ["abcdefgh ij"] * 9, 1)} == {"ij"}
 
 
-def test_of_words_that_are_all_too_long_the_shortest_stays():
+def test_the_shortest_word_stays_if_all_are_too_long():
     (sample,) = noised(substring(3), ["abcde fghi"], 1)
     assert sample.text == "fghi"
 
@@ -312,7 +309,7 @@ def test_parts_of_text_target_and_clean_text_belong_together(seed):
         assert len(words_of(sample.clean)) == len(words_of(sample.target))
 
 
-def test_without_replacing_the_target_stays_clean():
+def test_the_target_stays_clean_without_replace():
     noise = ChainedNoise(steps=(ArtificialNoise(), WhitespaceNoise(), SubstringNoise(max_characters=40)))
     samples = list(noised(DescribedNoise(noise), TEXTS, 4))
     assert all(any(f" {each.target} " in f" {text} " for text in TEXTS) for each in samples)
@@ -322,7 +319,7 @@ def test_without_replacing_the_target_stays_clean():
 # ---- choices
 
 
-def test_a_switch_chooses_for_every_sample_by_weight():
+def test_a_switch_chooses_by_weight_for_each_sample():
     noise = SwitchNoise(choices=(NoNoise(), ArtificialNoise(rate=0, at_least=1)), weights=(3, 1))
     samples = list(noised(DescribedNoise(noise), ["some words"] * 2000, 8))
     changed = [sample.text != sample.target for sample in samples]

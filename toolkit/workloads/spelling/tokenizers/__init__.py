@@ -1,1 +1,1 @@
-"""Tokenizers of texts with errors: made, saved, loaded; JSON files of the tokenizers library."""
+"""Make, save and load tokenizers of texts with errors: JSON files of the tokenizers library."""

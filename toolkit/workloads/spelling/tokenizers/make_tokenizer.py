@@ -9,14 +9,12 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from toolkit.files import write_atomic
+from toolkit.workloads.spelling.data.texts.words import PIECE
 
 PADDING, UNKNOWN, BEGIN, END = SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 
-#: Characters of the character tokenizer: 95, with the special tokens 99.
+#: The 95 characters of the character tokenizer; with the special tokens it has 99 tokens.
 CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " "
-
-#: As `toolkit.workloads.spelling.data.texts.words` cuts texts into pieces.
-_PIECE = r"\w\S+\w|\w+|[^\w\s]+"
 
 
 def train_bpe(
@@ -24,12 +22,12 @@ def train_bpe(
 ) -> Tokenizer:
     """Train byte-level BPE (Sennrich et al. 2016; on bytes, Radford et al. 2019) on texts.
 
-    Texts are streamed: only their distinct words are held. Every word begins with its space, the first
-    one, too: so a word has the same tokens at any place, and those of a text are those of its words.
+    Texts are streamed: only their distinct words are held in memory. Each word begins with its space, also
+    the first one. So a word has the same tokens at any place, and a text has the tokens of its words.
 
-    vocabulary     tokens, special ones and the 256 bytes included; fewer if the texts give no more
-    min_frequency  how often two tokens must be adjacent to be joined
-    strip_accents  whether letters lose their accents (NFD without marks), which decoding does not bring back
+    vocabulary     tokens, with the special ones and the 256 bytes; fewer if the texts give no more
+    min_frequency  how often two tokens must be adjacent to be merged
+    strip_accents  whether letters lose their accents (NFD without marks); decoding does not restore them
     """
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
     if strip_accents:
@@ -48,7 +46,7 @@ def train_bpe(
 
 
 def characters() -> Tokenizer:
-    """Make the tokenizer of single characters: printable ASCII; any other one is unknown."""
+    """Make the tokenizer of single characters: printable ASCII; all others are unknown."""
     tokenizer = _of_words([*CHARACTERS])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Fuse()
@@ -66,14 +64,14 @@ def byte_values() -> Tokenizer:
 
 
 def words(known: Sequence[str]) -> Tokenizer:
-    """Make the tokenizer of known words, as `pieces_of` cuts them out; any other one is unknown."""
+    """Make the tokenizer of known words, cut out as by `pieces_of`; all others are unknown."""
     tokenizer = _of_words(known)
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECE), "removed", invert=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE.pattern), "removed", invert=True)
     return tokenizer
 
 
 def save(tokenizer: Tokenizer, path: Path) -> None:
-    """Write a tokenizer as JSON; the file appears when it is whole."""
+    """Write a tokenizer as JSON, atomically."""
     write_atomic(path, tokenizer.to_str(pretty=True) + "\n")
 
 

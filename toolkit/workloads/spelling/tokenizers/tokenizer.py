@@ -1,8 +1,9 @@
-"""A tokenizer as the tasks use it: numbers of tokens, whose word each is, and back."""
+"""A tokenizer as the tasks use it: from texts to token ids and the word of each token, and back to texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -10,39 +11,36 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.texts.text_files import reading
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
 
 Numbers = npt.NDArray[np.int32]
 
-#: Distinct words whose tokens are remembered; then all are forgotten.
+#: Distinct words whose tokens are cached.
 _REMEMBERED = 1 << 18
-#: Words that are not remembered: they are rarely met again.
-_LONG = 64
 
 
 def load_tokenizer(path: Path) -> TextTokenizer:
     """Load a tokenizer from its JSON file. Raises DataError."""
-    try:
+    with reading(path):
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
     try:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:
-        # The library has no class for it.
+        # The library raises plain exceptions.
         raise DataError(f"{path} holds no tokenizer of the tokenizers library: {error}") from error
     return TextTokenizer(tokenizer, str(path))
 
 
 class TextTokenizer:
-    """Encodes texts without special tokens around them; what looks like one in a text is plain text.
+    """Encodes texts without special tokens around them. A special token's name in a text is plain text.
 
-    padding, unknown, begin, end  numbers of the special tokens
-    space                         that of a space; None where spaces are within tokens
+    padding, unknown, begin, end  ids of the special tokens
+    space                         id of a space; None if spaces are within other tokens
     """
 
     def __init__(self, tokenizer: Tokenizer, name: str = "the tokenizer") -> None:
-        # Otherwise a text that contains <eos> would end there.
+        # Otherwise a text that contains <eos> would end at that place.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         vocabulary = tokenizer.get_vocab()
@@ -50,7 +48,7 @@ class TextTokenizer:
             raise DataError(f"{name} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
         self.padding, self.unknown, self.begin, self.end = (vocabulary[token] for token in SPECIAL)
         self.space: int | None = vocabulary.get(" ")
-        self._known: dict[str, list[int]] = {}
+        self._tokens_of = lru_cache(_REMEMBERED)(lambda word: self.encode_word(word)[0])
 
     def __len__(self) -> int:
         """Return the number of tokens, special ones included."""
@@ -58,7 +56,7 @@ class TextTokenizer:
 
     @property
     def reads_spaces(self) -> bool:
-        """Whether every character is a token, a space, too; others have spaces within their tokens."""
+        """Whether each character is a token, also a space."""
         return self.space is not None
 
     def encode(self, text: str) -> Numbers:
@@ -66,12 +64,12 @@ class TextTokenizer:
         return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def encode_words(self, text: str) -> tuple[Numbers, Numbers]:
-        """Return the tokens of a text's words, each word encoded alone, and the place of each token's word.
+        """Return the tokens of a text's words, each word encoded alone, and the word of each token.
 
-        [tokens] and [tokens]; words are what white space separates, and none is without a token. With
-        BPE these are the tokens of the text.
+        [tokens] and [tokens]. Words are separated by white space, and each has at least one token. BPE gives
+        the same tokens for the whole text.
         """
-        tokens = [self._of_word(word) for word in text.split()]
+        tokens = [self._tokens_of(word) for word in text.split()]
         counts = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         flat = np.fromiter((number for word in tokens for number in word), dtype=np.int32)
         return flat, np.repeat(np.arange(len(tokens), dtype=np.int32), counts)
@@ -80,20 +78,10 @@ class TextTokenizer:
         """Return the tokens of a word, at least one, and where in the word each of them begins."""
         found = self._tokenizer.encode(word, add_special_tokens=False)
         if not found.ids:
+            # A tokenizer that strips accents leaves nothing of a word that consists of marks.
             return [self.unknown], [0]
         return found.ids, [start for start, _ in found.offsets]
 
     def decode(self, numbers: Sequence[int] | Numbers) -> str:
-        """Return the text of tokens; special ones are left out."""
+        """Return the text of token ids, without special tokens."""
         return self._tokenizer.decode([int(number) for number in numbers], skip_special_tokens=True)
-
-    def _of_word(self, word: str) -> list[int]:
-        if (known := self._known.get(word)) is not None:
-            return known
-        # A word of marks alone may be nothing to a tokenizer that strips accents.
-        tokens: list[int] = self._tokenizer.encode(word, add_special_tokens=False).ids or [self.unknown]
-        if len(word) <= _LONG:
-            if len(self._known) >= _REMEMBERED:
-                self._known = {}
-            self._known[word] = tokens
-        return tokens

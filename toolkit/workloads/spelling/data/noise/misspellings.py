@@ -50,7 +50,7 @@ class Misspellings:
 
 
 def _case_of(word: str) -> Callable[[str], str] | None:
-    """Return a function that converts lower-case text to the case of a word; None for lower and mixed case."""
+    """Return the function from lower case to the case of a word; None for lower and mixed case."""
     if word[:1].isupper() and word[1:] == word[1:].lower():
         return lambda text: text[:1].upper() + text[1:]
     return str.upper if word.isupper() else None

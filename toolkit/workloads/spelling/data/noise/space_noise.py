@@ -37,7 +37,7 @@ def _respaced(text: str, noise: WhitespaceNoise, random: np.random.Generator) ->
 
 
 def part_of(sample: Sample, most: int, random: np.random.Generator) -> Sample:
-    """Cut a text that is too long: keep consecutive words, chosen at random, and the same words of the target.
+    """Cut a text that is too long: keep consecutive words, chosen at random, and their targets.
 
     most  characters that a text may have; if every word is longer, the shortest word is kept
 

@@ -83,7 +83,7 @@ class WordNoise:
 
 @lru_cache(maxsize=_REMEMBERED)
 def editable_pieces(word: str) -> tuple[tuple[int, int], ...]:
-    """Return start and end of each piece of a word that may be misspelt: it has letters and is not special."""
+    """Return start and end of the pieces of a word that may be misspelt: with letters, not special."""
     return tuple(
         piece.characters
         for piece in pieces_of(word)

@@ -1,1 +1,1 @@
-"""Prepared sets of texts: noise and tokens are computed once, in parallel, then mapped into memory."""
+"""Prepared sets of texts: noise and tokens are computed once, in parallel, and then mapped into memory."""

@@ -1,4 +1,4 @@
-"""Write a prepared set: shards in parallel, then all of them into flat arrays."""
+"""Write a prepared set: make the shards in parallel, then join them into flat arrays."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _LEFT_OUT = "INSERT INTO left_out VALUES (?, ?, ?, ?, ?, ?, ?)"
 def make_shards(
     parts: Path, data: SpellingTexts, sources: tuple[Source, ...], workers: int, progress: Progress
 ) -> tuple[Job, int]:
-    """Make the missing shards; return the job, and how many texts were read for it.
+    """Make the missing shards; return the job, and the number of texts that were read.
 
-    Raises DataError, OSError; finished shards are kept, and the next call makes the rest.
+    Raises DataError, OSError. Finished shards are kept, and the next call makes the rest.
     """
     parts.mkdir(exist_ok=True)
     job = Job.plan(parts, data, sources)
@@ -67,8 +67,7 @@ def _size(shards: Sequence[Shard]) -> int:
 def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress) -> None:
     """Write a whole prepared set into an empty folder and flush it to disk; the manifest comes last.
 
-    Raises DataError where there is nothing for training or validation, OSError and sqlite3.Error where
-    writing fails.
+    Raises DataError if a split that the set must have is empty, OSError and sqlite3.Error if writing fails.
     """
     data = job.data
     tokenizer = load_tokenizer(Path(data.tokenizer_path))
@@ -108,7 +107,7 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(slots=True, kw_only=True)
 class _Joined:
-    """The set, written shard by shard; in memory are the lengths of the lists of each sample."""
+    """Writes the set shard by shard; only the lengths of the samples' lists are kept in memory."""
 
     job: Job
     dtypes: dict[str, str]
@@ -148,7 +147,7 @@ class _Joined:
 
 
 def _errors(made: Made) -> list[int | None]:
-    """Number of wrong words of each text; None if only the text has a label, and an error."""
+    """Number of wrong words of each text; None if the label of a word is not known."""
     labels, lengths = made.lists[layout.LABELS], made.lengths[layout.LABELS]
     ends = np.cumsum(lengths)
     totals = (offsets_of(labels == 1), offsets_of(labels == layout.UNKNOWN))
@@ -161,7 +160,7 @@ def _errors(made: Made) -> list[int | None]:
 def _read(job: Job, shard: Shard) -> Made:
     made = read_shard(shard.file(job.parts))
     if made is None:
-        # The machine may have stopped before it was flushed to disk.
+        # The machine may have stopped before the file was flushed to disk.
         ShardMaker(job).make(shard)
         made = read_shard(shard.file(job.parts))
     assert made is not None
@@ -187,7 +186,7 @@ def _check_splits(job: Job, splits: Counter[str]) -> None:
 
 
 def _copy(data: SpellingTexts, folder: Path) -> None:
-    """Copy tokenizers and dictionary: the originals may change before another file is encoded."""
+    """Copy tokenizers and dictionary, because the originals may change before another file is encoded."""
     for key, name in layout.ENCODERS.items():
         if (path := getattr(data, key)) is not None:
             shutil.copyfile(path, folder / name)

@@ -1,4 +1,4 @@
-"""Texts as single characters, and their words after the repair of white space."""
+"""Encode texts as single characters, with the words that they have once white space is repaired."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _REMEMBERED = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class CharacterTokens:
-    """Encodes texts with a tokenizer of characters; knows to which piece of its word each belongs."""
+    """Encodes texts with a tokenizer of characters, and finds the piece of each character."""
 
     tokenizer: TextTokenizer
 
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
-        """Return the characters of a text, special ones around them, and the piece of each; [L], [L].
+        """Return the tokens of a text, special tokens around them, and the piece of each token; [L], [L].
 
-        words  those of the text with its white space repaired: its own characters
+        words  those of the text with its white space repaired; they have the same characters
         """
         own: list[int] = []
         before = 0
@@ -46,21 +46,21 @@ class CharacterTokens:
 
 @lru_cache(_REMEMBERED)
 def _pieces(word: str) -> tuple[list[int], int]:
-    """The piece of each character of a word, and the number of pieces."""
+    """Return the piece of each character of a word, and the number of pieces."""
     spans = [piece.characters for piece in pieces_of(word)]
     return [number for number, (start, end) in enumerate(spans) for _ in range(start, end)], len(spans)
 
 
 def visible(text: str) -> npt.NDArray[np.bool_]:
-    """Which characters of a text are not white space, [characters]."""
+    """Return which characters of a text are not white space, [characters]."""
     return np.array([not character.isspace() for character in text], dtype=bool)
 
 
 def repaired_text(text: str, target: str | None, labels: object, spaced: str | None) -> str | None:
-    """Return a text with its white space as it should be; None where that is not known.
+    """Return a text with the right white space; None if that is not known.
 
-    target  the right text; None if only `labels` mark which of its words are wrong
-    spaced  the text before noise changed its white space; None where none did
+    target  the right text; None if there are only `labels` of its words
+    spaced  the text before noise changed its white space; None if no noise did
     """
     if spaced is not None:
         return spaced
@@ -68,12 +68,12 @@ def repaired_text(text: str, target: str | None, labels: object, spaced: str | N
         return text
     if differs_in_space(text, target):
         return target
-    # Words that are as many are the same ones, some of them misspelt.
+    # Texts with the same number of words have the same words, some of them misspelt.
     return text if len(words_of(text)) == len(words_of(target)) else None
 
 
 def repair_labels(text: str, repaired: str | None, is_known: bool) -> Array:
-    """Return what to do with each token of a text, special ones included: [L]; UNKNOWN where not known."""
+    """Return the repair of each token of a text, special tokens included: [L]; UNKNOWN where not known."""
     found = np.full(len(text) + 2, UNKNOWN, dtype=np.uint8)
     if repaired is not None and is_known:
         found[1:-1] = repairs_of(text, repaired)

@@ -25,19 +25,19 @@ from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_
 _REMEMBERED = 1 << 18
 _NONE = np.zeros(0)
 _BITS = 1 << np.arange(len(FEATURES))
-#: An extra bit beside the features of a piece: whether its word is real. No model reads it.
+#: An extra bit behind the features of a piece: whether its word is real. No model reads it.
 REAL = 1 << len(FEATURES)
 
 
 class PieceTokens:
-    """Encodes words; knows in which piece of its word each token begins."""
+    """Encodes words, and finds the piece in which each token begins."""
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self.tokenizer = tokenizer
         self._of_word = lru_cache(_REMEMBERED)(self._encoded)
 
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
-        """Return the tokens of a text's words, special ones around them, and the piece of each; [L], [L]."""
+        """Return the tokens of a text's words between special tokens, and the piece of each; [L], [L]."""
         tokens, pieces, before = [self.tokenizer.begin], [NO_PIECE], 0
         for word in words:
             own, own_pieces, count = self._of_word(word)
@@ -57,7 +57,7 @@ class PieceTokens:
 
 @dataclass(frozen=True, slots=True)
 class TextEncoder:
-    """Encodes samples as a data section asks for."""
+    """Encodes samples as a data section describes."""
 
     tokens: PieceTokens | CharacterTokens
     features: WordFeatures
@@ -79,10 +79,10 @@ class TextEncoder:
     def lists(
         self, text: str, target: str | None, labels: tuple[int, ...] | None, spaced: str | None = None
     ) -> dict[str, Array]:
-        """Return the lists of a sample, by name, as in the layout.
+        """Return the lists of a sample by name, as in the layout.
 
-        labels  those of the words, or a single one of the text; None: words that differ from the target's
-        spaced  the text before noise changed its white space; None where none did
+        labels  those of the words, or a single one of the text; None: words are wrong if the target differs
+        spaced  the text before noise changed its white space; None if no noise did
         """
         repaired, repairs = text, _NONE
         if isinstance(self.tokens, CharacterTokens):
@@ -112,11 +112,11 @@ def _labels(text: str, target: str | None, labels: tuple[int, ...] | None, words
 
 
 def has_error(labels: Array, of_text: tuple[int, ...] | None) -> bool:
-    """Whether a text has an error, by the labels [words] of its words or, if it has one, its own."""
+    """Whether a text has an error, by its own label if it has one, else by the labels of its words."""
     return bool(of_text[0]) if of_text is not None and len(of_text) == 1 else bool(np.any(labels == 1))
 
 
 def unpack_features(bits: Array) -> npt.NDArray[np.uint8]:
-    """Return 0 or 1 for each feature of packed ones: [...] to [..., features]."""
+    """Unpack features into 0 and 1: [...] to [..., features]."""
     found: npt.NDArray[np.uint8] = ((bits[..., None] & _BITS) > 0).astype(np.uint8)
     return found

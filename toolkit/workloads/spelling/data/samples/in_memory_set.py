@@ -1,4 +1,4 @@
-"""A prepared set in memory: a task can read texts from it as it reads them from files."""
+"""A prepared set in memory: a task reads texts from it as from files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 
 @dataclass(frozen=True, kw_only=True)
 class TextsAtHand(SpellingSet):
-    """Encoded texts as the split `test`; there is no database.
+    """Encoded texts as the split `test`, without a database.
 
-    path   the folder of the tokenizers and the dictionary that encoded them
+    path   the folder of the tokenizers and the dictionary that encoded the texts
     lists  by name, as in the layout
     """
 
@@ -36,7 +36,7 @@ class TextsAtHand(SpellingSet):
         texts: Sequence[str],
         samples: Sequence[Mapping[str, Array]],
     ) -> TextsAtHand:
-        """Make a set of texts and their lists from the encoder."""
+        """Make a set of texts, and of the lists that the encoder returned for each."""
         reads, writes = encoder.tokens.tokenizer, encoder.output
         meta: dict[str, Any] = {
             "fingerprint": "",
@@ -53,7 +53,7 @@ class TextsAtHand(SpellingSet):
         return cls(path=folder, meta=meta, texts=texts, lists=lists)
 
     def _samples(self, split: str) -> SpellingSamples:
-        """All texts, in order, without known errors."""
+        """All texts in their order; their errors are not known."""
         ids = np.arange(self.splits[split])
         return SamplesAtHand(
             at_hand=self.texts,
@@ -70,11 +70,11 @@ class TextsAtHand(SpellingSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplesAtHand(SpellingSamples):
-    """Samples whose texts are in memory as well."""
+    """Samples whose texts are in memory."""
 
     at_hand: Sequence[str]
 
     def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
-        """Yield each of these texts twice, as its target is unknown."""
+        """Yield each of these texts twice: its target is unknown, so the text takes its place."""
         for number in self.ids[indices].tolist():
             yield self.at_hand[number], self.at_hand[number]

@@ -8,46 +8,46 @@ from pathlib import Path
 from toolkit.data.prepared.columns import Column
 from toolkit.workloads.spelling.config.data import SpellingTexts
 
-#: Increased whenever the same input would make other files; older sets are then not used.
+#: Increased whenever the same input would give other files; older sets are then not used.
 VERSION = 3
 
 TOKENIZER = "tokenizer.json"
 OUTPUT_TOKENIZER = "output_tokenizer.json"
 DICTIONARY = "dictionary.txt"
-#: What encodes texts: the keys of a section that name these files, and what they are called in a set.
+#: The files that encode texts: their keys in a section, and their names in a set.
 ENCODERS = {"tokenizer_path": TOKENIZER, "output_tokenizer_path": OUTPUT_TOKENIZER, "dictionary": DICTIONARY}
 
 #: A split is stored as its index here.
 SPLITS = ("train", "validation", "test")
 
-#: Samples of a shard: a few seconds of work, the most that each process loses by an interruption.
+#: Samples of a shard: a few seconds of work. An interruption costs each process at most that.
 SHARD = 2000
 
-# Lists of every sample, one after the other, with a file of their beginnings, [n + 1].
-#: Special tokens included. With a tokenizer of characters spaces are tokens, too.
+# One list per sample. A file has the lists of all samples, another one their offsets, [n + 1].
+#: Special tokens included. With a tokenizer of characters, spaces are tokens, too.
 TOKENS = "tokens"
-#: The piece of each token; NO_PIECE for special tokens and spaces. Pieces and words are those of the text, or
-#: with a tokenizer of characters of the text with its white space repaired.
+#: The piece of each token; NO_PIECE for special tokens and spaces. With a tokenizer of characters, pieces and
+#: words are those of the text with its white space repaired.
 PIECES = "pieces"
 #: The word of each piece.
 WORDS = "words"
-#: Features of each piece, the first one in the lowest bit; the bit after the last: whether its word is real.
+#: Features of each piece, the first in the lowest bit. The bit after the last says whether its word is real.
 FEATURES = "features"
-#: Of each word, 1 for an error; UNKNOWN where the file has only one label for the text.
+#: The label of each word, 1 for an error; UNKNOWN if the file has only one label for the text.
 LABELS = "labels"
-#: What is to be done with each token to repair white space, UNKNOWN for special ones and where that is not
-#: known; only with a tokenizer of characters.
+#: The repair of white space for each token; UNKNOWN for special tokens, and if it is not known. Empty unless
+#: tokens are characters.
 REPAIRS = "repairs"
-#: The target, without special tokens, and the word of each token; empty without an output tokenizer.
+#: The tokens of the target without special tokens, and the word of each; empty without an output tokenizer.
 OUTPUTS = "outputs"
 OUTPUT_WORDS = "output_words"
 #: Which lists have the same lengths.
 LISTS = ((TOKENS, PIECES), (WORDS, FEATURES), (LABELS,), (REPAIRS,), (OUTPUTS, OUTPUT_WORDS))
 
-# Numbers of every sample, [n].
-#: 1 where the text has an error.
+# One number per sample, [n].
+#: 1 if the text has an error.
 ERRORS = "errors"
-#: The file that it is from, its line there (from 0), its split.
+#: The file of the text, its line there (from 0), its split.
 SOURCES = "sources"
 LINES = "lines"
 SPLIT = "split"
@@ -60,23 +60,23 @@ DTYPES = {
 NO_PIECE = 65535
 UNKNOWN = 255
 
-#: Why lines are left out.
+#: Reasons why lines are left out.
 EMPTY, TOO_LONG = "empty", "too long"
 
 
 def encoded_by(data: SpellingTexts, folder: Path) -> SpellingTexts:
-    """Return a data section that encodes texts with the tokenizers and the dictionary in a folder."""
+    """Return the data section with the tokenizers and the dictionary in a folder instead of its own."""
     held = {key: str(folder / name) if (folder / name).exists() else None for key, name in ENCODERS.items()}
     return replace(data, **held)  # type: ignore[arg-type]
 
 
 def column(name: str, dtype: str = "") -> Column:
-    """The array of a list or a number; `dtype` where the set decides its type."""
+    """Return the column of a list or a number; `dtype` is given if it differs between sets."""
     return Column(f"{name}.bin", dtype or DTYPES[name])
 
 
 def offsets(name: str) -> Column:
-    """Return the column of the begins of each sample's list; a group of LISTS shares the first one's."""
+    """Return the column of the offsets of the samples' lists; a group of LISTS has that of its first list."""
     return Column(f"{name}_offsets.bin", "<i8")
 
 
@@ -110,7 +110,7 @@ CREATE TABLE counts (
 );
 """
 
-#: Made once the rows are written.
+#: Executed once the rows are written.
 INDICES = """
 INSERT INTO counts SELECT dataset, split, count(*), sum(tokens), sum(words), coalesce(sum(errors), 0)
     FROM samples GROUP BY dataset, split ORDER BY dataset, split;

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.errors import DataError
-from toolkit.files import fsync_dir
 from toolkit.nlp.characters import no_character
 from toolkit.workloads.spelling.data.samples.sources import Source
 from toolkit.workloads.spelling.data.texts.text_files import decoded
@@ -22,16 +21,16 @@ from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 Starts = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20
-#: All that a file of labels holds.
+#: A file of labels has no other bytes.
 _LABELS = b"01 \t\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A text from a file.
+    """A text from a file. A text without target and labels is clean: it gets noise.
 
-    target  the right text; None if it is the text itself, before noise
-    labels  1 for each wrong word, or a single label for the text; None if there is a target
+    target  the right text, if the file has it
+    labels  1 for each wrong word, or a single label for the text, if the file has them
     """
 
     text: str
@@ -40,7 +39,7 @@ class Line:
 
 
 def line_starts(path: Path) -> Starts:
-    """Return where each line of a file begins, and its end: [lines + 1]. Raises OSError."""
+    """Return the positions at which the lines of a file begin, and its end: [lines + 1]. Raises OSError."""
     found, size = [np.zeros(1, np.int64)], 0
     with open(path, "rb") as stream:
         while block := stream.read(_BLOCK):
@@ -51,26 +50,17 @@ def line_starts(path: Path) -> Starts:
 
 
 def holds_labels(path: Path) -> bool:
-    """Whether the lines of a file hold only 0 and 1. Raises OSError."""
+    """Whether the lines of a file have only 0 and 1. Raises OSError."""
     with open(path, "rb") as stream:
         return not any(block.translate(None, _LABELS) for block in iter(lambda: stream.read(_BLOCK), b""))
-
-
-def save_array(path: Path, values: npt.NDArray[np.generic]) -> None:
-    """Write an array as .npy, atomically. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "wb") as stream:
-        np.save(stream, values, allow_pickle=False)
-    temporary.replace(path)
-    fsync_dir(path.parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineReader:
     """Reads lines of a source.
 
-    starts      of each of its files, as `line_starts` gives them
-    has_labels  whether its second file holds labels, not texts
+    starts      those of the lines of each of its files, as returned by `line_starts`
+    has_labels  whether its second file has labels instead of texts
     """
 
     source: Source
@@ -121,7 +111,7 @@ class LineReader:
             raise DataError(
                 f"{where}: expected an object with a text under `sequence`, and maybe under `target_sequence`"
             )
-        # Only an escape can write them: tokenizers and databases cannot hold them.
+        # Only an escape can give such a character, which tokenizers and databases cannot store.
         if "\\u" in text and (odd := no_character(sequence + (target or ""))):
             raise DataError(f"{where}: {odd} is not a character of text; correct the line")
         return Line(text=normalised(sequence), target=None if target is None else normalised(target))

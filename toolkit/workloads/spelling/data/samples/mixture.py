@@ -1,4 +1,4 @@
-"""Divide data sets into training and validation, and limit the training samples."""
+"""Divide data sets into training and validation, and limit the number of training samples."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from toolkit.data.order.sample_order import Indices
 from toolkit.data.order.shuffle import permutation, stream
 from toolkit.errors import DataError
 
-#: 2^64 over the golden ratio, made odd: multiples of it, modulo 2^64, fall evenly into [0, 2^64), each into
-#: one of the longest gaps that the ones before left (Knuth, TAOCP 3, 6.4: Fibonacci hashing).
+#: 2^64 divided by the golden ratio, rounded to an odd number. Its multiples modulo 2^64 fall evenly into
+#: [0, 2^64): each falls into one of the longest gaps that are left (Knuth, TAOCP 3, 6.4: Fibonacci hashing).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def divide(
     name: str, samples: int, val_split: float, limit: int | None, seed: int
 ) -> tuple[Indices, Indices]:
-    """Places of the samples for training and for validation, ascending and disjoint: [train], [validation].
+    """Return the places of the samples for training and for validation, ascending: [train], [validation].
 
     A pure function of its arguments.
 
     name       distinguishes the data set from others
-    val_split  samples for validation: from 1 a count, below 1 a share of all
-    limit      largest number of training samples, from 1; None for all
+    val_split  samples for validation: a count from 1 on, or a share of all below 1
+    limit      largest number of training samples, from 1; None: all
 
-    Validation is drawn at random from all of it, so that a limit does not change it. Of the others, training
-    takes those of `spread`: a higher limit adds samples to those of a lower one.
-    Raises DataError where val_split leaves nothing for one of the two.
+    The validation samples are drawn at random from the whole set, so a limit does not change them. `spread`
+    chooses training samples from the others, so a higher limit only adds samples.
+    Raises DataError if val_split leaves nothing for training or for validation.
     """
     order = permutation(stream("validation 1", seed, name, samples), samples)
     is_validation = np.zeros(samples, dtype=bool)
@@ -35,10 +35,11 @@ def divide(
 
 
 def spread(places: Indices, limit: int | None) -> Indices:
-    """Choose at most `limit` of these ascending places, spread evenly over them all: ascending.
+    """Choose at most `limit` of these ascending places, spread evenly over all of them; also ascending.
 
-    limit  from 1; None for all
-    The places come in turns that never change, so a lower limit chooses a part of what a higher one does.
+    limit  from 1; None: all
+
+    The places have a fixed order of preference, so a higher limit only adds places.
     """
     if limit is None or limit >= len(places):
         return places

@@ -13,7 +13,7 @@ from multiprocessing import get_context, parent_process
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.samples.shards import Job, Shard, ShardMaker
 
-#: In a process of the pool: the job, and the maker of its shards, created at the first one.
+#: In a process of the pool: the job, and the maker of its shards, created for the first shard.
 _job: Job | None = None
 _maker: ShardMaker | None = None
 
@@ -34,7 +34,7 @@ def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 
 
 def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
-    # Not forked: a process that trains has threads, whose locks would stay locked in the copy.
+    # Not fork: a training process has threads, and their locks would stay locked in the copy.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(job,))
     try:
         futures = {pool.submit(_make, shard): shard for shard in shards}
@@ -53,14 +53,14 @@ def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 def _begin(job: Job) -> None:
     global _job
     _job = job
-    # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job; the parent handles it.
+    # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job. The parent handles them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 
 
 def _leave_with_parent() -> None:
-    """Exit as soon as the parent process is gone: if it was killed, it cannot stop this one."""
+    """Exit as soon as the parent process has ended: a killed parent cannot stop this process."""
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -1,7 +1,7 @@
 """The prepared set of texts (toolkit/data/prepared/folder.py).
 
-Its folder also holds the tokenizers and the dictionary that encoded the texts. While the set is made,
-<prepared_dir>/.<name>-<key>.parts/ holds the finished shards.
+Its folder also has the tokenizers and the dictionary that encoded the texts. While the set is made,
+<prepared_dir>/.<name>-<key>.parts/ has the finished shards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from toolkit.workloads.spelling.data.samples.sources import Source, describe, fi
 class SpellingSet(PreparedFolder[SpellingSamples]):
     """An opened prepared set.
 
-    speed  of making it, for people; empty if it existed before
+    speed  how fast it was made, as a sentence; empty if it existed before
     """
 
     VERSION = layout.VERSION
@@ -49,13 +49,13 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
     @property
     def output_vocabulary_size(self) -> int | None:
-        """Vocabulary size of the output tokenizer, if there is one."""
+        """Vocabulary size of the output tokenizer; None without one."""
         size = self.meta["output_vocabulary_size"]
         return None if size is None else int(size)
 
     @property
     def pad_id(self) -> int:
-        """The padding token."""
+        """Id of the padding token."""
         return int(self.meta["pad_id"])
 
     @property
@@ -65,7 +65,7 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
     @property
     def tokenizer_files(self) -> tuple[Path, ...]:
-        """Tokenizers and dictionary of this set."""
+        """Files of the tokenizers and the dictionary."""
         return tuple(self.path / name for name in layout.ENCODERS.values() if name in self.meta["files"])
 
     def _contents(self) -> str:
@@ -102,10 +102,10 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """The settings of a trained model, for other texts that it is to read.
+    """How a trained model encodes texts.
 
     path         folder of the tokenizers and the dictionary
-    fingerprint  of the data that it was trained on
+    fingerprint  of the data that the model was trained on
     """
 
     path: Path
@@ -118,12 +118,12 @@ def prepare(
     *,
     base: Encoding | None = None,
 ) -> SpellingSet:
-    """Open the prepared set of a data section, which is made first if it is missing.
+    """Open the prepared set of a data section; make it first if it is missing.
 
     An interrupted preparation continues with the shards that exist.
-    With `base`, of the set that a model was trained on, `data.path` is a file to be scored: all of it is the
-    split `test`, and tokenizers and dictionary are those of `base`.
-    Otherwise as PreparedFolder.open_or_build.
+    If `base` is given, `data.path` is a file to be scored: the whole file is the split `test`, and tokenizers
+    and dictionary are those of `base`.
+    Everything else is as for PreparedFolder.open_or_build.
     """
     report = progress or silent
     if base is None:
@@ -144,7 +144,7 @@ def prepare(
         join(folder, job, description, report)
 
     prepared = SpellingSet.open_or_build(path, fingerprint, fill)
-    # A process may have been killed between the two.
+    # Also if the set existed: the process that made it may have been killed before this line.
     shutil.rmtree(parts, ignore_errors=True)
     return replace(prepared, speed=speed)
 

@@ -25,14 +25,14 @@ _TEXTS = "SELECT text, target FROM samples WHERE sample_id = ?"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpellingSamples:
-    """The texts of one split; sample i is at index i of every array. Arrays are read-only.
+    """The texts of one split; sample i is at index i of each array. Arrays are read-only.
 
-    ids      [n] their ids in samples.sqlite, and places in every list
-    lengths  [n] tokens of each, special ones included
-    errors   [n] 1 where the text has an error
-    sources  [n] the file that each is from
-    lines    [n] its line there, from 0
-    lists    by name, as in the layout, of all splits
+    ids      [n] ids in samples.sqlite, which are also the numbers of the samples' lists
+    lengths  [n] number of tokens, special tokens included
+    errors   [n] 1 if the text has an error
+    sources  [n] number of the file
+    lines    [n] line in the file, from 0
+    lists    lists of all splits by name, as in the layout
     """
 
     split: str
@@ -48,25 +48,25 @@ class SpellingSamples:
         return len(self.ids)
 
     def rows(self, name: str, indices: Array, fill: int) -> Array:
-        """Lists of these samples as rows, [n, longest] int64, filled up at their ends."""
+        """Lists of these samples as rows, [n, longest] int64, padded with `fill`."""
         return self.lists[name].gather(self.ids[indices], fill)
 
     def sizes(self, name: str, indices: Array) -> Array:
-        """Lengths of a list of these samples, [n]."""
+        """Lengths of the lists of these samples, [n]."""
         return self.lists[name].lengths(self.ids[indices])
 
     def chosen(self, keep: npt.NDArray[np.bool_]) -> SpellingSamples:
-        """Those of the samples that are to be kept, [n]."""
+        """Return the samples where `keep` [n] is true."""
         names = ("ids", "lengths", "errors", "sources", "lines")
         kept: dict[str, Any] = protect(**{name: getattr(self, name)[keep] for name in names})
         return replace(self, **kept)
 
     def features(self, indices: Array) -> npt.NDArray[np.uint8]:
-        """Features of the pieces of these samples, [n, most pieces, 13]; zeros fill up."""
+        """Features of the pieces of these samples, [n, most pieces, 13], padded with zeros."""
         return unpack_features(self.rows(layout.FEATURES, indices, 0))
 
     def real_words(self, indices: Array) -> npt.NDArray[np.bool_]:
-        """Return whether each word is real (spelling.data.texts.real_words), [n, most words]."""
+        """Return whether each word of these samples is real (data/texts/real_words.py), [n, most words]."""
         words = self.rows(layout.WORDS, indices, -1)
         unreal = (words >= 0) & ((self.rows(layout.FEATURES, indices, 0) & REAL) == 0)
         width = max(int(self.sizes(layout.LABELS, indices).max(initial=0)), 1)
@@ -76,16 +76,16 @@ class SpellingSamples:
         return found
 
     def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
-        """Yield text and target of each of these samples; the target is None if its file has labels only.
+        """Yield text and target of each of these samples; the target is None if the file has only labels.
 
-        Raises DataError where the database is damaged.
+        Raises DataError if the database is damaged.
         """
         yield from self._found(_TEXTS, self.ids[indices].tolist())
 
     def left_out(self) -> Iterator[tuple[int, int, str]]:
-        """Yield source, line (from 0) and text of each line that is left out, in the order of the files.
+        """Yield source, line (from 0) and text of each line that was left out, in the order of the files.
 
-        Raises DataError where the database is damaged.
+        Raises DataError if the database is damaged.
         """
         yield from self._found(_LEFT_OUT, [self.split])
 

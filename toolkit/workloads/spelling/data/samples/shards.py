@@ -1,4 +1,4 @@
-"""Shards: consecutive lines that one process turns into samples, in a file written atomically."""
+"""Shards: consecutive lines that one process turns into samples; each shard is a file written atomically."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.prepared.arrays import map_array, write_array
+from toolkit.data.prepared.columns import Column
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
@@ -19,17 +21,11 @@ from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder, has_error
-from toolkit.workloads.spelling.data.samples.lines import (
-    Line,
-    LineReader,
-    holds_labels,
-    line_starts,
-    save_array,
-)
+from toolkit.workloads.spelling.data.samples.lines import Line, LineReader, holds_labels, line_starts
 from toolkit.workloads.spelling.data.samples.mixture import divide, spread
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
 
-#: Lists of a shard as one array each, with the lengths of the samples' own under this name before theirs.
+#: A shard has one array per list; the names of the arrays of their lengths begin with this.
 _LENGTHS = "lengths_"
 _ROWS = "rows"
 _Row: TypeAlias = "tuple[int, int, bool, str, str | None]"
@@ -39,7 +35,7 @@ _FLAT = {name: np.dtype(layout.DTYPES[name]) for group in layout.LISTS for name 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Places `first` to `last` (exclusive) among the chosen lines of a source."""
+    """The places from `first` to `last` (exclusive) among the chosen lines of a source."""
 
     source: int
     first: int
@@ -51,11 +47,12 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A preparation, as all its processes know it.
+    """A preparation; all its processes have the same job.
 
-    parts  the folder of the shards, with the chosen places of each source and where its lines begin
+    parts  the folder of the shards, with the chosen places of each source and the starts of its lines
 
-    A source of n lines has places 0 to n - 1; n + i is line i with the errors of a second draw, and so on.
+    A source of n lines has the places 0 to n - 1. Place n + i is line i with the errors of a second draw, and
+    so on.
     """
 
     parts: Path
@@ -65,18 +62,18 @@ class Job:
 
     @classmethod
     def plan(cls, parts: Path, data: SpellingTexts, sources: tuple[Source, ...]) -> Job:
-        """Choose the lines of all sources and write down the choice. Raises DataError, OSError."""
+        """Choose the lines of all sources and write the choice into the folder. Raises DataError, OSError."""
         for number, source in enumerate(sources):
             starts = [line_starts(file) for file in source.files]
             _check_parallel(source, [len(each) - 1 for each in starts])
             for place, each in enumerate(starts):
-                save_array(_file(parts, "starts", number, place), each)
+                write_array(parts, _column("starts", number, place), each)
             lines = len(starts[0]) - 1
             places, splits = _chosen(data, source, number, lines)
             if source.split is None and not source.has_golds:
                 places, splits = _drawn(places, splits, lines, data.noise_draws)
-            save_array(_file(parts, "places", number), places)
-            save_array(_file(parts, "splits", number), splits)
+            write_array(parts, _column("places", number), places)
+            write_array(parts, _column("splits", number), splits)
         labels = tuple(source.has_golds and holds_labels(source.files[1]) for source in sources)
         return cls(parts, data, sources, labels)
 
@@ -102,21 +99,21 @@ class Job:
                 yield Shard(number, first, min(first + layout.SHARD, count))
 
     def _load(self, kind: str, *numbers: int) -> Array:
-        return np.load(_file(self.parts, kind, *numbers), mmap_mode="r")  # type: ignore[no-any-return]
+        return map_array(self.parts, _column(kind, *numbers))
 
 
 def _chosen(
     data: SpellingTexts, source: Source, number: int, lines: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Return the lines of a source that become samples, ascending, and the split of each.
+    """Return the lines of a source that become samples, ascending, and the split of each line.
 
-    number  of the source, which for a data set is that of its options
+    number  of the source; it is also the place of a data set's options
     """
     if source.split is not None:
         return np.arange(lines), np.full(lines, layout.SPLITS.index(source.split), np.uint8)
     limit = None if data.dataset_limits is None else data.dataset_limits[number]
     if data.validation is not None:
-        # Validation has separate files.
+        # The texts for validation are in separate files.
         places = spread(np.arange(lines), limit)
         return places, np.zeros(len(places), np.uint8)
     val_split = VAL_SPLIT if data.val_splits is None else data.val_splits[number]
@@ -130,7 +127,7 @@ def _chosen(
 def _drawn(
     places: npt.NDArray[np.int64], splits: npt.NDArray[np.uint8], lines: int, draws: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Add places of further draws for the lines that are trained on."""
+    """Add the places of further draws for the lines of the training split."""
     trained = places[splits == layout.SPLITS.index("train")]
     more = [trained + lines * draw for draw in range(1, draws)]
     added = len(trained) * len(more)
@@ -143,9 +140,9 @@ def _check_parallel(source: Source, lines: Sequence[int]) -> None:
         raise DataError(f"expected as many lines in both files, found in {names}; are they of one benchmark?")
 
 
-def _file(parts: Path, kind: str, *numbers: int) -> Path:
-    """Starts of the lines of a source's file, or places or splits of a source."""
-    return parts / f"{'-'.join([kind, *map(str, numbers)])}.npy"
+def _column(kind: str, *numbers: int) -> Column:
+    """The array of the starts of the lines of a source's file, or of the places or splits of a source."""
+    return Column(f"{'-'.join([kind, *map(str, numbers)])}.bin", "|u1" if kind == "splits" else "<i8")
 
 
 class ShardMaker:
@@ -184,7 +181,7 @@ class ShardMaker:
         temporary.replace(path)
 
     def _encoded(self, line: Line, errors: np.random.Generator) -> tuple[str, str | None, dict[str, Array]]:
-        """Return text and target of a line, with noise where it is a clean text, and the lists of both."""
+        """Return text and target of a line, and the lists of both; a clean text gets noise first."""
         text, target, spaced = line.text, line.target, None
         if target is None and line.labels is None:
             sample = self._noise.apply(Sample.of(text), errors)
@@ -193,7 +190,7 @@ class ShardMaker:
 
 
 def _joined(lists: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """The lists of samples one after the other, and their lengths."""
+    """Join the lists of samples, each with the lengths of its parts."""
     found: dict[str, Array] = {}
     for group in layout.LISTS:
         lengths = [len(of_sample[group[0]]) for of_sample in lists]
@@ -208,7 +205,8 @@ def _joined(lists: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 class Made:
     """The contents of a shard.
 
-    lists     by name, those of all samples one after the other; `lengths` of them by the name of their group
+    lists     by name: the lists of all samples, one after the other
+    lengths   by the name of a group of lists: the lengths of the samples' lists
     samples   line, split, whether it has an error, text, target
     left_out  line, split, text, tokens, reason
     """
@@ -220,7 +218,7 @@ class Made:
 
 
 def read_shard(path: Path) -> Made | None:
-    """Read a shard; None if it is missing or damaged, and must be made again."""
+    """Read a shard; None if it is missing or damaged, so that it must be made again."""
     try:
         with np.load(path, allow_pickle=False) as file:
             stored = {name: file[name] for name in file.files}

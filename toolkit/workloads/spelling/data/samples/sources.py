@@ -14,7 +14,7 @@ from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 
-#: Default share of the data sets for validation.
+#: Default share of a data set for validation.
 VAL_SPLIT = 0.1
 _RECORDS = ".jsonl"
 
@@ -23,8 +23,8 @@ _RECORDS = ".jsonl"
 class Source:
     """A file of texts, or a folder with texts and their targets or labels.
 
-    split  None for a data set, from which training and validation are taken
-    parts  the file, or those of the folder
+    split  None for a data set, which is divided into training and validation
+    parts  the file, or the two files of the folder
     """
 
     path: Path
@@ -33,7 +33,7 @@ class Source:
 
     @classmethod
     def open(cls, name: str, split: str | None, progress: Progress, memory: Path) -> Source:
-        """Hash a file, or those of a folder, unless that is remembered in `memory`. Raises DataError."""
+        """Hash a file, or the two files of a folder, unless `memory` has their hashes. Raises DataError."""
         path = Path(name).expanduser()
         files = (path / CORRUPT, path / CORRECT) if path.is_dir() else (path,)
         parts = tuple(SourceFile.open(str(file), split, progress, memory) for file in files)
@@ -45,7 +45,7 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """The digests of its files, separated by spaces."""
+        """The hashes of its files, separated by spaces."""
         return " ".join(part.sha256 for part in self.parts)
 
     @property
@@ -55,37 +55,38 @@ class Source:
 
     @property
     def has_golds(self) -> bool:
-        """Whether a second file holds targets or labels."""
+        """Whether a second file has targets or labels."""
         return len(self.files) > 1
 
     def seed(self, noise_seed: int) -> int:
-        """Seed of its noise, which depends on its content, but not on other data sets."""
+        """Seed of its noise. It depends on the content, but not on other data sets."""
         digest = hashlib.sha256(f"{noise_seed} {self.sha256}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
 
     def check_unchanged(self) -> None:
-        """Raise DataError if a file was written to since it was hashed."""
+        """Raise DataError if a file was changed since it was hashed."""
         for part in self.parts:
             part.check_unchanged()
 
 
 def find_sources(data: SpellingTexts, progress: Progress) -> tuple[Source, ...]:
-    """Hash the files that a section names, data sets first. Raises DataError."""
+    """Open the sources that a section names, data sets first. Raises DataError."""
     named: list[tuple[str | None, str]] = [(None, name) for name in data_sets(data)]
     named += [(split, name) for split in layout.SPLITS[1:] for name in getattr(data, split) or ()]
     return tuple(Source.open(name, split, progress, memory_of(data)) for split, name in named)
 
 
 def data_sets(data: SpellingTexts) -> tuple[str, ...]:
-    """The data sets for training."""
+    """Return the names of the data sets for training."""
     return (data.path,) if data.path is not None else data.datasets or ()
 
 
 def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -> dict[str, Any]:
-    """Return all that determines the contents of the prepared set, and its fingerprint (SHA-256).
+    """Return everything that determines the contents of the prepared set, with its fingerprint (SHA-256).
 
-    base  fingerprint of the set that the scored model was trained on; None for data to train on
-    Raises DataError where a file cannot be read.
+    base  fingerprint of the set that the scored model was trained on; None for training data
+
+    Raises DataError if a file cannot be read.
     """
     settings: dict[str, Any] = {
         "noise": _by_content(data.noise, memory_of(data)),
@@ -100,7 +101,7 @@ def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -
             "val_splits": data.val_splits,
             "split_seed": data.split_seed,
         }
-        # Sets with one draw keep the fingerprint from before this option existed.
+        # Sets with one draw keep the fingerprint that they had before this option existed.
         settings |= {"noise_draws": data.noise_draws} if data.noise_draws > 1 else {}
     description = {
         "version": layout.VERSION,
@@ -112,7 +113,7 @@ def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -
 
 
 def _by_content(noise: Any, memory: Path) -> Any:
-    """A noise as plain values, with the hash of a file of misspellings in place of its name."""
+    """Return a noise as plain values, with the hash of a file of misspellings instead of its name."""
     if is_dataclass(noise):
         return {
             each.name: _content(value, memory) if each.name == "misspellings" else _by_content(value, memory)
@@ -123,5 +124,5 @@ def _by_content(noise: Any, memory: Path) -> Any:
 
 
 def _content(name: str | None, memory: Path) -> str | None:
-    """Hash of a file; None without one."""
+    """Return the hash of a file; None without one."""
     return None if name is None else SourceFile.open(name, None, silent, memory).sha256

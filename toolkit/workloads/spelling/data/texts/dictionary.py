@@ -1,4 +1,4 @@
-"""Dictionaries: words with their frequencies in texts; per line a word, a tab and a number."""
+"""Dictionaries: words with their frequencies in texts. Each line has a word, a tab and a number."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def read_dictionary(path: Path) -> dict[str, int]:
 
 
 def write_dictionary(path: Path, words: Mapping[str, int]) -> None:
-    """Write a dictionary in the order of `words`; the file appears when it is whole."""
+    """Write a dictionary in the order of `words`, atomically."""
     with open_atomic(path) as stream:
         stream.writelines(f"{word}\t{frequency}\n" for word, frequency in words.items())
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
     """Count the words of texts, case-sensitively, without punctuation, numbers and addresses."""
-    # Whole words first: most of them are frequent, and each is split only once.
+    # Whole words are counted first, so that each distinct word is split only once.
     whole = Counter[str]()
     for line in lines:
         whole.update(line.split())
@@ -50,7 +50,7 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 
 def merge(dictionaries: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Add dictionaries up, word by word."""
+    """Add up the frequencies of several dictionaries, word by word."""
     counts = Counter[str]()
     for words in dictionaries:
         counts.update(words)
@@ -58,7 +58,7 @@ def merge(dictionaries: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def most_frequent(words: Mapping[str, int], n: int | None = None, at_least: int = 1) -> dict[str, int]:
-    """Return the n most frequent words (all if None), most frequent first, ties in alphabetical order.
+    """Return the n most frequent words (None: all), most frequent first, ties in alphabetical order.
 
     at_least  lowest frequency of a word that is kept
     """

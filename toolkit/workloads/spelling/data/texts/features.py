@@ -35,7 +35,7 @@ FEATURES = (
     "lower_in_dictionary",
 )
 _SPACE_AFTER = FEATURES.index("space_after")
-#: Number of the most frequent words of a dictionary that are stop words.
+#: So many of the most frequent words of a dictionary are stop words.
 STOP_WORDS = 100
 #: Distinct words whose features are cached.
 _REMEMBERED = 1 << 20
@@ -66,7 +66,7 @@ class WordFeatures:
     def of(self, words: Sequence[str]) -> tuple[Features, npt.NDArray[np.int64]]:
         """Return the features of the pieces of a text's words, and the index of the word of each piece.
 
-        1 where a piece has a feature, else 0: [pieces, 13], in the order of FEATURES; and [pieces].
+        The features are 1 or 0 in the order of FEATURES, [pieces, 13]; the indices are [pieces].
         """
         known = [self._of_word(word) for word in words]
         features = np.frombuffer(bytearray(b"".join(known)), dtype=np.uint8).reshape(-1, len(FEATURES))
@@ -76,7 +76,7 @@ class WordFeatures:
         return features, np.repeat(np.arange(len(words)), counts)
 
     def _rows(self, word: str) -> bytes:
-        """The rows of a word's pieces, one after the other, as if white space followed."""
+        """The features of a word's pieces, one row after the other, as if white space followed the word."""
         pieces = pieces_of(word)
         return b"".join(bytes(self._row(piece.text, piece is pieces[-1])) for piece in pieces)
 

@@ -1,4 +1,4 @@
-"""Real words: words in a dictionary, so that only the context can show that they are misspellings."""
+"""Real words: words of a dictionary. Only the context can show that such a word is a misspelling."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _REMEMBERED = 1 << 20
 
 
 class RealWords:
-    """Tells real words from non-words, as the published rates do; each distinct word is looked up once.
+    """Distinguishes real words from non-words, as for the published rates.
 
-    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation.
+    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation. Each
+    distinct word is looked up once.
     """
 
     def __init__(self, dictionary: Collection[str]) -> None:

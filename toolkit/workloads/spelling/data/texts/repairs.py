@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from toolkit.workloads.spelling.data.texts.words import normalised
 
-#: Operations: nothing; insert a space before a character; delete it, if it is white space.
+#: Operations on a character: keep it; insert a space before it; delete it, if it is white space.
 KEEP, INSERT, DELETE = range(3)
 
 
@@ -17,12 +17,15 @@ def differs_in_space(text: str, other: str) -> bool:
 
 
 def spaces_in(text: str) -> frozenset[int]:
-    """Return after how many characters there is white space, that around the text left out."""
+    """Return the numbers of visible characters after which there is white space within the text."""
     return frozenset(list(accumulate(map(len, text.split())))[:-1])
 
 
 def repairs_of(text: str, target: str) -> list[int]:
-    """Return the operation of each character that turns a text into a target of the same characters."""
+    """Return the operation on each character of a text; together they turn it into the target.
+
+    The target must have the same characters, apart from white space.
+    """
     assert differs_in_space(text, target)
     wanted = spaces_in(target)
     found, count, spaced = [], 0, False
@@ -38,7 +41,7 @@ def repairs_of(text: str, target: str) -> list[int]:
 
 
 def repaired(text: str, repairs: Sequence[int]) -> str:
-    """Apply the operations to a text; only white space is ever changed."""
+    """Apply the operations to a text; they change only white space."""
     made = (
         f" {character}" if repair == INSERT else "" if repair == DELETE and character == " " else character
         for character, repair in zip(text, repairs, strict=True)

@@ -1,4 +1,4 @@
-"""Text files: UTF-8, one text per line. Faults are reported with file and line."""
+"""Text files: UTF-8, one text per line. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,17 @@ def reading(path: object) -> Iterator[None]:
         raise DataError(f"{path} is not UTF-8: {error}; save the file as UTF-8") from error
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise DataError where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def decoded(file: object, number: int, line: bytes) -> str:
-    """Decode line `number` of a file, from 1; the first may have a byte order mark. Raises DataError."""
+    """Decode line `number` of a file, from 1; the first line may have a byte order mark. Raises DataError."""
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
@@ -41,7 +50,7 @@ def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
 def read_texts(path: Path, opened: Opener = _opened) -> Iterator[str]:
     """Yield the texts of a file with single spaces; blank lines are skipped. Raises DataError.
 
-    opened  opens the file; a progress bar can hook in here
+    opened  opens the file; it may show a progress bar
     """
     with reading(path), opened(path) as stream:
         for number, line in enumerate(stream, start=1):
@@ -50,7 +59,7 @@ def read_texts(path: Path, opened: Opener = _opened) -> Iterator[str]:
 
 
 def spread(path: Path, limit: int | None, opened: Opener = _opened) -> Iterator[str]:
-    """Yield at most `limit` texts, spread evenly over a file; all of them if None. Raises DataError."""
+    """Yield at most `limit` texts, spread evenly over a file; None: all texts. Raises DataError."""
     if limit is None:
         yield from read_texts(path, opened)
         return

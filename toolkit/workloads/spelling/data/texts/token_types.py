@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 
-#: 12, 1,000.5, 10/12, 10:30, 5-4, 3rd, 1990s; with a sign before or a per cent sign after it.
+#: 12, 1,000.5, 10/12, 10:30, 5-4, 3rd, 1990s; with a sign before it or a per cent sign behind it.
 _NUMBER = re.compile(r"[+\-−]?\d[\d.,:/\-–]*(?:st|nd|rd|th|s)?[%‰]?", re.IGNORECASE)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@.]+")
 _URL = re.compile(
@@ -16,7 +16,7 @@ _URL = re.compile(
 
 
 def is_special(piece: str) -> bool:
-    """Whether a piece is not a word, so that it is never misspelt."""
+    """Whether a piece is not a word, and so is never misspelt."""
     kinds = (is_currency, is_punctuation, is_number, is_email, is_url)
     return any(is_kind(piece) for is_kind in kinds)
 

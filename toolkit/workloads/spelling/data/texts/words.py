@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-#: From letter or digit to letter or digit, or punctuation: `("don't!` is `("`, `don't`, `!`.
-_PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
+#: From a letter or digit to a letter or digit, or a run of punctuation: `("don't!` is `("`, `don't`, `!`.
+PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
 
 
 class Piece(NamedTuple):
-    """Part of a text: letters and digits with what joins them, or a run of punctuation.
+    """Part of a text: letters and digits with the signs between them, or a run of punctuation.
 
     characters   start and exclusive end in the text
     """
@@ -30,8 +30,8 @@ def words_of(text: str) -> list[str]:
 
 
 def pieces_of(text: str) -> list[Piece]:
-    """Split a text, or a word, into its pieces; together they hold all characters but white space."""
-    return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
+    """Split a text or a word into its pieces; together they have all characters but white space."""
+    return [Piece(match.group(), match.span()) for match in PIECE.finditer(text)]
 
 
 def word_labels(text: str, target: str) -> list[int]:

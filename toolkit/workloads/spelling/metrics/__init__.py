@@ -1,1 +1,1 @@
-"""Scores of spelling: counts that add up, of lines that are read without torch."""
+"""Scores of spelling: counts that add up, computed from lines without torch."""

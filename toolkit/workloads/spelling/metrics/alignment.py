@@ -1,9 +1,9 @@
 """Cheapest edits that turn one sequence into another, for many pairs at once.
 
-Among several cheapest ways one is taken by a rule, as scores depend on which words an edit touches: the
-way is followed from the end, and at each place the first of a fixed order of edits that lies on a
-cheapest way is taken. Libraries follow other rules, so they only give how far from the diagonal to look
-(Ukkonen, "Algorithms for approximate string matching", 1985).
+A rule chooses among several cheapest paths, because scores depend on the words that an edit touches. The
+path is followed from its end. At each place, the edits are tried in a fixed order, and the first that lies
+on a cheapest path is taken. Libraries follow other rules, so they only provide a bound of the cost, which
+limits the distance from the diagonal (Ukkonen, "Algorithms for approximate string matching", 1985).
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ import numpy.typing as npt
 
 from toolkit.errors import DataError
 
-#: Edits at a place; the diagonal keeps or replaces.
+#: Edits at a place; the diagonal keeps or replaces a code.
 DIAGONAL, INSERT, DELETE = 0, 1, 2
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 _Kinds: TypeAlias = npt.NDArray[np.int8]
 _Costs: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
-#: Cells computed at once, which bounds memory; and of one pair, above which it is refused.
+#: Cells computed at once: this bounds memory.
 _CELLS_OF_BATCH = 1 << 22
+#: A pair with more cells is refused.
 _CELLS_OF_PAIR = 1 << 28
-#: Up to this number of rows and columns costs fit into 16 bits, _FAR included.
+#: With fewer rows and columns than this, costs fit into 16 bits, _FAR included.
 _SHORT = 5000
 _FAR = 1 << 14
-#: No code; and the kind of no step.
+#: In place of a code.
 _NONE = -1
+#: In place of an edit, once a path is complete.
 _DONE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two sequences of codes >= 0, and a bound of the cost of turning the first into the second."""
+    """Two sequences of codes >= 0, and an upper bound of the cost to turn the first into the second."""
 
     first: Codes
     second: Codes
@@ -45,7 +47,7 @@ class Pair:
 
     @property
     def deletions(self) -> int:
-        """Return the largest number of deletions: a cheapest way is never further left of the diagonal."""
+        """Return the largest number of deletions: so far can a cheapest path be left of the diagonal."""
         return (self.bound - len(self.second) + len(self.first)) // 2
 
     @property
@@ -57,18 +59,18 @@ class Pair:
 class Rule:
     """The cost of edits, and the preference among several cheapest ones.
 
-    order   of DIAGONAL, INSERT and DELETE the first that lies on a cheapest way is taken
-    solid   code that is never replaced; None: no code is
+    order   DIAGONAL, INSERT and DELETE; the first that lies on a cheapest path is taken
+    solid   code that is never replaced; None: no code is ever replaced
 
-    An insertion, a deletion and a replacement cost 1. What is never replaced costs as much on the
-    diagonal as a deletion with an insertion: to pass it there is a matter of order.
+    An insertion, a deletion and a replacement cost 1. Where a code must not be replaced, the diagonal costs as
+    much as a deletion and an insertion together, so the order decides between them.
     """
 
     order: tuple[int, int, int]
     solid: int | None
 
     def price(self, first: Codes, second: Codes) -> _Kinds:
-        """Return the cost of the diagonal at these codes: 0 keeps, 1 replaces, 2 passes by."""
+        """Return the cost of the diagonal: 0 for equal codes, 1 for a replacement, 2 if that is not allowed."""
         differ: _Kinds = (first != second).view(np.int8)
         if self.solid is None:
             return differ + differ
@@ -78,7 +80,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The way of a pair from its start to its end: the edits, and their places in both; each [n]."""
+    """The path of a pair from its start to its end: its edits, and their places in both; each [n]."""
 
     kinds: _Kinds
     firsts: Codes
@@ -86,17 +88,17 @@ class Steps:
 
 
 def align(pairs: Sequence[Pair], rule: Rule) -> Iterator[tuple[int, Steps]]:
-    """Yield the place of each pair, in an order of its own, with the steps of its way.
+    """Yield the place of each pair, in any order, with the steps of its path.
 
     Raises DataError for a pair that is too long and too different to be compared.
     """
     order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].first), pairs[place].bound))
     for places in _batches(order, pairs):
-        yield from zip(places, _Batch([pairs[place] for place in places], rule).ways(), strict=True)
+        yield from zip(places, _Batch([pairs[place] for place in places], rule).paths(), strict=True)
 
 
 def kept(pair: Pair, steps: Steps) -> npt.NDArray[np.bool_]:
-    """Return which steps leave a code as it is, [n]."""
+    """Return which steps keep a code, [n]."""
     (diagonal,) = np.nonzero(steps.kinds == DIAGONAL)
     left = np.zeros(len(steps.kinds), bool)
     left[diagonal] = pair.first[steps.firsts[diagonal]] == pair.second[steps.seconds[diagonal]]
@@ -104,7 +106,7 @@ def kept(pair: Pair, steps: Steps) -> npt.NDArray[np.bool_]:
 
 
 def _batches(order: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[int]]:
-    """Yield places of similar pairs, as many as fit."""
+    """Yield the places of similar pairs, as many as fit into a batch."""
     batch: list[int] = []
     width = 0
     for place in order:
@@ -126,8 +128,8 @@ def _batches(order: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[int]]
 class _Batch:
     """Pairs side by side, in a table [row, column, pair].
 
-    A cell represents a number of codes of the first sequence (row - 1) and of the second (row - 1 + column -
-    left): a column is a diagonal. Row 0 and the last column are there only to be far away.
+    A cell is a pair of prefixes: row - 1 codes of the first sequence, row - 1 + column - left codes of the
+    second. So a column is a diagonal. Row 0 and the last column have infinite costs.
     """
 
     def __init__(self, pairs: Sequence[Pair], rule: Rule) -> None:
@@ -139,18 +141,18 @@ class _Batch:
         self._firsts = _stacked([pair.first for pair in pairs], 0, self._rows + 1)
         self._seconds = _stacked([pair.second for pair in pairs], self._left, self._rows + self._width)
 
-    def ways(self) -> Iterator[Steps]:
+    def paths(self) -> Iterator[Steps]:
         """Yield the steps of each pair."""
         kinds = self._kinds()
         ends = self._ends[:, :, None]
         firsts = ends[0] - np.cumsum(kinds != INSERT, axis=1, dtype=np.int32)
         seconds = ends[1] - np.cumsum(kinds != DELETE, axis=1, dtype=np.int32)
         for place, count in enumerate(np.count_nonzero(kinds != _DONE, axis=1)):
-            way = (place, slice(None, count))
-            yield Steps(kinds=kinds[way][::-1], firsts=firsts[way][::-1], seconds=seconds[way][::-1])
+            path = (place, slice(None, count))
+            yield Steps(kinds=kinds[path][::-1], firsts=firsts[path][::-1], seconds=seconds[path][::-1])
 
     def _kinds(self) -> _Kinds:
-        """Follow all ways from their ends; return what is done there, _DONE after the start, [pairs, n]."""
+        """Follow all paths from their ends; return the edits, then _DONE, [pairs, n]."""
         costs = self._costs()
         _, columns, pairs = costs.shape
         flat = costs.reshape(-1)
@@ -167,7 +169,7 @@ class _Batch:
         return np.stack(kinds, axis=1) if kinds else np.empty((pairs, 0), np.int8)
 
     def _last_steps(self, flat: _Costs, cells: npt.NDArray[np.int64], back: npt.NDArray[np.int64]) -> _Kinds:
-        """Return the last step on the way to these cells, [pairs]."""
+        """Return the last step of the path to each of these cells, [pairs]."""
         here = flat[cells]
         preferred, second, last = self._rule.order
         kind = np.full(len(cells), last, np.int8)
@@ -179,12 +181,12 @@ class _Batch:
     def _diagonal_price(self, cells: npt.NDArray[np.int64]) -> _Kinds:
         pairs = len(cells)
         rows, columns = np.divmod(cells // pairs, self._width + 1)
-        # Row 1 has no code before it: whatever is at -1 then, from row 0 nothing comes.
+        # There is no code before row 1. The value at -1 does not matter, because costs in row 0 are infinite.
         of = np.arange(pairs)
         return self._rule.price(self._firsts[rows - 2, of], self._seconds[rows - 2 + columns, of])
 
     def _costs(self) -> _Costs:
-        """Fill the table; a column's number is taken off, so that an insertion adds nothing."""
+        """Fill the table. Each cost is reduced by the number of its column, so an insertion adds nothing."""
         dtype, far = (np.int16, _FAR) if self._rows + self._width < _SHORT else (np.int32, _FAR << 14)
         costs = np.empty((self._rows + 2, self._width + 1, len(self._ends[0])), dtype)
         costs[0], costs[1] = far, -self._left
@@ -200,7 +202,7 @@ class _Batch:
 
 
 def _stacked(sequences: Sequence[Codes], before: int, size: int) -> Codes:
-    """Return the sequences as columns, with this number of empty rows above them, padded with empty rows."""
+    """Return the sequences as columns, with `before` empty rows above them and empty rows as padding."""
     stacked = np.full((before + size, len(sequences)), _NONE, np.int32)
     for column, sequence in enumerate(sequences):
         stacked[before : before + len(sequence), column] = sequence[:size]

@@ -1,4 +1,4 @@
-"""Scores of corrections: which misspelt words were restored, and which others were spoilt."""
+"""Scores of corrections: which misspelt words were restored, and which right words were spoilt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rapidfuzz.distance import Levenshtein
 
 from toolkit.nlp.ratio import ratio
 from toolkit.workloads.spelling.data.texts.words import normalised
-from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
+from toolkit.workloads.spelling.metrics.counts import Counts, LineScore
 from toolkit.workloads.spelling.metrics.edits import (
     Edit,
     Words,
@@ -22,22 +22,13 @@ from toolkit.workloads.spelling.metrics.edits import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionScore(Additive):
-    """Words restored, spoilt and left wrong, pooled and by line.
+class CorrectionScore(LineScore):
+    """Words that were restored (true positives), spoilt (false positives) and left wrong (false negatives).
 
-    f1_sum     sum of the F1 of the lines; 1 for a line without changes that needs none
     distances  sum of Levenshtein's distances to the right lines, each over the length of the longer line
     """
 
-    counts: Counts = NOTHING
-    lines: int = 0
-    f1_sum: float = 0.0
     distances: float = 0.0
-
-    @property
-    def sequence_f1(self) -> float:
-        """Mean over lines of their F1."""
-        return ratio(self.f1_sum, self.lines)
 
     @property
     def mned(self) -> float:
@@ -54,12 +45,11 @@ def score_corrections(
     """Compare predictions for the inputs with the right lines.
 
     A gold word that is misspelt in the input is a true positive if it is in a longest common subsequence of
-    the words of prediction and gold, else a false negative. A word of the input that was changed into
-    anything but words of that subsequence is a false positive. So a positive is a word of the gold or of the
-    input: an unchanged text may have a recall above 0, if an edit is found in another word than the one that
-    the subsequence leaves out.
+    the words of prediction and gold, else a false negative. A word of the input is a false positive if it was
+    changed into anything but words of that subsequence. An unchanged text may have a recall above 0: the
+    edits and the subsequence may see an error in different words.
 
-    misspelt  the result of `misspelt_words`, which can be kept to score many predictions
+    misspelt  the result of `misspelt_words`; it can be kept to score many predictions
 
     Raises DataError for lines that are too long and too different to be compared.
     """
@@ -72,7 +62,7 @@ def score_corrections(
 
 
 def misspelt_words(inputs: Sequence[str], golds: Sequence[str]) -> list[Words]:
-    """Return the words of each gold line that the edits from the input to it touch. Raises DataError."""
+    """Return the words of each gold line that are touched by the edits from the input. Raises DataError."""
     texts, right = ([normalised(line) for line in lines] for lines in (inputs, golds))
     edits = edits_between(texts, right)
     return [edited_words(*line)[1] for line in zip(texts, right, edits, strict=True)]
@@ -92,9 +82,10 @@ def _score(
 
 
 def words_that_match(text: str, made: str, edits: Iterable[Edit], matching: Words) -> Words:
-    """Return the words of the text that became only words among `matching`.
+    """Return the words of the text that became only words in `matching`.
 
-    Words that were merged match together, with all that was made of them; so does a word that was split.
+    Merged words match together: all words that were made of them must be in `matching`. The same holds for
+    the parts of a word that was split.
     """
     merged, splits = _merges_and_splits(text, made, edits)
     found: set[int] = set()
@@ -111,7 +102,7 @@ def words_that_match(text: str, made: str, edits: Iterable[Edit], matching: Word
 
 
 def _merges_and_splits(text: str, made: str, edits: Iterable[Edit]) -> tuple[set[int], Counter[int]]:
-    """Return the words merged with the one after them, and by word how often it was split."""
+    """Return the words that were merged with the next word, and how often each word was split."""
     merged, splits = set(), Counter[int]()
     for kind, start, to in edits:
         if kind == "delete" and text[start] == " ":

@@ -1,21 +1,21 @@
-"""Counts of what was found and what should have been found."""
+"""Counts of positives, and scores of lines that are made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 from toolkit.nlp.ratio import ratio
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Additive:
-    """Base of dataclasses whose fields add up: scores of parts to that of the whole."""
-
-    __slots__: tuple[str, ...] = ()
+    """Base of scores whose fields add up: the scores of parts give that of the whole."""
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+        names = [field.name for field in fields(self)]
+        return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Counts(Additive):
 
     @classmethod
     def of_sums(cls, found: float, wrong: float, missed: float) -> Counts:
-        """Those of sums over the ranks, in the order of the fields."""
+        """Counts from sums over all ranks, in the order of the fields."""
         return cls(true_positives=round(found), false_positives=round(wrong), false_negatives=round(missed))
 
     def figures(self) -> dict[str, float]:
@@ -56,5 +56,22 @@ class Counts(Additive):
         return ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
 
 
-#: Nothing was found, and nothing should have been.
+#: Nothing was found, and nothing should have been found.
 NOTHING = Counts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineScore(Additive):
+    """The counts of all lines together, and the F1 of each line.
+
+    f1_sum  sum of the F1 of the lines; a line counts 1 if nothing had to be done and nothing was done
+    """
+
+    counts: Counts = NOTHING
+    lines: int = 0
+    f1_sum: float = 0.0
+
+    @property
+    def sequence_f1(self) -> float:
+        """Mean F1 of a line."""
+        return ratio(self.f1_sum, self.lines)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +14,21 @@ from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
 
 _Labels = npt.NDArray[np.bool_]
 
+#: Names of the counts of `label_counts`.
+COUNTS = (
+    "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
+    "non_words", "found_non",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionScore(Additive):
-    """Labels compared, positive where there is an error.
+    """Compared labels; a label is positive if there is an error.
 
-    labels      words or lines
+    labels      number of labels, of words or lines
     equal       labels that are right
-    real_words  errors that are real words (texts/real_words.py); found_real: those found
-    non_words   other errors; found_non: those found
+    real_words  errors that are real words (data/texts/real_words.py); found_real: those that were found
+    non_words   other errors; found_non: those that were found
     """
 
     counts: Counts = NOTHING
@@ -30,6 +38,12 @@ class DetectionScore(Additive):
     found_real: int = 0
     non_words: int = 0
     found_non: int = 0
+
+    @classmethod
+    def of_sums(cls, sums: Sequence[float]) -> DetectionScore:
+        """The score from sums in the order of COUNTS."""
+        more = {name: round(value) for name, value in zip(COUNTS[3:], sums[3:], strict=True)}
+        return cls(counts=Counts.of_sums(*sums[:3]), **more)
 
     @property
     def accuracy(self) -> float:
@@ -43,24 +57,23 @@ class DetectionScore(Additive):
         }
 
 
+def label_counts(found: Any, wrong: Any, known: Any, real: Any) -> list[Any]:
+    """Return the counts in the order of COUNTS, from arrays or tensors of one shape.
+
+    found  labels that are called an error
+    wrong  labels that are an error
+    known  labels whose right value is known
+    real   labels of real words
+    """
+    right = found & wrong
+    facts = (
+        right, found & known & ~wrong, wrong & ~found, known, known & (found == wrong), wrong & real,
+        right & real, wrong & ~real, right & ~real,
+    )  # fmt: skip
+    return [fact.sum() for fact in facts]
+
+
 def score_labels(predictions: _Labels, golds: _Labels, real: _Labels | None = None) -> DetectionScore:
-    """Compare labels, all [n]; real: whether what is labelled is a real word."""
-    right = predictions & golds
+    """Compare labels, all [n]; real: which of them are labels of real words."""
     real = np.zeros_like(golds) if real is None else real
-    return DetectionScore(
-        counts=Counts(
-            true_positives=_count(right),
-            false_positives=_count(predictions & ~golds),
-            false_negatives=_count(golds & ~predictions),
-        ),
-        labels=len(golds),
-        equal=_count(predictions == golds),
-        real_words=_count(golds & real),
-        found_real=_count(right & real),
-        non_words=_count(golds & ~real),
-        found_non=_count(right & ~real),
-    )
-
-
-def _count(which: _Labels) -> int:
-    return int(np.count_nonzero(which))
+    return DetectionScore.of_sums(label_counts(predictions, golds, np.ones_like(golds), real))

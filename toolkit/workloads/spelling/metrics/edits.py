@@ -1,6 +1,6 @@
-"""The parts of an edited text: edits of characters, words that they touch, words that stay.
+"""Differences of two texts: edits of characters, the words that they touch, the words that stay.
 
-Texts are normalised: one space between two words, none around them. Words are named by their places.
+Texts are normalised: one space between two words, none around them. A word is given by its place.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from toolkit.workloads.spelling.metrics.alignment import (
 Words: TypeAlias = frozenset[int]
 
 _KINDS: tuple[Literal["replace", "insert", "delete"], ...] = ("replace", "insert", "delete")
-#: Of characters; a space is inserted and deleted, never replaced, so that words split and merge.
+#: For characters. A space is only inserted and deleted, not replaced: so words are split and merged.
 _CHARACTERS = Rule(order=(DELETE, INSERT, DIAGONAL), solid=ord(" "))
-#: Of words: a longest common subsequence.
+#: For words: gives a longest common subsequence.
 _WORDS = Rule(order=(DIAGONAL, INSERT, DELETE), solid=None)
 
 
 class Edit(NamedTuple):
-    """A character inserted, deleted or replaced.
+    """A character that is inserted, deleted or replaced.
 
-    start  place in the text; of an insertion, that of the character before which it is
-    to     place in the other text; of a deletion, that of the character before which it was
+    start  place in the text; for an insertion, the place of the next character
+    to     place in the other text; for a deletion, the place of the next character
     """
 
     kind: Literal["replace", "insert", "delete"]
@@ -44,7 +44,7 @@ class Edit(NamedTuple):
 
 
 def edits_between(texts: Sequence[str], others: Sequence[str]) -> list[list[Edit]]:
-    """Return the edits of each text that make it the other one at its place, in their order.
+    """Return the edits that turn each text into the other text at its place, in their order.
 
     Raises DataError for texts that are too long and too different to be compared.
     """
@@ -62,10 +62,10 @@ def edits_between(texts: Sequence[str], others: Sequence[str]) -> list[list[Edit
 
 
 def edited_words(text: str, other: str, edits: Iterable[Edit]) -> tuple[Words, Words]:
-    """Return the words that edits touch, of the text and of the other one.
+    """Return the words that edits touch, in the text and in the other text.
 
-    A space that is deleted touches both words around it, and the one that they become; a space that is
-    inserted likewise. A space is of the word before it.
+    A deleted space touches the two words around it, and the word that they become. An inserted space touches
+    the word that it splits, and both parts.
     """
     touched: set[int] = set()
     touched_there: set[int] = set()
@@ -81,14 +81,14 @@ def edited_words(text: str, other: str, edits: Iterable[Edit]) -> tuple[Words, W
 
 
 def word_at(text: str, place: int) -> int:
-    """Return the word that a character is of."""
+    """Return the word of a character; a space belongs to the word before it."""
     return text.count(" ", 0, place)
 
 
 def matching_words(texts: Sequence[str], others: Sequence[str]) -> list[tuple[Words, Words]]:
-    """Return for each text and the other one at its place the words that stay, in both.
+    """Return the words that stay, in each text and in the other text at its place.
 
-    They are those of a longest common subsequence of words.
+    These are the words of a longest common subsequence.
     """
     found = [_all_words(text) for text in texts]
     places = [place for place, text in enumerate(texts) if text != others[place]]
@@ -105,7 +105,7 @@ def _all_words(text: str) -> tuple[Words, Words]:
 
 
 def _characters(text: str, other: str) -> Pair:
-    """A pair of characters; a cheapest way that may replace spaces, with these paid twice, is a bound."""
+    """Return a pair of characters; its bound is Levenshtein's distance, replaced spaces counted twice."""
     steps = Levenshtein.editops(text, other)
     spaces = sum(
         step.tag == "replace" and " " in (text[step.src_pos], other[step.dest_pos]) for step in steps

@@ -1,4 +1,4 @@
-"""Scores of the repair of white space: which spaces had to be inserted and deleted."""
+"""Scores of the repair of white space: which spaces had to be inserted and deleted, and which were."""
 
 from __future__ import annotations
 
@@ -7,26 +7,17 @@ from dataclasses import dataclass
 
 from toolkit.nlp.ratio import ratio
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, spaces_in
-from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
+from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts, LineScore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhitespaceScore(Additive):
-    """Edits of white space, pooled and by line.
+class WhitespaceScore(LineScore):
+    """Edits of white space.
 
-    f1_sum  sum of the F1 of the lines; 1 for a line without edits that needs none
     equal   lines whose white space is right
     """
 
-    counts: Counts = NOTHING
-    lines: int = 0
-    f1_sum: float = 0.0
     equal: int = 0
-
-    @property
-    def sequence_f1(self) -> float:
-        """Mean over lines of their F1."""
-        return ratio(self.f1_sum, self.lines)
 
     @property
     def sequence_accuracy(self) -> float:
@@ -36,9 +27,9 @@ class WhitespaceScore(Additive):
 def score_whitespace(
     inputs: Sequence[str], predictions: Sequence[str], golds: Sequence[str]
 ) -> WhitespaceScore:
-    """Compare which spaces were inserted and deleted with which had to be.
+    """Compare the inserted and deleted spaces with those that had to be inserted and deleted.
 
-    Raises ValueError if the lines of a place differ in more than white space.
+    Raises ValueError if the three lines at a place differ in more than white space.
     """
     found = [_counts(*lines) for lines in zip(inputs, predictions, golds, strict=True)]
     return WhitespaceScore(
@@ -53,5 +44,5 @@ def _counts(text: str, prediction: str, gold: str) -> Counts:
     if not differs_in_space(text, prediction) or not differs_in_space(text, gold):
         raise ValueError("the lines differ in more than white space")
     spaces = spaces_in(text)
-    # What kind of edit a place needs follows from the text: the places are the edits.
+    # The text decides whether a place needs an insertion or a deletion, so the places alone are compared.
     return Counts.of_sets(spaces ^ spaces_in(gold), spaces ^ spaces_in(prediction))

@@ -121,6 +121,11 @@ class SpellingTask:
         """The sums of an evaluation, by name."""
         return dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
 
+    def _counts(self, evaluation: Evaluation, names: Iterable[str]) -> dict[str, int]:
+        """These sums of an evaluation, which are whole numbers."""
+        sums = self._sums(evaluation)
+        return {name: round(sums[name]) for name in names}
+
     def _facts(self, run: RunDir, split: str) -> dict[str, Any]:
         """Begin the report of a split: make its folder, return its first facts."""
         run.artifacts.mkdir(parents=True, exist_ok=True)

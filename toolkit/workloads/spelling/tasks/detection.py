@@ -17,18 +17,12 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, lists_of
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.files import SpellingFiles
-from toolkit.workloads.spelling.metrics.counts import Counts
-from toolkit.workloads.spelling.metrics.detection import DetectionScore
+from toolkit.workloads.spelling.metrics.detection import COUNTS, DetectionScore, label_counts
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, write_lines
 
-#: Names of the counts of `counts_of`.
-COUNTS = (
-    "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
-    "non_words", "found_non",
-)  # fmt: skip
-#: A word above it is called an error: more likely one than not.
+#: A word or text with a higher probability of an error is called wrong.
 THRESHOLD = 0.5
 _OUTPUT = "probabilities"
 
@@ -103,8 +97,8 @@ class DetectionTask(SpellingTask):
         return {self.accuracy: sums["correct"] / count}
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
-        total, count = evaluation.sums[:2].tolist()
-        score = score_of(evaluation.sums[2:])
+        total, count, *counts = evaluation.sums.tolist()
+        score = DetectionScore.of_sums(counts)
         found = {
             "loss": ratio(total, count),
             **score.counts.figures(),
@@ -120,8 +114,7 @@ class DetectionTask(SpellingTask):
         write_lines(
             files.detections(split), self.splits[split], map(line_of, evaluation.outputs[_OUTPUT]), none
         )
-        counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
-        facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
+        facts |= {"counts": self._counts(evaluation, COUNTS), "metrics": self.metrics(split, evaluation)}
         write_json(files.detection_counts(split), facts)
 
 
@@ -158,23 +151,10 @@ def of_words(probabilities: torch.Tensor, words: torch.Tensor) -> Ragged:
 
 
 def counts_of(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """The counts of what was found, in the order of COUNTS, computed on the device.
+    """Return `label_counts` on the device, [9] float64.
 
-    found   [...] what is called wrong
+    found   [...] which words or texts are called wrong
     labels  [...] NONE for a word without a label
-    real    [...] whether it is a real word
+    real    [...] which words are real words
     """
-    known, wrong = labels != NONE, labels == 1
-    right = found & wrong
-    facts = [
-        right, found & known & ~wrong, wrong & ~found, known, known & (found == wrong), wrong & real,
-        right & real, wrong & ~real, right & ~real,
-    ]  # fmt: skip
-    return torch.stack([fact.sum() for fact in facts]).double()
-
-
-def score_of(sums: Array) -> DetectionScore:
-    """Counts that were added up, in the order of COUNTS."""
-    counts = dict(zip(COUNTS, sums.round().astype(int).tolist(), strict=True))
-    positives = {name: counts.pop(name) for name in Counts.__slots__}
-    return DetectionScore(counts=Counts(**positives), **counts)
+    return torch.stack(label_counts(found, labels == 1, labels != NONE, real)).double()

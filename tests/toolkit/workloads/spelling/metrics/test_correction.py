@@ -1,4 +1,4 @@
-"""The F1 of corrections on lines whose value can be seen, and its bounds."""
+"""The scores of corrections: F1 on lines whose value is obvious, edit distance, bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ lines = st.lists(st.tuples(texts, texts, texts), min_size=2, max_size=6)
 
 
 def score(*triples: tuple[str, str, str]) -> CorrectionScore:
-    """Of triples input, prediction, gold."""
+    """Score triples of input, prediction and gold."""
     inputs, predictions, golds = zip(*triples, strict=True)
     return score_corrections(inputs, predictions, golds)
 
@@ -27,8 +27,8 @@ def counts(text: str, prediction: str, gold: str) -> tuple[int, int, int]:
 
 
 def test_half_of_the_words_are_restored_and_half_of_the_changes_are_right() -> None:
-    # Misspelt: The, cat, eats, fish. Of them The and eats stand in the prediction.
-    # Changed: Te, cteats, delicious. What became of cteats (act eats) and of delicious is not gold.
+    # Misspelt: The, cat, eats, fish. The prediction has The and eats.
+    # Changed: Te, cteats, delicious. Only Te became a word of the gold line; cteats became act eats.
     found = score(
         (
             "Te cute cteats delicious fi sh.",
@@ -44,28 +44,28 @@ def test_a_perfect_correction_scores_1() -> None:
     assert counts("teh catsat on a m at", "the cat sat on a mat", "the cat sat on a mat") == (4, 0, 0)
 
 
-def test_doing_nothing_finds_nothing_and_spoils_nothing() -> None:
+def test_an_unchanged_text_has_only_false_negatives() -> None:
     assert counts("teh cat zat", "teh cat zat", "the cat sat") == (0, 0, 2)
 
 
-def test_a_word_that_is_spoilt_is_a_false_positive() -> None:
+def test_a_spoilt_word_is_a_false_positive() -> None:
     assert counts("the cat sat", "the cad sat", "the cat sat") == (0, 1, 0)
 
 
-def test_of_a_word_split_in_two_both_parts_must_be_right() -> None:
+def test_both_parts_of_a_split_word_must_be_right() -> None:
     assert counts("thecat sat", "the cat sat", "the cat sat") == (2, 0, 0)
     assert counts("thecat sat", "the cad sat", "the cat sat") == (1, 1, 1)
 
 
-def test_words_merged_wrongly_are_all_false_positives() -> None:
+def test_wrongly_merged_words_are_all_false_positives() -> None:
     assert counts("the ca t sat", "theca t sat", "the cat sat") == (0, 2, 1)
 
 
-def test_a_split_before_a_merge_moves_the_words_behind_them() -> None:
+def test_words_after_a_split_and_a_merge_are_compared_at_their_places() -> None:
     assert counts("thecat s at heer", "the cat sat here", "the cat sat here") == (4, 0, 0)
 
 
-def test_a_line_without_anything_to_do_counts_1_if_it_is_left_alone() -> None:
+def test_an_unchanged_line_without_errors_counts_1() -> None:
     found = score(("fine", "fine", "fine"), ("teh", "teh", "the"), ("fine", "fin", "fine"))
     assert (found.lines, found.f1_sum) == (3, 1.0)
     assert found.sequence_f1 == pytest.approx(1 / 3)
@@ -75,8 +75,23 @@ def test_white_space_is_normalised_first() -> None:
     assert counts("  teh\tcat ", " the   cat", "the cat\u00a0") == (1, 0, 0)
 
 
-def test_nothing_scores_0() -> None:
-    assert (CorrectionScore().counts.f1, CorrectionScore().sequence_f1) == (0.0, 0.0)
+def test_the_score_of_no_lines_is_0() -> None:
+    nothing = CorrectionScore()
+    assert (nothing.counts.f1, nothing.sequence_f1, nothing.mned) == (0.0, 0.0, 0.0)
+
+
+def mned(*pairs: tuple[str, str]) -> float:
+    return score(*((prediction, prediction, gold) for prediction, gold in pairs)).mned
+
+
+def test_an_edit_distance_is_divided_by_the_length_of_the_longer_line() -> None:
+    # kitten, sitting: two replacements, one insertion. A swap is two edits.
+    assert mned(("kitten", "sitting")) == pytest.approx(3 / 7)
+    assert mned(("ab", "ba")) == 1.0
+
+
+def test_edit_distances_are_averaged_over_lines_after_white_space_is_normalised() -> None:
+    assert mned(("ab", "cd"), (" a  b ", "a b"), ("", "")) == pytest.approx(1 / 3)
 
 
 @given(lines, st.integers(0, 6))
@@ -84,20 +99,22 @@ def test_scores_of_parts_add_up(triples: list[tuple[str, str, str]], cut: int) -
     cut = min(max(cut, 1), len(triples) - 1)
     whole, parts = score(*triples), score(*triples[:cut]) + score(*triples[cut:])
     assert whole.counts == parts.counts
-    assert (whole.lines, whole.f1_sum) == (parts.lines, pytest.approx(parts.f1_sum))
+    assert whole.lines == parts.lines
+    assert (whole.f1_sum, whole.distances) == pytest.approx((parts.f1_sum, parts.distances))
 
 
 @given(st.lists(st.tuples(words, texts, words), min_size=1, max_size=6))
-def test_scores_lie_between_0_and_1_and_the_gold_itself_is_best(triples: list[tuple[str, str, str]]) -> None:
+def test_scores_are_between_0_and_1_and_the_gold_line_scores_best(triples: list[tuple[str, str, str]]) -> None:
     found = score(*triples)
     assert 0 <= found.counts.f1 <= 1
     assert 0 <= found.sequence_f1 <= 1
+    assert 0 <= found.mned <= 1
     perfect = score(*((text, gold, gold) for text, _, gold in triples))
     assert perfect.sequence_f1 == 1
     assert perfect.counts.false_positives == perfect.counts.false_negatives == 0
 
 
-def test_what_is_misspelt_can_be_found_once_for_many_predictions() -> None:
+def test_misspelt_words_can_be_computed_once_for_many_predictions() -> None:
     inputs, golds = ["teh cat", "a dgo"], ["the cat", "a dog"]
     misspelt = misspelt_words(inputs, golds)
     assert misspelt == [{0}, {1}]

@@ -1,4 +1,4 @@
-"""Scores of labels, with scikit-learn as the judge; rates of real words and others."""
+"""Scores of labels compared with scikit-learn, and the rates of real-word and non-word errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_scores_of_parts_add_up(rows: list[tuple[bool, bool, bool]], cut: int) -
     assert score(rows[:cut]) + score(rows[cut:]) == score(rows)
 
 
-def test_nothing_found_scores_0() -> None:
+def test_scores_are_0_if_nothing_is_found() -> None:
     found = score([(False, True, True), (False, False, True)])
     assert (found.counts.f1, found.counts.precision, found.counts.recall) == (0.0, 0.0, 0.0)
     assert found.accuracy == 0.5

@@ -15,15 +15,15 @@ texts = st.text("ab ", max_size=12).map(normalised)
 
 
 def edits_by_the_book(text: str, other: str) -> list[Edit]:
-    """The table of Wagner and Fischer, cell by cell; from the end: delete, insert, then the diagonal."""
+    """Fill the table of Wagner and Fischer cell by cell; from the end prefer delete, insert, then the diagonal."""
     table = [[0] * (len(other) + 1) for _ in range(len(text) + 1)]
     for at in range(len(text) + 1):
         for to in range(len(other) + 1):
-            ways = [table[at - 1][to] + 1] if at else []
-            ways += [table[at][to - 1] + 1] if to else []
+            costs = [table[at - 1][to] + 1] if at else []
+            costs += [table[at][to - 1] + 1] if to else []
             if at and to and diagonal(text[at - 1], other[to - 1]) is not None:
-                ways.append(table[at - 1][to - 1] + diagonal(text[at - 1], other[to - 1]))
-            table[at][to] = min(ways, default=0)
+                costs.append(table[at - 1][to - 1] + diagonal(text[at - 1], other[to - 1]))
+            table[at][to] = min(costs, default=0)
     at, to, edits = len(text), len(other), []
     while at or to:
         if at and table[at - 1][to] + 1 == table[at][to]:
@@ -46,7 +46,7 @@ def diagonal(one: str, other: str) -> int | None:
 
 
 def words_by_the_book(words: list[str], others: list[str]) -> tuple[set[int], set[int]]:
-    """The table of the longest common subsequence; from the end: the diagonal, insert, then delete."""
+    """Fill the table of the longest common subsequence; from the end prefer the diagonal, insert, then delete."""
     table = [[0] * (len(others) + 1) for _ in range(len(words) + 1)]
     for at, word in enumerate(words):
         for to, other in enumerate(others):
@@ -66,7 +66,7 @@ def words_by_the_book(words: list[str], others: list[str]) -> tuple[set[int], se
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=6))
-def test_edits_are_those_of_the_whole_table_whichever_texts_are_asked_together(
+def test_edits_are_those_of_the_whole_table_for_any_batch_of_texts(
     pairs: list[tuple[str, str]],
 ) -> None:
     found = edits_between([text for text, _ in pairs], [other for _, other in pairs])
@@ -79,7 +79,7 @@ def test_words_that_stay_are_those_of_the_whole_table(pairs: list[tuple[str, str
     assert found == [words_by_the_book(text.split(), other.split()) for text, other in pairs]
 
 
-def test_texts_are_compared_in_several_batches_if_need_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_compared_in_several_batches_if_necessary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alignment, "_CELLS_OF_BATCH", 40)
     texts, others = ["abab", "a b", "", "aab ba", "b"] * 3, ["baba", "ab", "ba", "ab", "bbb b"] * 3
     expected = [edits_by_the_book(*pair) for pair in zip(texts, others, strict=True)]
@@ -109,28 +109,24 @@ def words_edited(text: str, other: str) -> tuple[set[int], set[int]]:
     return set(one), set(two)
 
 
-def test_a_letter_touches_its_word_in_both_texts() -> None:
+def test_an_edited_letter_touches_its_word_in_both_texts() -> None:
     assert words_edited("tihs is a test", "this is a tests") == ({0, 3}, {0, 3})
 
 
-def test_a_word_that_is_split_touches_both_parts() -> None:
+def test_a_split_word_touches_both_parts() -> None:
     assert words_edited("the catsat there", "the cat sat there") == ({1}, {1, 2})
 
 
-def test_words_that_are_merged_are_all_touched() -> None:
+def test_all_merged_words_are_touched() -> None:
     assert words_edited("the c a t sat", "the cat sat") == ({1, 2, 3}, {1})
 
 
-def test_equal_texts_have_no_edited_words() -> None:
-    assert words_edited("this is a test", "this is a test") == (set(), set())
-
-
 def test_words_that_stay_may_be_at_other_places() -> None:
-    # the-cat-sat is the longest subsequence; "on" has no counterpart, and "sits" is not "sat".
+    # The longest common subsequence is: the cat sat.
     ((one, two),) = matching_words(["oh the black cat sat"], ["the cat on sat sits"])
     assert (one, two) == ({1, 3, 4}, {0, 1, 3})
 
 
-def test_of_equally_long_subsequences_the_last_is_taken() -> None:
+def test_the_last_of_equally_long_subsequences_is_taken() -> None:
     ((one, two),) = matching_words(["a a"], ["a"])
     assert (one, two) == ({1}, {0})

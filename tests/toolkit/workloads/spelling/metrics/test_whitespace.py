@@ -1,4 +1,4 @@
-"""The F1 of white space: what is inserted and deleted, where."""
+"""The F1 of white space: the places of inserted and deleted spaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore, score
 
 @st.composite
 def triples(draw: st.DrawFn) -> tuple[str, str, str]:
-    """The same letters, spaced in three ways."""
+    """The same letters with three kinds of spacing."""
     letters = draw(st.text("abc", max_size=8))
     one, two, three = (
         "".join(letter + " " * draw(st.integers(0, 2)) for letter in letters) for _ in range(3)
@@ -21,19 +21,19 @@ def triples(draw: st.DrawFn) -> tuple[str, str, str]:
 
 
 def score(*lines: tuple[str, str, str]) -> WhitespaceScore:
-    """Of triples input, prediction, gold."""
+    """Score triples of input, prediction and gold."""
     inputs, predictions, golds = zip(*lines, strict=True)
     return score_whitespace(inputs, predictions, golds)
 
 
-def test_insertions_and_deletions_count_where_they_are() -> None:
-    # To be done: insert after "the", delete in "c at". Done: that insertion, and one in "sat".
+def test_insertions_and_deletions_are_compared_by_their_places() -> None:
+    # Needed: an insertion after "the", a deletion in "c at". Done: that insertion, and one in "sat".
     found = score(("thec at sat", "the c at s at", "the cat sat"))
     assert found.counts == Counts(true_positives=1, false_positives=1, false_negatives=1)
     assert (found.lines, found.equal, found.f1_sum) == (1, 0, 0.5)
 
 
-def test_lines_are_averaged_or_pooled() -> None:
+def test_scores_of_lines_are_pooled_and_averaged() -> None:
     found = score(("ab", "a b", "a b"), ("abcd", "abcd", "a b c d"), ("fine day", "fine day", "fine day"))
     assert found.counts == Counts(true_positives=1, false_negatives=3)
     assert found.counts.f1 == pytest.approx(0.4)
@@ -41,12 +41,12 @@ def test_lines_are_averaged_or_pooled() -> None:
     assert found.sequence_accuracy == pytest.approx(2 / 3)
 
 
-def test_white_space_around_and_in_a_row_is_no_edit() -> None:
+def test_white_space_around_a_text_and_repeated_white_space_are_not_edits() -> None:
     found = score(("  a  b\t", "a b", "a\u00a0b "))
     assert found == WhitespaceScore(lines=1, f1_sum=1.0, equal=1)
 
 
-def test_other_edits_are_no_repair_of_white_space() -> None:
+def test_other_edits_are_refused() -> None:
     with pytest.raises(ValueError, match="more than white space"):
         score(("a b", "a c", "ab"))
     with pytest.raises(ValueError, match="more than white space"):
@@ -54,7 +54,7 @@ def test_other_edits_are_no_repair_of_white_space() -> None:
 
 
 @given(st.lists(triples(), min_size=2, max_size=5))
-def test_scores_add_up_and_lie_between_0_and_1(lines: list[tuple[str, str, str]]) -> None:
+def test_scores_of_parts_add_up_and_are_between_0_and_1(lines: list[tuple[str, str, str]]) -> None:
     whole, parts = score(*lines), score(*lines[:1]) + score(*lines[1:])
     assert (whole.counts, whole.lines, whole.equal) == (parts.counts, parts.lines, parts.equal)
     assert whole.f1_sum == pytest.approx(parts.f1_sum)
@@ -63,7 +63,7 @@ def test_scores_add_up_and_lie_between_0_and_1(lines: list[tuple[str, str, str]]
 
 
 @given(st.lists(triples(), min_size=1, max_size=5))
-def test_the_gold_itself_is_perfect(lines: list[tuple[str, str, str]]) -> None:
+def test_the_gold_line_scores_1(lines: list[tuple[str, str, str]]) -> None:
     found = score(*((text, gold, gold) for text, _, gold in lines))
     assert (found.sequence_f1, found.sequence_accuracy) == (1, 1)
     assert found.counts.false_positives == found.counts.false_negatives == 0

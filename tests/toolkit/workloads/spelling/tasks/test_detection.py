@@ -1,4 +1,4 @@
-"""What the detection of spelling errors counts, and writes for people."""
+"""The scores and the files of the detection of spelling errors."""
 
 from __future__ import annotations
 
@@ -20,15 +20,11 @@ from toolkit.testing.contract import evaluated
 from toolkit.workloads.spelling.config.noise import NoNoise
 from toolkit.workloads.spelling.config.tasks import SedSequence
 from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import DetectionBatch
-from toolkit.workloads.spelling.tasks.detection import (
-    DetectionTask,
-    SedSequenceTask,
-    SedWordsTask,
-    score_of,
-)
+from toolkit.workloads.spelling.tasks.detection import DetectionTask, SedSequenceTask, SedWordsTask
 
-#: What is read, and what is wrong of it: stoen is no word, under stands for over.
+#: Texts and their labels. The non-word stoen is wrong, and under is written instead of over.
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
 GOLDS = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
 
@@ -36,7 +32,7 @@ Made = Callable[..., DetectionTask]
 
 
 class _Says(nn.Module):
-    """Finds an error in every n-th word, or text."""
+    """A model that finds an error in every n-th word or text."""
 
     def __init__(self, every: int) -> None:
         super().__init__()
@@ -51,7 +47,7 @@ class _Says(nn.Module):
 
 @pytest.fixture
 def task(tmp_path: Path) -> Made:
-    """The task on a benchmark of these lines."""
+    """Makes a task on a benchmark of these lines."""
 
     def made(cls: type[DetectionTask], golds: list[str], **data: Any) -> DetectionTask:
         folder = tmp_path / "benchmark"
@@ -70,11 +66,11 @@ def scored(task: DetectionTask, every: int) -> Evaluation:
     return evaluated(task, _Says(every), "test", batch_size=2)
 
 
-def test_words_are_counted_once_and_their_errors_by_kind(task: Made) -> None:
+def test_each_word_is_counted_once_and_each_error_by_its_kind(task: Made) -> None:
     detection = task(SedWordsTask, GOLDS)
-    # Found: the, under; river,; stoen. Wrong: stoen, under; stoen.
+    # Called wrong: the, under; river,; stoen. Wrong: stoen, under; stoen.
     found = scored(detection, 2)
-    score = score_of(found.sums[2:])
+    score = DetectionScore.of_sums(found.sums[2:].tolist())
     assert (score.labels, score.equal) == (8, 5)
     assert (score.counts.true_positives, score.counts.false_positives) == (2, 2)
     assert (score.real_words, score.found_real, score.non_words, score.found_non) == (1, 1, 2, 1)
@@ -83,7 +79,7 @@ def test_words_are_counted_once_and_their_errors_by_kind(task: Made) -> None:
     assert (metrics["real_word_rate"], metrics["non_word_rate"]) == (1.0, 0.5)
 
 
-def test_predictions_have_a_line_for_each_line_that_was_read(task: Made, tmp_path: Path) -> None:
+def test_predictions_have_a_line_for_each_line_of_the_file(task: Made, tmp_path: Path) -> None:
     detection = task(SedWordsTask, GOLDS)
     run = RunDir(tmp_path / "run")
     detection.write_report(run, "test", scored(detection, 2))
@@ -93,25 +89,18 @@ def test_predictions_have_a_line_for_each_line_that_was_read(task: Made, tmp_pat
     assert (facts["texts"], facts["left_out"], facts["counts"]["true_positives"]) == (3, 2, 2)
 
 
-def test_texts_may_have_one_label_alone(task: Made, tmp_path: Path) -> None:
+def test_texts_may_have_a_single_label(task: Made, tmp_path: Path) -> None:
     detection = task(SedSequenceTask, ["1", "0", "0", "0", "1"])
     run = RunDir(tmp_path / "run")
     found = scored(detection, 1)
     detection.write_report(run, "test", found)
     written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
-    assert written.split("\n") == [
-        "1",
-        "0",
-        "0",
-        "1",
-        "1",
-        "",
-    ]
+    assert written == "1\n0\n0\n1\n1\n"
     assert detection.metrics("test", found)["accuracy"] == pytest.approx(2 / 3)
 
 
 def test_words_without_a_label_are_not_scored(task: Made) -> None:
     detection = task(SedWordsTask, ["1", "0", "0", "0", "1"])
     found = scored(detection, 2)
-    assert (score_of(found.sums[2:]).labels, found.sums[1]) == (0, 0)
+    assert (found.sums[detection.score_sums.index("labels")], found.sums[1]) == (0, 0)
     assert np.isfinite(list(detection.metrics("test", found).values())).all()

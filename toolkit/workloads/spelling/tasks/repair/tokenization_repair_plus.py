@@ -32,6 +32,7 @@ from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
+from toolkit.workloads.spelling.metrics.detection import COUNTS, DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
@@ -45,14 +46,7 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
     units_of,
     word_targets,
 )
-from toolkit.workloads.spelling.tasks.detection import (
-    COUNTS,
-    THRESHOLD,
-    counts_of,
-    line_of,
-    of_words,
-    score_of,
-)
+from toolkit.workloads.spelling.tasks.detection import THRESHOLD, counts_of, line_of, of_words
 from toolkit.workloads.spelling.tasks.repair.base import (
     CLASSES,
     REPAIR_SUMS,
@@ -262,7 +256,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         """Metrics of a split; only words that were written have those of corrections."""
         sums = self._sums(evaluation)
-        score = score_of(evaluation.sums[2 : 2 + len(COUNTS)])
+        score = DetectionScore.of_sums([sums[name] for name in COUNTS])
         found = {
             "loss": ratio(sums["loss"], sums["count"]),
             **score.counts.figures(),
@@ -280,8 +274,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         files, samples = SpellingFiles(run), self.splits[split]
         facts = self._facts(run, split)
-        counts = evaluation.sums[2 : 2 + len(COUNTS)].round().astype(int).tolist()
-        facts["detection"] = dict(zip(COUNTS, counts, strict=True))
+        facts["detection"] = self._counts(evaluation, COUNTS)
         facts["repair"] = repair_facts(self.repair_score(evaluation))
         write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
         write_lines(files.repairs(split), samples, self._repaired(samples, evaluation))

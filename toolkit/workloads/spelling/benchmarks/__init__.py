@@ -1,1 +1,1 @@
-"""Benchmarks of spelling: making them, and scoring the predictions of many models."""
+"""Benchmarks of spelling: make them, and score the predictions of many models."""

@@ -1,4 +1,4 @@
-"""Predictions without a model, which every model should beat.
+"""Baselines: predictions without a model. Every model should score better.
 
 do nothing          leaves every text unchanged
 out of dictionary   labels words that are not in the dictionary as errors
@@ -20,12 +20,12 @@ from toolkit.workloads.spelling.benchmarks.scoring import Predictor, Predictors
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
-#: Largest edit distance of symspell; its time and memory grow fast with it, and most errors are closer.
+#: Largest edit distance of symspell. Time and memory grow fast with it, and most errors have fewer edits.
 _EDITS = 2
 
 
 def baselines(dictionary: Mapping[str, int]) -> Predictors:
-    """Return the baselines of each kind of benchmark by name. dictionary: words with their frequencies."""
+    """Return the baselines by kind of benchmark and name; dictionary: words with their frequencies."""
 
     def labels(text: str) -> str:
         return " ".join(map(str, unknown_words(text, dictionary)))
@@ -39,7 +39,7 @@ def baselines(dictionary: Mapping[str, int]) -> Predictors:
         "sec": {"do nothing": str, "symspell": Corrector(dictionary)},
         "tokenization_repair": {"do nothing": str},
     }
-    # Or a baseline could be mistaken for a file of predictions of the same name.
+    # A file of predictions may have the same name.
     return {
         kind: {f"{name} (baseline)": _by_line(predict) for name, predict in named.items()}
         for kind, named in by_kind.items()
@@ -53,7 +53,7 @@ def _by_line(predict: Callable[[str], str]) -> Predictor:
 def unknown_words(text: str, dictionary: Collection[str]) -> list[int]:
     """Return for each word of a text 1 if one of its pieces is unknown, else 0.
 
-    Known pieces are those in the dictionary, maybe in lower case, and punctuation, numbers and addresses.
+    Known pieces are in the dictionary, unchanged or in lower case, or punctuation, numbers and addresses.
     """
     return [
         int(not all(_is_right(piece.text, dictionary) for piece in pieces_of(word))) for word in text.split()
@@ -65,10 +65,10 @@ def _is_right(piece: str, dictionary: Collection[str]) -> bool:
 
 
 class Corrector:
-    """Corrects pieces of words one by one, by symspell's look-up; case and everything else stay.
+    """Corrects the pieces of words one by one with symspell's look-up; keeps case and everything else.
 
-    Its look-up of whole texts would also split and merge words, but returns them in lower case and without
-    punctuation, which every benchmark counts as errors.
+    symspell's look-up of whole texts also splits and merges words. But it returns them in lower case and
+    without punctuation, which benchmarks count as errors.
     """
 
     def __init__(self, dictionary: Mapping[str, int]) -> None:
@@ -92,7 +92,7 @@ class Corrector:
 
     @cached_property
     def _words(self) -> SymSpell:
-        # Made at first use: it takes seconds.
+        # Created at first use, because it takes seconds.
         words = Counter[str]()
         for word, frequency in self._dictionary.items():
             words[word.lower()] += frequency

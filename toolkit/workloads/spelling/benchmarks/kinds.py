@@ -24,7 +24,7 @@ KINDS: Mapping[str, tuple[Metric, ...]] = {
     "sec": (*shares(f1="Correction F1"), *_F1[1:], *_LINE_F1, _MNED),
     "tokenization_repair": (*_F1, *_LINE_F1, *shares(sequence_accuracy="Sequence accuracy")),
 }
-#: Metrics that are shown where there is little room, by kind.
+#: Metrics that a terminal shows, by kind.
 HEADLINES: Mapping[str, tuple[str, ...]] = {
     "sed_words": ("f1", "word_accuracy"),
     "sed_sequence": ("f1", "sequence_accuracy"),

@@ -1,7 +1,8 @@
 """Paths of the files of benchmarks.
 
-ROOT/KIND/GROUP/SPLIT/corrupt.txt, correct.txt      and lowercase.txt, if case is ignored
-ROOT/KIND/GROUP/SPLIT/predictions/MODEL.txt         or
+ROOT/KIND/GROUP/SPLIT/corrupt.txt, correct.txt      texts with errors, and right answers
+                      lowercase.txt                 if case is ignored in some lines
+ROOT/KIND/GROUP/SPLIT/predictions/MODEL.txt         predictions; or in another folder:
 ROOT/KIND/results/GROUP/SPLIT/MODEL.txt
 """
 
@@ -20,7 +21,7 @@ _RESULTS = "results"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """A folder of ROOT/KIND/GROUP/SPLIT."""
+    """A folder ROOT/KIND/GROUP/SPLIT."""
 
     root: Path
     kind: str
@@ -50,7 +51,7 @@ class Benchmark:
 
     @property
     def predictions(self) -> dict[str, Path]:
-        """Return the files of predictions by model; those beside the benchmark take precedence."""
+        """Return the files of predictions by model; files beside the benchmark take precedence."""
         results = self.root / self.kind / _RESULTS / self.group / self.split
         found = [*results.glob("*.txt"), *(self.folder / "predictions").glob("*.txt")]
         return {path.stem: path for path in sorted(found, key=lambda path: path.stem)}

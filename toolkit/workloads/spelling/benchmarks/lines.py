@@ -1,4 +1,4 @@
-"""Parallel files of lines: texts, labels of words, flags of lines."""
+"""Read and check parallel files of lines: texts, labels of words, labels of lines."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def read_lines(path: Path) -> list[str]:
     with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
         text = stream.read()
     lines = text.split("\n")
-    # Only line feeds end lines: a text may contain any other separator.
+    # Only line feeds end lines, because a text may contain any other separator.
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
 def check_count(source: str, lines: Sequence[str], expected: int, of: str) -> None:
-    """Raise DataError unless there are as many lines as there are in another file."""
+    """Raise DataError unless there are as many lines as in another file."""
     if len(lines) != expected:
         raise DataError(f"{source}: found {len(lines):,} lines, expected {expected:,}, as many as {of} has")
 
 
 def check_texts(source: str, lines: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raise DataError if lines hold labels instead of texts.
+    """Raise DataError if lines have labels instead of texts.
 
-    Empty lines are accepted: a model that has hardly learnt may write nothing.
+    Empty lines are accepted, because a model that has hardly learnt may write nothing.
     """
     if any(lines) and _without_text(lines) and not _without_text(inputs):
         raise DataError(f"{source}: found only 0 and 1 in {len(lines):,} lines, expected texts")
@@ -43,9 +43,10 @@ def _without_text(lines: Sequence[str]) -> bool:
 
 
 def labels(source: str, lines: Sequence[str], counts: Sequence[int], what: str) -> Labels:
-    """Return the 0 and 1 of all lines, True for 1; counts: how many each line must have.
+    """Return the labels of all lines, True for 1.
 
-    what  what each label is for, for the message
+    counts  the number of labels that each line must have
+    what    what each label is for, as a part of the message
 
     Raises DataError naming the line.
     """

@@ -1,4 +1,4 @@
-"""Score all predictions for all benchmarks; a fault of one does not affect the others."""
+"""Score all predictions for all benchmarks; an error in one file does not affect the others."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from toolkit.workloads.spelling.benchmarks.layout import Benchmark
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
 from toolkit.workloads.spelling.benchmarks.sheets import Figures, Sheet, open_sheet
 
-#: Makes a line of predictions for each text: a baseline.
+#: A baseline: returns a line of predictions for each text.
 Predictor: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
-#: By kind of benchmark and row name.
+#: Baselines by kind of benchmark and name.
 Predictors: TypeAlias = Mapping[str, Mapping[str, Predictor]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The metrics by name of a model's predictions for a benchmark."""
+    """The metrics of a model's predictions for a benchmark, by name."""
 
     benchmark: Benchmark
     model: str
@@ -40,7 +40,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Predictions to score: a file, or a function that makes them."""
+    """Predictions to score: a file, or a function that computes them."""
 
     benchmark: Benchmark
     model: str
@@ -52,7 +52,7 @@ def entries(
     predictors: Predictors,
     files: Mapping[Benchmark, Mapping[str, Path]] = MappingProxyType({}),
 ) -> list[Entry]:
-    """Return all predictions: of the predictors, of the files beside the benchmarks, and of other files."""
+    """Return all predictions: of the baselines, of the files beside the benchmarks, and of other files."""
     found: list[Entry] = []
     for benchmark in benchmarks:
         made: dict[str, Path | Predictor] = {
@@ -71,18 +71,18 @@ def score_entries(
     lowercase: bool = False,
     tell: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Result | UserError]:
-    """Yield the result of each entry, or its fault; the fault of a benchmark only once.
+    """Yield the result of each entry, or its error; the error of a benchmark only once.
 
     dictionary  see `open_sheet`
-    lowercase   whether to ignore case in all of them, even where their own files do not
-    tell        called with the share of an entry that was done
+    lowercase   whether to ignore case in all benchmarks, not only as their own files say
+    tell        called with the share of an entry that was scored since the last call
     """
     sheets: dict[Benchmark, Sheet | None] = {}
     for entry in wanted:
         of = entry.benchmark
         try:
             if of not in sheets:
-                # Only one is kept in memory.
+                # Only one sheet is kept in memory.
                 sheets = {of: None}
                 is_lower = lowercase or of.lowercase
                 sheets[of] = open_sheet(

@@ -1,15 +1,14 @@
-"""Sheets: the texts of a benchmark with the right answers, on which predictions are scored."""
+"""Sheets: the texts of a benchmark with the right answers; predictions are scored on them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from toolkit.errors import DataError, UserError
-from toolkit.workloads.spelling.benchmarks.kinds import KINDS
 from toolkit.workloads.spelling.benchmarks.lines import (
     Labels,
     check_count,
@@ -25,24 +24,28 @@ from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
 from toolkit.workloads.spelling.metrics.detection import score_labels
 from toolkit.workloads.spelling.metrics.edits import Words
-from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore, score_whitespace
+from toolkit.workloads.spelling.metrics.whitespace import score_whitespace
 
 Figures = dict[str, float]
-#: Called with the number of lines that were scored, several times.
+#: Called several times, with the number of lines that were scored since the last call.
 Tell = Callable[[int], object]
 
 _LINES_AT_ONCE = 2000
 
 
-class Sheet(Protocol):
-    """Texts, and the scores of predictions for them."""
+class Sheet(ABC):
+    """Texts with the right answers."""
 
-    @property
-    def inputs(self) -> Sequence[str]: ...
+    def __init__(self, inputs: Sequence[str]) -> None:
+        self.inputs = inputs
 
     def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
         """Return the metrics of the kind by name. Raises DataError naming source and line."""
-        ...
+        check_count(source, predictions, len(self.inputs), "the input")
+        return self._figures(predictions, source, tell)
+
+    @abstractmethod
+    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures: ...
 
 
 def open_sheet(
@@ -53,10 +56,10 @@ def open_sheet(
     lowercase: Path | bool | None = None,
     dictionary: Collection[str] | None = None,
 ) -> Sheet:
-    """Read a benchmark.
+    """Read a benchmark of a kind in KINDS.
 
-    lowercase   whether case is ignored, which does not affect labels; or, for corrections and the repair of
-                white space, a file with a 1 for each line in which it is ignored
+    lowercase   whether case is ignored, which does not affect labels; for corrections and the repair of white
+                space also a file with a 1 for each line in which case is ignored
     dictionary  words, to score real-word errors and others separately
 
     Raises DataError naming file and line.
@@ -72,9 +75,7 @@ def open_sheet(
     lower = _lower(lowercase, len(inputs), corrupt.name)
     if kind == "sec":
         return _Corrections(inputs, golds, lower)
-    if kind == "tokenization_repair":
-        return _Repair(inputs, golds, str(correct), lower)
-    raise UserError(f"found kind {kind!r}, expected one of {', '.join(KINDS)}")
+    return _Repair(inputs, golds, str(correct), lower)
 
 
 def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels:
@@ -85,11 +86,7 @@ def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels:
     return flags(str(lowercase), lines)
 
 
-def _cased(lines: Sequence[str], lower: Labels) -> Sequence[str]:
-    return [line.lower() if flag else line for line, flag in zip(lines, lower, strict=True)]
-
-
-class _Detection:
+class _Detection(Sheet):
     """Labels of words, or of lines."""
 
     def __init__(
@@ -100,7 +97,7 @@ class _Detection:
         source: str,
         dictionary: Collection[str] | None,
     ) -> None:
-        self.inputs = inputs
+        super().__init__(inputs)
         self._of_words = kind == "sed_words"
         self._golds = self._labels(source, golds)
         self._real: Labels | None = None
@@ -113,8 +110,7 @@ class _Detection:
             return labels(source, lines, counts, "one for each word of the input")
         return flags(source, lines)
 
-    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
-        check_count(source, predictions, len(self.inputs), "the input")
+    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
         found = score_labels(self._labels(source, predictions), self._golds, self._real)
         tell(len(predictions))
         accuracy = "word_accuracy" if self._of_words else "sequence_accuracy"
@@ -124,19 +120,28 @@ class _Detection:
         return figures
 
 
-class _Corrections:
+class _Texts(Sheet):
+    """Right texts; `lower` has the lines in which case is ignored."""
+
+    def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels) -> None:
+        super().__init__(inputs)
+        self._lower = lower
+        self._texts, self._golds = self._cased(inputs), self._cased(golds)
+
+    def _cased(self, lines: Sequence[str]) -> Sequence[str]:
+        return [line.lower() if flag else line for line, flag in zip(lines, self._lower, strict=True)]
+
+
+class _Corrections(_Texts):
     """Texts without errors."""
 
     def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels) -> None:
-        self.inputs = inputs
-        self._lower = lower
-        self._texts, self._golds = _cased(inputs, lower), _cased(golds, lower)
+        super().__init__(inputs, golds, lower)
         self._misspelt: list[Words] = []
 
-    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
-        check_count(source, predictions, len(self.inputs), "the input")
+    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
         check_texts(source, predictions, self.inputs)
-        made = _cased(predictions, self._lower)
+        made = self._cased(predictions)
         score = CorrectionScore()
         for start in range(0, len(made), _LINES_AT_ONCE):
             part = slice(start, start + _LINES_AT_ONCE)
@@ -149,19 +154,17 @@ class _Corrections:
         return {**score.counts.figures(), "sequence_f1": score.sequence_f1, "mned": score.mned}
 
     def _misspelt_words(self, part: slice) -> Sequence[Words]:
-        """Compute once, part by part, what every prediction is compared with."""
+        """The misspelt words of these lines, computed once for all predictions."""
         if len(self._misspelt) <= part.start:
             self._misspelt += misspelt_words(self._texts[part], self._golds[part])
         return self._misspelt[part]
 
 
-class _Repair:
+class _Repair(_Texts):
     """Texts with the right white space."""
 
     def __init__(self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels) -> None:
-        self.inputs = inputs
-        self._lower = lower
-        self._texts, self._golds = _cased(inputs, lower), _cased(golds, lower)
+        super().__init__(inputs, golds, lower)
         self._check(source, self._golds)
 
     def _check(self, source: str, lines: Sequence[str]) -> None:
@@ -172,11 +175,10 @@ class _Repair:
                     f"({shortened(text)!r}): only white space may differ"
                 )
 
-    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
-        check_count(source, predictions, len(self.inputs), "the input")
-        made = _cased(predictions, self._lower)
+    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+        made = self._cased(predictions)
         self._check(source, made)
-        score: WhitespaceScore = score_whitespace(self._texts, made, self._golds)
+        score = score_whitespace(self._texts, made, self._golds)
         tell(len(made))
         return {
             **score.counts.figures(),

@@ -1,6 +1,6 @@
-"""Tables of results: models in rows, benchmarks in columns, one for each metric of each kind.
+"""Tables of results: models in rows, benchmarks in columns, one table for each metric of each kind.
 
-They are shown on a terminal and written for LaTeX, with the best of each column in bold.
+They are shown on a terminal and written for LaTeX, with the best value of each column in bold.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from toolkit.workloads.spelling.benchmarks.scoring import Result
 
 
 def tables(results: Sequence[Result], *, headlines: bool = False) -> Iterator[tuple[Metric, Table]]:
-    """Yield each metric with its table, kind by kind, without metrics that no result has.
+    """Yield each metric with its table, kind by kind; metrics without results are left out.
 
-    headlines  whether only the headline metrics are wanted
+    headlines  only the metrics in HEADLINES
     """
     for kind, metrics in KINDS.items():
         for metric in metrics:
@@ -53,7 +53,7 @@ def _table(kind: str, metric: Metric, results: Sequence[Result]) -> Table:
 
 
 def _best(metric: Metric, values: Sequence[float]) -> str | None:
-    """The best of several values as they are shown: values that look equal are equally good."""
+    """Return the best of several values as it is shown, so that values that look equal are equally good."""
     if len(values) < 2:
         return None
     return shown(metric, min(values) if metric.goal == "min" else max(values))
@@ -78,12 +78,12 @@ def terminal(table: Table) -> RenderableType:
     made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column(table.head[0], overflow="fold")
     for column in table.head[1:]:
-        # Group above split: there may be many columns.
+        # The group is above the split, because there may be many columns.
         made.add_column(Text(column.replace("/", "\n", 1)), justify="right", overflow="fold")
     for row, cells in enumerate(table.rows):
         styles = ("bold green" if (row, column) in table.best else "" for column in range(len(cells)))
         made.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
-    # The table's own title would be wrapped to its width.
+    # rich would wrap the table's own title to the width of the table.
     return Group(Text(table.title, style="bold"), made)
 
 
@@ -107,7 +107,7 @@ def latex(table: Table) -> str:
 
 
 def figure_lines(kind: str, figures: Mapping[str, float]) -> list[str]:
-    """Return one line per metric of a single prediction; precision and recall follow F1 in its line."""
+    """Return one line per metric of a single prediction; the line of F1 also has precision and recall."""
     values = {
         metric.name: shown(metric, figures[metric.name]) + ("%" if metric.unit == "share" else "")
         for metric in KINDS[kind]

@@ -62,15 +62,15 @@ class Rule:
     order   DIAGONAL, INSERT and DELETE; the first that lies on a cheapest path is taken
     solid   code that is never replaced; None: no code is ever replaced
 
-    An insertion, a deletion and a replacement cost 1. Where a code must not be replaced, the diagonal costs as
-    much as a deletion and an insertion together, so the order decides between them.
+    An insertion, a deletion and a replacement cost 1. Where that is not allowed, a replacement costs as much
+    as a deletion and an insertion together, so the order decides between them.
     """
 
     order: tuple[int, int, int]
     solid: int | None
 
     def price(self, first: Codes, second: Codes) -> _Kinds:
-        """Return the cost of the diagonal: 0 for equal codes, 1 for a replacement, 2 if that is not allowed."""
+        """Return the cost of the diagonal: 0 for equal codes, else 1, or 2 if they must not be replaced."""
         differ: _Kinds = (first != second).view(np.int8)
         if self.solid is None:
             return differ + differ

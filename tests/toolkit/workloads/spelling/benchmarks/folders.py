@@ -15,7 +15,7 @@ def write_lines(path: Path, *lines: str) -> Path:
 
 
 def correction_benchmark(root: Path, split: str = "jfleg") -> Path:
-    """A benchmark of corrections with one model that is right and one that does nothing."""
+    """Write a benchmark of corrections with one model that is right and one that changes nothing."""
     folder = root / "sec" / "neuspell" / split
     write_lines(folder / "corrupt.txt", *CORRUPT)
     write_lines(folder / "correct.txt", *CORRECT)
@@ -25,7 +25,7 @@ def correction_benchmark(root: Path, split: str = "jfleg") -> Path:
 
 
 def word_benchmark(root: Path) -> Path:
-    """A benchmark of errors in words, with predictions in the folder of results."""
+    """Write a benchmark of errors in words, with predictions in the folder of results."""
     folder = root / "sed_words" / "wiki" / "realistic"
     write_lines(folder / "corrupt.txt", *CORRUPT)
     write_lines(folder / "correct.txt", "1 0 0", "0 1", "0")

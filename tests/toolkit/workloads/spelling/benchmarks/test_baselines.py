@@ -1,4 +1,4 @@
-"""Predictions without a model."""
+"""Baselines: predictions without a model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WORDS = {"the": 100, "cat": 20, "cart": 10, "sat": 10, "don't": 5, "well-known":
         ("", []),
     ],
 )
-def test_a_word_is_an_error_if_a_piece_of_it_is_no_word(text: str, labels: list[int]) -> None:
+def test_a_word_is_an_error_if_one_of_its_pieces_is_unknown(text: str, labels: list[int]) -> None:
     assert unknown_words(text, WORDS) == labels
 
 
-def test_a_word_is_replaced_by_the_most_frequent_of_the_nearest() -> None:
+def test_a_word_is_replaced_by_the_most_frequent_of_the_nearest_words() -> None:
     correct = Corrector(WORDS)
     assert correct("teh caat sat") == "the cat sat"
 
@@ -34,11 +34,11 @@ def test_case_punctuation_white_space_and_special_words_stay() -> None:
     assert correct('  "Teh, (CAAT)"\tsat 1999 caat.org ') == '  "The, (CAT)"\tsat 1999 caat.org '
 
 
-def test_what_has_no_word_near_stays() -> None:
+def test_a_word_without_a_near_word_stays() -> None:
     assert Corrector(WORDS)("xylophone") == "xylophone"
 
 
-def test_each_kind_has_its_baselines() -> None:
+def test_each_kind_of_benchmark_has_its_baselines() -> None:
     made = baselines(WORDS)
     texts = ["teh cat", "the cat"]
     assert made["sed_words"]["out of dictionary (baseline)"](texts) == ["1 0", "0 0"]

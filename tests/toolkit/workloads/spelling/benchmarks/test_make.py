@@ -1,4 +1,4 @@
-"""Benchmarks: what their files hold, and that no test misspelling is one of training."""
+"""Made benchmarks: their files, and that training has none of the misspellings of the test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def written(tmp_path: Path, task: str, seed: int = 22) -> tuple[list[str], list[
     return lines(folder / "corrupt.txt"), lines(folder / "correct.txt"), size
 
 
-def test_correct_texts_are_the_clean_ones(tmp_path):
+def test_right_texts_are_the_clean_texts(tmp_path):
     corrupt, correct, size = written(tmp_path, "sec")
     assert correct == TEXTS
     assert size.lines == len(TEXTS)
@@ -49,13 +49,13 @@ def test_words_and_corrections_have_the_same_errors(tmp_path):
     assert written(tmp_path, "sed_words")[0] == written(tmp_path, "sec")[0]
 
 
-def test_sequences_are_labelled_where_anything_is_wrong_and_some_are_clean(tmp_path):
+def test_a_sequence_is_labelled_1_if_it_differs_and_some_are_clean(tmp_path):
     corrupt, correct, _ = written(tmp_path, "sed_sequence")
     assert correct == [str(int(text != clean)) for text, clean in zip(corrupt, TEXTS, strict=True)]
     assert set(correct) == {"0", "1"}
 
 
-def test_white_space_is_all_that_is_to_be_repaired(tmp_path):
+def test_only_white_space_is_to_be_repaired(tmp_path):
     corrupt, correct, size = written(tmp_path, "tokenization_repair")
     assert corrupt != correct
     assert correct != TEXTS, "words are misspelt, too"
@@ -74,7 +74,7 @@ def test_a_benchmark_is_not_overwritten(tmp_path):
         written(tmp_path, "sec")
 
 
-def test_without_texts_nothing_is_left(tmp_path):
+def test_a_benchmark_without_texts_is_refused_and_leaves_no_file(tmp_path):
     with pytest.raises(DataError, match="there are no texts"):
         write_benchmark(tmp_path, TASKS["sec"], [], 22)
     assert list(tmp_path.iterdir()) == []

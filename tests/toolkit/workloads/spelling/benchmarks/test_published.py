@@ -1,8 +1,8 @@
-"""The figures published for real predictions, to the last digit shown: 34 of them.
+"""Published scores of real predictions are reproduced to the last digit: 34 figures.
 
-Of words F1 of ten predictions, precision and recall of two, accuracy of two; of corrections F1 and distance
-of eight predictions, F1 of two more. The published rates of real and other words need a dictionary that is
-not at hand: their rule is followed on the published texts instead.
+Detection of words: F1 of ten predictions, precision and recall of two, accuracy of two. Correction: F1 and
+edit distance of eight predictions, F1 of two more. The published rates of real-word errors need a dictionary
+that is not available, so their rule is checked on the published texts with another dictionary.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CORRECTIONS = {
         "transformer_sec_words_nmt": ("85.27", "0.0050"),
     },
 }
-#: Of texts with spelling errors and broken white space; the score is that of corrections.
+#: Correction F1 on texts with spelling errors and wrong white space.
 WHITESPACE = {
     "tokenization_repair_plus_sec": "85.90",
     "transformer_sec_with_tokenization_repair_nmt": "88.95",
@@ -68,7 +68,7 @@ def published(*parts: str) -> Path:
 
 
 def shown(kind: str) -> dict[str, dict[str, dict[str, str]]]:
-    """Score what lies in the folder: metric, benchmark, model, value as shown in tables."""
+    """Score the predictions in the folder: values as in tables, by metric, benchmark and model."""
     found = list(score_entries(entries(find_benchmarks(published(kind)), {})))
     made = tables([each for each in found if isinstance(each, Result)])
     return {
@@ -80,7 +80,7 @@ def shown(kind: str) -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-def test_errors_found_in_words() -> None:
+def test_published_scores_of_detection() -> None:
     found = shown("sed_words")
     assert found["f1"] == WORDS
     of = {name: values["wikidump/realistic"] for name, values in found.items()}
@@ -90,7 +90,7 @@ def test_errors_found_in_words() -> None:
 
 
 @pytest.mark.slow
-def test_corrections() -> None:
+def test_published_scores_of_correction() -> None:
     found = shown("sec")
     both = {
         benchmark: {model: (f1, found["mned"][benchmark][model]) for model, f1 in models.items()}
@@ -126,7 +126,7 @@ def test_errors_are_real_words_by_the_published_rule(split: str) -> None:
         )
 
 
-def test_without_case_scores_are_those_of_texts_in_lower_case(tmp_path: Path) -> None:
+def test_scores_without_case_are_those_of_lower_case_texts(tmp_path: Path) -> None:
     folder = published("sec", "neuspell", "jfleg")
     lower = {
         path.relative_to(folder): write_lines(

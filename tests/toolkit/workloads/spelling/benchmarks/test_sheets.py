@@ -1,4 +1,4 @@
-"""What is right and what is predicted, scored; files that do not fit are told by line."""
+"""Sheets score predictions; files that do not fit are refused with their lines."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_labels_of_words_are_compared_one_by_one(tmp_path: Path) -> None:
     assert found == {"f1": 0.5, "precision": 0.5, "recall": 0.5, "word_accuracy": 0.5}
 
 
-def test_a_dictionary_tells_errors_apart_that_are_words(tmp_path: Path) -> None:
+def test_a_dictionary_separates_errors_that_are_words(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sed_words", ("teh form him",), ("1 1 0",), dictionary={"form", "him"})
     found = score(of, "1 0 0")
     assert (found["real_word_rate"], found["non_word_rate"]) == (0.0, 1.0)
 
 
-def test_lines_with_errors_have_one_label_each(tmp_path: Path) -> None:
+def test_labels_of_lines_are_compared_one_by_one(tmp_path: Path) -> None:
     found = score(sheet(tmp_path, "sed_sequence", ("teh cat", "a dog"), ("1", "0")), "1", "1")
     assert (found["precision"], found["recall"], found["sequence_accuracy"]) == (0.5, 1.0, 0.5)
 
@@ -60,7 +60,7 @@ def test_corrections_are_scored_in_words_and_characters(tmp_path: Path) -> None:
     assert score(of, "the cat", "fine")["f1"] == 1
 
 
-def test_many_lines_are_scored_in_parts_and_told_of(tmp_path: Path) -> None:
+def test_many_lines_are_scored_in_parts_and_each_part_is_reported(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sec", ("teh cat",) * 1200, ("the cat",) * 1200)
     for _ in range(2):
         told: list[int] = []
@@ -78,7 +78,7 @@ def test_white_space_is_compared_where_it_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sec", "tokenization_repair"])
-def test_case_does_not_count_in_lines_that_say_so(tmp_path: Path, kind: str) -> None:
+def test_case_is_ignored_in_the_lines_with_a_1(tmp_path: Path, kind: str) -> None:
     of = sheet(tmp_path, kind, ("The c at", "The c at"), ("The cat", "The cat"), lowercase=("1", "0"))
     if kind == "sec":
         assert score(of, "the cat", "the cat")["sequence_f1"] < 1
@@ -103,7 +103,7 @@ def test_a_prediction_with_another_number_of_lines_is_refused(tmp_path: Path) ->
         score(of, "a")
 
 
-def test_labels_are_no_corrections(tmp_path: Path) -> None:
+def test_labels_are_not_accepted_as_corrections(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
     for labels in (("1 0", "0"), ("", "1")):
         with pytest.raises(DataError, match=r"^mine\.txt: found only 0 and 1 in 2 lines, expected t"):
@@ -126,7 +126,7 @@ def test_a_model_that_writes_nothing_is_scored(tmp_path: Path) -> None:
         (("1 0", "a " + "b" * 99), r"mine\.txt:2: found 'a', expected 0"),
     ],
 )
-def test_labels_that_do_not_fit_are_told_by_line(
+def test_labels_that_do_not_fit_are_refused_with_their_line(
     tmp_path: Path, predictions: tuple[str, ...], told: str
 ) -> None:
     of = sheet(tmp_path, "sed_words", ("teh cat", "a dgo"), ("1 0", "0 1"))
@@ -134,19 +134,19 @@ def test_labels_that_do_not_fit_are_told_by_line(
         score(of, *predictions)
 
 
-def test_a_line_needs_one_label(tmp_path: Path) -> None:
+def test_a_line_has_exactly_one_label(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sed_sequence", ("teh cat",), ("1",))
     with pytest.raises(DataError, match=r"^mine\.txt:1: found 2 labels, expected 1: one for the line$"):
         score(of, "1 0")
 
 
-def test_a_repair_may_change_nothing_but_white_space(tmp_path: Path) -> None:
+def test_a_repair_may_change_only_white_space(tmp_path: Path) -> None:
     of = sheet(tmp_path, "tokenization_repair", ("thec at",), ("the cat",))
     with pytest.raises(DataError, match=r"^mine\.txt:1: found 'the hat', .* \('thec at'\): only white"):
         score(of, "the hat")
 
 
-def test_what_is_right_must_fit_the_input(tmp_path: Path) -> None:
+def test_right_answers_must_fit_the_input(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"correct\.txt: found 1 lines, expected 2, as many as corrupt\.txt"):
         sheet(tmp_path, "sec", ("a", "b"), ("a",))
     with pytest.raises(DataError, match=r"correct\.txt:1: found 1 labels, expected 2"):
@@ -167,11 +167,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_lines(tmp_path / "latin.txt")
 
 
-def test_case_is_no_matter_of_labels(tmp_path: Path) -> None:
+def test_a_file_for_case_is_refused_for_labels(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"lowercase\.txt: sed_words compares labels"):
         sheet(tmp_path, "sed_words", ("a",), ("0",), lowercase=("1",))
-
-
-def test_an_unknown_kind_is_told_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="found kind 'sed', expected one of sed_words, sed_sequence, sec"):
-        sheet(tmp_path, "sed", ("a",), ("0",))

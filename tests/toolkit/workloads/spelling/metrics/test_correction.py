@@ -104,7 +104,7 @@ def test_scores_of_parts_add_up(triples: list[tuple[str, str, str]], cut: int) -
 
 
 @given(st.lists(st.tuples(words, texts, words), min_size=1, max_size=6))
-def test_scores_are_between_0_and_1_and_the_gold_line_scores_best(triples: list[tuple[str, str, str]]) -> None:
+def test_scores_are_between_0_and_1_and_the_gold_line_is_best(triples: list[tuple[str, str, str]]) -> None:
     found = score(*triples)
     assert 0 <= found.counts.f1 <= 1
     assert 0 <= found.sequence_f1 <= 1

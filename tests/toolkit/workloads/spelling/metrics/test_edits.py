@@ -15,7 +15,7 @@ texts = st.text("ab ", max_size=12).map(normalised)
 
 
 def edits_by_the_book(text: str, other: str) -> list[Edit]:
-    """Fill the table of Wagner and Fischer cell by cell; from the end prefer delete, insert, then the diagonal."""
+    """Wagner and Fischer, cell by cell; from the end prefer delete, then insert, then the diagonal."""
     table = [[0] * (len(other) + 1) for _ in range(len(text) + 1)]
     for at in range(len(text) + 1):
         for to in range(len(other) + 1):
@@ -46,7 +46,7 @@ def diagonal(one: str, other: str) -> int | None:
 
 
 def words_by_the_book(words: list[str], others: list[str]) -> tuple[set[int], set[int]]:
-    """Fill the table of the longest common subsequence; from the end prefer the diagonal, insert, then delete."""
+    """A longest common subsequence; from the end prefer the diagonal, then insert, then delete."""
     table = [[0] * (len(others) + 1) for _ in range(len(words) + 1)]
     for at, word in enumerate(words):
         for to, other in enumerate(others):

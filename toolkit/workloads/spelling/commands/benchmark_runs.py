@@ -1,8 +1,7 @@
-"""Predictions of finished runs for benchmarks, kept in the run until weights or texts change."""
+"""Predictions of finished runs for benchmarks; the run keeps them until weights or texts change."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +15,16 @@ from toolkit.files import crc32, read_json, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.workloads.spelling.benchmarks.layout import Benchmark
 from toolkit.workloads.spelling.files import SpellingFiles
-from toolkit.workloads.spelling.inference.capabilities import ON_BENCHMARKS, check_use, task_of
+from toolkit.workloads.spelling.inference.capabilities import ON_BENCHMARKS, check_use
 from toolkit.workloads.spelling.inference.requests import EARLIER_MODULE, MODULE, Job, Request
 
-#: By benchmark and the name of their row.
+#: Files of predictions by benchmark and run.
 Files = Mapping[Benchmark, Mapping[str, Path]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """Predictions of a run for a benchmark, and their inputs."""
+    """The predictions of a run for a benchmark; form: their output format."""
 
     run: RunDir
     benchmark: Benchmark
@@ -37,11 +36,12 @@ class _Wanted:
         return SpellingFiles(self.run).benchmark_predictions(of.kind, of.group, of.split)
 
     @property
-    def _origin(self) -> Path:
+    def origin(self) -> Path:
+        """The file with the facts of these predictions."""
         return self.file.with_suffix(".json")
 
     def facts(self) -> dict[str, Any]:
-        """Checksums of the weights and of the texts."""
+        """What the predictions depend on: checksums of weights and texts, and the output format."""
         step = int(read_json(self.run.result)["best"]["step"])
         return {
             "weights": crc32(self.run.checkpoint(step) / MANIFEST),
@@ -51,22 +51,18 @@ class _Wanted:
 
     @property
     def is_there(self) -> bool:
-        return self.file.exists() and read_json(self._origin) == self.facts()
-
-    def record(self) -> None:
-        """Record the inputs of the predictions."""
-        write_json(self._origin, self.facts())
+        return self.file.exists() and read_json(self.origin) == self.facts()
 
 
 def predict(
     runs: Sequence[RunDir], benchmarks: Sequence[Benchmark], host: Host, report: Callable[[str], None]
 ) -> tuple[Files, list[StkError]]:
-    """Return the predictions of runs for the benchmarks they are capable of, and why other runs have none.
+    """Return the predictions of runs for the benchmarks that they can predict, and the errors of other runs.
 
-    report  called with a line for each run that makes predictions
+    report  called with a line for each run whose predictions are computed
 
-    Missing predictions are made first. A run that has not finished, or fails, does not stop the others.
-    Raises UserError for a run that can do none of the benchmarks.
+    Missing predictions are computed first. A run that has not finished, or that fails, does not stop the
+    others. Raises UserError for a run that can predict none of the benchmarks.
     """
     found: dict[Benchmark, dict[str, Path]] = {benchmark: {} for benchmark in benchmarks}
     unused: list[StkError] = [unfinished(run) for run in runs if not run.result.exists()]
@@ -89,10 +85,9 @@ def predict(
 
 
 def _wanted(run: RunDir, benchmarks: Sequence[Benchmark]) -> list[_Wanted]:
-    check_use(run, tuple(ON_BENCHMARKS), "is for no benchmark of spelling")
-    task = task_of(run)
+    task = check_use(run, tuple(ON_BENCHMARKS), "is for no benchmark of spelling")
     forms = ON_BENCHMARKS[task]
-    # Faults of a benchmark are reported where it is scored.
+    # Errors in a benchmark are reported when it is scored.
     usable = (each for each in benchmarks if each.kind in forms and each.corrupt.is_file())
     found = [_Wanted(run=run, benchmark=each, form=forms[each.kind]) for each in usable]
     if not found:
@@ -103,18 +98,16 @@ def _wanted(run: RunDir, benchmarks: Sequence[Benchmark]) -> list[_Wanted]:
 
 
 def _make(run: RunDir, wanted: Sequence[_Wanted], host: Host) -> None:
-    """Make these predictions in one process, with the code of the run."""
+    """Compute these predictions in one process, with the code of the run."""
     jobs = tuple(
         Job(input=str(each.benchmark.corrupt.absolute()), output=str(each.file), form=each.form)
         for each in wanted
     )
-    command, environment = host.process(
-        run.path, MODULE, json.dumps(Request(jobs=jobs).to_json()), EARLIER_MODULE
-    )
+    command, environment = host.process(run.path, MODULE, Request(jobs=jobs).to_json(), EARLIER_MODULE)
     code = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
     if code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     if code:
         raise RunFailed(f"{run.run_id} could not be used (see above)")
     for each in wanted:
-        each.record()
+        write_json(each.origin, each.facts())

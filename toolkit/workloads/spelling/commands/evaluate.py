@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.command import EvaluateMode, EvaluateOptions, Host
-from toolkit.errors import DataError, ExitCode, StkError, UserError
+from toolkit.errors import ExitCode, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
 from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
+from toolkit.workloads.spelling.data.texts.text_files import writing
 
 if TYPE_CHECKING:
     from toolkit.workloads.spelling.benchmarks.scoring import Entry, Predictors, Result
@@ -190,7 +191,8 @@ def _show(
     files = [path for path in (arguments.markdown, arguments.latex) if path is not None and results]
     for path, render in ((arguments.markdown, markdown.table), (arguments.latex, latex)):
         if path in files:
-            _write(path, "\n".join(map(render, made)))
+            with writing(path):
+                write_atomic(path, "\n".join(map(render, made)))
     if arguments.json:
         answer = {
             "results": [each.to_json() for each in results],
@@ -204,13 +206,6 @@ def _show(
         console.print(terminal(table))
     for path in files:
         print(f"wrote {path}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_atomic(path, text)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager

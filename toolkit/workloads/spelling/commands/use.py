@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from argparse import Namespace
@@ -161,7 +160,7 @@ def _request(arguments: Namespace, job: Job, **given: Any) -> Request:
 
 def _become(run: RunDir, host: Host, request: Request) -> NoReturn:
     """Replace this process by the one that does the work: signals, pipes and the exit code are its own."""
-    command, environment = host.process(run.path, MODULE, json.dumps(request.to_json()), EARLIER_MODULE)
+    command, environment = host.process(run.path, MODULE, request.to_json(), EARLIER_MODULE)
     sys.stdout.flush()
     os.execve(command[0], command, environment)
 

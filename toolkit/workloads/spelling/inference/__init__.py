@@ -1,1 +1,1 @@
-"""Use trained models on lines of text: labels or texts out."""
+"""Use trained models on lines of text; the results are labels or texts."""

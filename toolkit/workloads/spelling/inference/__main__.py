@@ -5,7 +5,6 @@ python -P -m toolkit.workloads.spelling.inference RUN_DIR '{"jobs": …}'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,15 +14,15 @@ from toolkit.workloads.spelling.inference.requests import Request
 
 
 def main(argv: Sequence[str]) -> int:
-    """Do what is asked and return the exit status."""
+    """Answer a request and return the exit status."""
     # Output of libraries must not mix with the lines.
     output = take_stdout(newline="")
 
     def do() -> None:
-        # Imported late, since it takes seconds in which Ctrl-C may be pressed.
+        # Imported late: it takes seconds, and Ctrl-C may be pressed meanwhile.
         from toolkit.workloads.spelling.inference.process_lines import work
 
-        work(RunDir(Path(argv[0])), Request.from_json(json.loads(argv[1])), output)
+        work(RunDir(Path(argv[0])), Request.from_json(argv[1]), output)
 
     return exit_status(do)
 

@@ -1,4 +1,4 @@
-"""Uses of runs of each task; imports no torch."""
+"""What runs of each task can be used for. Imports no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DETECTORS = ("sed_words", "sed_sequence", "tokenization_repair_plus")
 CORRECTORS = ("sec_nmt", "sec_words_nmt", "tokenization_repair", "tokenization_repair_plus")
 
 _WRITES = {"sec": "text", "sed_words": "changed", "sed_sequence": "any_change"}
-#: By task: the kinds of benchmarks that its runs can predict, with the output format of each.
+#: By task: the kinds of benchmarks that its runs can predict, with the output format for each kind.
 ON_BENCHMARKS: Mapping[str, Mapping[str, str]] = {
     "sed_words": {"sed_words": "labels", "sed_sequence": "any"},
     "sed_sequence": {"sed_sequence": "labels"},
@@ -28,19 +28,15 @@ ON_BENCHMARKS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def task_of(run: RunDir) -> str:
-    """Return the name of a run's task."""
-    return str(load_resolved(run.config).task.kind)
+def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
+    """Return the name of a finished run's task, which must be one of these. Raises UserError.
 
-
-def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> None:
-    """Raise UserError unless a run has finished and its task is one of these.
-
-    otherwise  why a run of another task cannot be used, for the message
+    otherwise  why a run of another task cannot be used, as a part of the message
     """
     finished_result(run)
-    kind = task_of(run)
+    kind = str(load_resolved(run.config).task.kind)
     if kind not in tasks:
         raise UserError(
             f"{run.run_id} is a run of {kind}, which {otherwise}: expected one of {', '.join(tasks)}"
         )
+    return kind

@@ -1,4 +1,4 @@
-"""Cut long texts into passages that fit a model, each with a core that it is responsible for, and context."""
+"""Cut long texts into passages that a model can read. A passage has a core, and context around the core."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 _WORD = re.compile(r"\S+")
-#: A window divided by this is the context on each side.
+#: The context on each side is the size of a window divided by this.
 _CONTEXT = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A stretch of a text, in tokens or characters.
+    """A part of a text, in tokens or characters.
 
     begin, end   range that is read; the end is exclusive
-    first, last  its core: the rest is context
+    first, last  range of its core; the rest is context
     """
 
     begin: int
@@ -27,18 +27,16 @@ class Window:
     end: int
 
 
-def windows_of(length: int, starts: Sequence[int], size: int, context: int | None = None) -> list[Window]:
-    """Cut a text into windows of at most `size`; each token is in the core of one.
+def windows_of(length: int, starts: Sequence[int], size: int) -> list[Window]:
+    """Cut a text into windows of at most `size`; each token is in the core of one window.
 
-    length   tokens of the text
-    starts   where its words begin, ascending: windows, cores and contexts begin and end there, but within a
-             word that is longer than a core, or than the context
-    context  most tokens of context on each side, less than half of size; an eighth of it if not given
+    length  tokens of the text
+    starts  where its words begin, ascending. Windows and cores begin and end there, except within a word that
+            is longer than a core or than the context
 
-    A text that fits is one window, an empty one has none.
+    A text that fits is one window; an empty text has none.
     """
-    context = size // _CONTEXT if context is None else context
-    assert 0 <= 2 * context < size
+    context = size // _CONTEXT
     found: list[Window] = []
     first = begin = 0
     while first < length:
@@ -52,23 +50,18 @@ def windows_of(length: int, starts: Sequence[int], size: int, context: int | Non
 
 
 def _cut_before(starts: Sequence[int], above: int, place: int) -> int:
-    """The last start up to a place, or the place itself if there is none above the other one."""
+    """Return the last start up to a place, if it is above `above`, else the place itself."""
     found = bisect_right(starts, place) - 1
     return starts[found] if found >= 0 and starts[found] > above else place
 
 
 def _cut_after(starts: Sequence[int], place: int, below: int) -> int:
-    """The first start from a place on, or the place itself if there is none below the other one."""
+    """Return the first start from a place on, if it is below `below`, else the place itself."""
     found = bisect_left(starts, place)
     return starts[found] if found < len(starts) and starts[found] < below else max(place, 0)
 
 
-def word_starts(text: str) -> list[int]:
-    """Return where the words of a text begin, in characters."""
-    return [match.start() for match in _WORD.finditer(text)]
-
-
-#: Number of tokens of a word; those of a text are the sum over its words.
+#: Returns the number of tokens of a word; a text has the tokens of its words.
 Tokens = Callable[[str], int]
 
 
@@ -77,10 +70,10 @@ class Passage:
     """A part of a text that a model reads at once.
 
     text   the text that is read
-    core   begin and exclusive end, in characters, of the part it is responsible for: the rest is context
+    core   begin and exclusive end of the core, in characters; the rest is context
     words  the same in words
     apart  whether the core begins the text, or follows white space
-    kept   output instead of a correction: a word whose beginning alone is read
+    kept   output instead of a correction: a word that is too long, so that only its beginning is read
     """
 
     text: str
@@ -91,7 +84,7 @@ class Passage:
 
 
 def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
-    """Yield passages of whole words, of at most `size` tokens; a longer word is a passage by itself."""
+    """Yield passages of whole words, of at most `size` tokens; a longer word is a separate passage."""
     most = size - 2 * (size // _CONTEXT)
     for is_long, group in groupby(words, lambda word: tokens(word) > most):
         if is_long:
@@ -101,7 +94,7 @@ def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterat
 
 
 def _long(word: str, most: int, tokens: Tokens) -> Passage:
-    """The beginning of a word: at most this number of tokens, but at least one letter."""
+    """Return the beginning of a word: at most `most` tokens, but at least one letter."""
     text = word[:most]
     while len(text) > 1 and tokens(text) > most:
         text = text[: len(text) // 2]
@@ -112,7 +105,7 @@ def _windows(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passag
     ends = list(accumulate(map(tokens, words)))
     starts = [0, *ends[:-1]]
     for window in windows_of(ends[-1], starts, size):
-        # No word is longer than a core, so that cores end where words do; of context whole words are read.
+        # No word is longer than a core, so cores end where words end. Context is read in whole words.
         begin, first, last = (
             bisect_left(starts, place) for place in (window.begin, window.first, window.last)
         )
@@ -124,21 +117,14 @@ def _windows(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passag
 
 
 def passages_of_characters(text: str, size: int) -> Iterator[Passage]:
-    """Yield passages of at most `size` characters, cut between words where possible."""
-    for window in windows_of(len(text), word_starts(text), size):
-        yield _stripped(text, window)
-
-
-def _stripped(text: str, window: Window) -> Passage:
-    """A window without white space around it."""
-    read = text[window.begin : window.end]
-    begin = window.begin + len(read) - len(read.lstrip())
-    read = read.strip()
-    first, last = (min(max(place - begin, 0), len(read)) for place in (window.first, window.last))
-    before = text[max(window.first - 1, 0) : window.first + 1]
-    return Passage(
-        text=read,
-        core=(first, last),
-        words=(0, 0),
-        apart=window.first == 0 or any(each.isspace() for each in before),
-    )
+    """Yield passages of at most `size` characters, cut between words if possible."""
+    starts = [match.start() for match in _WORD.finditer(text)]
+    for window in windows_of(len(text), starts, size):
+        # Passages have no white space around them.
+        read = text[window.begin : window.end]
+        begin = window.begin + len(read) - len(read.lstrip())
+        read = read.strip()
+        first, last = (min(max(place - begin, 0), len(read)) for place in (window.first, window.last))
+        before = text[max(window.first - 1, 0) : window.first + 1]
+        apart = window.first == 0 or any(map(str.isspace, before))
+        yield Passage(text=read, core=(first, last), words=(0, 0), apart=apart)

@@ -20,7 +20,7 @@ from toolkit.workloads.spelling.inference.merge_chunks import (
 )
 from toolkit.workloads.spelling.inference.output_formats import Labels
 
-#: Merges the passages of a text and the output for each.
+#: Merges the passages of a text, given the output for each.
 Join = Callable[[Sequence[Passage], Sequence[str]], str]
 
 
@@ -33,10 +33,10 @@ class Corrector:
     def correct(self, texts: Sequence[str], labels: Sequence[Labels] | None = None) -> list[str]:
         """Return the correction of each text, with single spaces.
 
-        A text that is longer than the model reads is cut into passages with context; a word that is longer
-        than a passage stays as it is.
+        A text that is too long for the model is cut into passages with context. A word that is longer than a
+        passage stays unchanged.
 
-        labels  for each text, those of its words or a single one: words labelled 0 are kept
+        labels  for each text, the labels of its words or a single label; words labelled 0 stay unchanged
         """
         if labels is not None:
             return self._marked(texts, labels)
@@ -45,7 +45,7 @@ class Corrector:
         return self._made("correct", texts, joined_words if self._by_words else joined_corrections)
 
     def repair(self, texts: Sequence[str]) -> list[str]:
-        """Return texts with their white space repaired, of a run of a task that repairs it."""
+        """Return texts with their white space repaired, by a run whose task repairs it."""
         return self._made("repair" if self._is_plus else "correct", texts, joined_corrections)
 
     @property
@@ -54,13 +54,13 @@ class Corrector:
 
     @property
     def _by_words(self) -> bool:
-        """Whether there is exactly one word in the place of each word that is read."""
+        """Whether the model writes exactly one word for each word that it reads."""
         return bool(self.opened.experiment.task.kind == "sec_words_nmt")
 
     def _repaired_and_written(self, texts: Sequence[str]) -> list[str]:
-        """Repair and write what fits at once; of longer texts repair all, then write passages of words.
+        """Correct texts that fit at once. Repair a longer text as a whole, then write passages of its words.
 
-        Passages of characters may begin within a word that the repair makes.
+        Passages of characters could begin within a word of the repaired text.
         """
         fits = [self.opened.fits(text) for text in texts]
         made = iter(self._made("correct", [*compress(texts, fits)], joined_corrections))
@@ -88,9 +88,9 @@ def open_corrector(
     batch_tokens: int = BATCH_TOKENS,
     options: Mapping[str, object] | None = None,
 ) -> Corrector:
-    """Open a finished run that corrects. Raises as `open_run`, UserError for one of another task.
+    """Open a finished run that corrects. Raises as `open_run`, and UserError for a run of another task.
 
-    options  of its task in place of its own: search, beam_width
+    options  keys of the run's task section to replace: search, beam_width
     """
     check_use(run, CORRECTORS, "corrects no texts")
     return Corrector(open_run(run, device, batch_tokens=batch_tokens, options=options))

@@ -1,4 +1,4 @@
-"""Errors in texts, found by a trained model."""
+"""Find errors in texts with a trained model."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.capabilities import DETECTORS, check_use
 from toolkit.workloads.spelling.inference.chunks import Passage
 from toolkit.workloads.spelling.inference.load_run import BATCH_TOKENS, OpenRun, open_run
-
-#: Above it, an error is more likely than none.
-THRESHOLD = 0.5
+from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """Tells for each word of texts, or for each text, whether it has an error."""
+    """Finds out whether each word of texts, or each text, has an error."""
 
     opened: OpenRun
 
     @property
     def of_texts(self) -> bool:
-        """Whether a text gets one label, not each of its words."""
+        """Whether a text gets a single label."""
         return bool(self.opened.experiment.task.kind == "sed_sequence")
 
     def detect(self, texts: Sequence[str], threshold: float = THRESHOLD) -> list[list[int]]:
-        """Return for each text a label for each of its words, or a single one: 1 for an error."""
+        """Return for each text the labels of its words, or a single label: 1 for an error."""
         return [
             [int(each > threshold) for each in probabilities] for probabilities in self.probabilities(texts)
         ]
 
     def probabilities(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the same as probabilities of an error.
+        """Return the probabilities of an error instead of labels.
 
-        A text that is longer than the model reads is cut into passages with context; as a whole it is as
-        bad as the worst of them.
+        A text that is too long for the model is cut into passages with context. Its single probability is the
+        highest of its passages.
         """
         return [self._joined(*each) for each in self.opened.answers("detect", texts, by_words=True)]
 
@@ -47,6 +45,6 @@ class Detector:
 
 
 def open_detector(run: RunDir, device: str = "auto", *, batch_tokens: int = BATCH_TOKENS) -> Detector:
-    """Open a finished run that detects errors. Raises as `open_run`, UserError for one of another task."""
+    """Open a finished run that detects errors. Raises as `open_run`, and UserError for another task."""
     check_use(run, DETECTORS, "detects no errors")
     return Detector(open_run(run, device, batch_tokens=batch_tokens))

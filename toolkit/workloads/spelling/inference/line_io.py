@@ -1,4 +1,4 @@
-"""Read lines as they arrive: blocks of a file, single lines of a slow pipe."""
+"""Read lines as they arrive: blocks of lines of a file, single lines of a slow pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
 
-#: Limits of what is held at once: lines, and bytes of them.
+#: A block has about this number of lines or bytes at most.
 LINES = 2000
 _BYTES = 1 << 20
 _READ = 1 << 16
@@ -20,10 +20,10 @@ _READ = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The source of lines.
+    """An open file or pipe of lines.
 
-    name  for messages
-    size  in bytes, if it is known
+    name  name in messages
+    size  size in bytes, if it is known
     """
 
     descriptor: int
@@ -33,7 +33,7 @@ class Source:
 
 @contextmanager
 def source(path: Path | None) -> Iterator[Source]:
-    """Open a file, or standard input for none. Raises DataError."""
+    """Open a file; None: standard input. Raises DataError."""
     if path is None:
         yield Source(descriptor=0, name="standard input", size=_size(0))
         return
@@ -46,14 +46,14 @@ def source(path: Path | None) -> Iterator[Source]:
 
 
 def _size(descriptor: int) -> int | None:
-    """Size of a file in bytes; None for a pipe."""
+    """Return the size of a file in bytes; None for a pipe."""
     return os.fstat(descriptor).st_size or None
 
 
 def blocks(given: Source) -> Iterator[tuple[list[str], int]]:
-    """Yield blocks of lines (UTF-8, without line ends) that are available without waiting, with their size.
+    """Yield blocks of lines (UTF-8, without line ends) and their size; a block does not wait for more lines.
 
-    Only line feeds end lines: a text may have any other separator. Raises DataError naming the line.
+    Only line feeds end lines, because a text may have any other separator. Raises DataError naming the line.
     """
     rest, lines, number = b"", list[bytes](), 1
     while data := _read(given):
@@ -81,7 +81,7 @@ def _is_more(given: Source) -> bool:
 
 
 def _decoded(given: Source, lines: Sequence[bytes], first: int) -> Iterator[tuple[list[str], int]]:
-    """Yield the lines before the first that cannot be decoded, then raise."""
+    """Yield the decoded lines; if a line cannot be decoded, yield those before it, then raise."""
     found: list[str] = []
     size = 0
     for number, line in enumerate(lines, start=first):
@@ -91,6 +91,6 @@ def _decoded(given: Source, lines: Sequence[bytes], first: int) -> Iterator[tupl
             yield found, size
             raise
         found.append(text.removesuffix("\r"))
-        # The line feed, too.
+        # One more for the line feed.
         size += len(line) + 1
     yield found, size

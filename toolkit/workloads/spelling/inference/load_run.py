@@ -1,4 +1,4 @@
-"""A finished run opened for use: its best weights, and what encodes texts as its training did."""
+"""Open a finished run for use: its best weights, and the encoder of its training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
 from toolkit.workloads.spelling.repair_run import without_origin
 
-#: Padded tokens that a model reads at once.
+#: Default number of padded tokens that a model reads at once.
 BATCH_TOKENS = 16384
 _ANY = "a"
 
@@ -40,7 +40,7 @@ _ANY = "a"
 class OpenRun:
     """A model with its best weights on a device.
 
-    experiment    of the run, with the options of its use, and with its own tokenizers and dictionary
+    experiment    that of the run, with the options of this use and the files in `encoding`
     encoding      folder of its tokenizers and dictionary
     batch_tokens  padded tokens that it reads at once
     """
@@ -54,13 +54,13 @@ class OpenRun:
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that the model reads, special ones included."""
+        """Number of tokens that the model reads at most, special tokens included."""
         model = self.experiment.model
         own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
         return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
 
     def fits(self, text: str) -> bool:
-        """Whether the model reads a text at once."""
+        """Whether the model can read a text at once."""
         return len(self.encoder.lists(normalised(text), None, None)[layout.TOKENS]) <= self.max_tokens
 
     def answers(
@@ -68,10 +68,10 @@ class OpenRun:
     ) -> list[tuple[list[Passage], list[Any]]]:
         """Return the passages of each text, and the model's answer for each of them.
 
-        A text that is too long has several passages, one without words has none.
+        A text that is too long has several passages; a text without words has none.
 
-        what      the method of the task that asks the model
-        by_words  whether passages are cut between words even where characters are read
+        what      name of the task's method that computes answers
+        by_words  whether passages are cut between words even if the model reads characters
         """
         found = [self._read(text, by_words) for text in texts]
         read = [passage.text for each in found for passage, _ in each]
@@ -87,7 +87,7 @@ class OpenRun:
         if len(lists[layout.TOKENS]) <= self.max_tokens:
             whole = Passage(text=text, core=(0, len(text)), words=(0, len(words_of(text))))
             return [(whole, lists)]
-        # Two tokens are special.
+        # Two special tokens are added.
         size = self.max_tokens - 2
         if self.reads_characters and not by_words:
             passages = passages_of_characters(text, size)
@@ -102,13 +102,13 @@ class OpenRun:
 
     def _tokens(self, word: str) -> int:
         if self.reads_characters:
-            # The space before it is one, too.
+            # One more for the space before it.
             return len(word) + 1
         return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
 
     @torch.no_grad()
     def _asked(self, what: str, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]) -> list[Any]:
-        """Return the model's answer for each text; those of similar length are read together."""
+        """Return the model's answer for each text; texts of similar lengths are read together."""
         task = _task(self.experiment, self.encoding, self.encoder, texts, samples)
         lengths = task.splits[TEST].lengths
         found: dict[int, Any] = {}
@@ -122,7 +122,7 @@ class OpenRun:
 
     @property
     def _precision(self) -> torch.dtype | None:
-        # On a CPU half the bits are not faster.
+        # Half precision is not faster on a CPU.
         is_gpu = self.device.type == "cuda"
         return autocast_dtype(self.experiment.train.precision, self.device) if is_gpu else None
 
@@ -136,10 +136,10 @@ def open_run(
 ) -> OpenRun:
     """Open a finished run of spelling on a device: auto, cpu or cuda.
 
-    options  of the task section, in place of the run's own
+    options  keys of the task section to replace
 
-    Raises UserError where the run has not finished, CheckpointError where its best checkpoint is lost or
-    damaged, DataError where what encodes texts is.
+    Raises UserError if the run has not finished, CheckpointError if its best checkpoint is lost or damaged,
+    DataError if its tokenizers or its dictionary are.
     """
     checkpoint = best_checkpoint(run)
     verify(checkpoint)
@@ -148,7 +148,7 @@ def open_run(
     encoding = _encoding(run)
     experiment = replace(experiment, data=layout.encoded_by(experiment.data, encoding))
     encoder = TextEncoder.of(experiment.data)
-    # A task has texts, were it only one.
+    # A task must have a text.
     model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
     load_weights(checkpoint, model)
     where = choose_device(device)
@@ -163,7 +163,7 @@ def open_run(
 
 
 def _encoding(run: RunDir) -> Path:
-    """The folder of what encodes texts. Raises DataError."""
+    """Return the folder of the tokenizers and the dictionary. Raises DataError."""
     folder = ExportedFiles(run).encoding
     if not (folder / layout.TOKENIZER).exists():
         raise DataError(
@@ -182,5 +182,5 @@ def _task(
 ) -> Task:
     kind = task_class(experiment)
     at_hand = TextsAtHand.of(encoding, encoder, texts, samples)
-    # Every task of spelling takes the set that it reads; other tasks have none.
+    # Tasks of spelling take their prepared set as an argument; other tasks do not.
     return kind(experiment, at_hand)  # type: ignore[call-arg]

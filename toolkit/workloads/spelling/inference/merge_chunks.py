@@ -1,4 +1,4 @@
-"""Merge corrections: of passages with context, and of marked words only."""
+"""Merge the corrections of passages with context, and keep only corrections of marked words."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from toolkit.workloads.spelling.metrics.edits import Edit, edits_between
 
 def joined_corrections(passages: Sequence[Passage], made: Sequence[str]) -> str:
     """Merge the corrections of the passages of a text."""
-    parts, apart = [], []
+    text, apart = "", False
     for passage, correction in zip(passages, made, strict=True):
-        part, is_apart = _of_core(passage, normalised(correction))
-        parts.append(part)
-        apart.append(is_apart)
-    return joined(parts, apart)
+        part, begins_word = _of_core(passage, normalised(correction))
+        apart = apart or begins_word
+        if part := part.strip():
+            text += (" " if text and apart else "") + part
+            apart = False
+    return text
 
 
 def joined_words(passages: Sequence[Passage], made: Sequence[str]) -> str:
-    """Merge passages of words that were corrected separately: no word is lost."""
+    """Merge passages of words that were corrected one by one; no word is lost."""
     cores = (
         [passage.kept] if passage.kept is not None else words_of(correction)[slice(*passage.words)]
         for passage, correction in zip(passages, made, strict=True)
@@ -31,9 +33,9 @@ def joined_words(passages: Sequence[Passage], made: Sequence[str]) -> str:
 
 
 def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
-    """Return the result for a passage's core, and whether white space precedes it.
+    """Return the correction of a passage's core, and whether white space precedes it.
 
-    A core without remaining words stays as it was.
+    If nothing is left of the core, it stays unchanged.
     """
     if passage.kept is not None:
         return passage.kept, passage.apart
@@ -56,16 +58,17 @@ def _letters(text: str) -> int:
 
 
 def _after_letters(text: str, count: int) -> int:
-    """Return the position of the next character that is not white space, after this many of them."""
+    """Return the position after `count` characters that are not white space, at the next such character."""
     places = (place for place, character in enumerate(text) if not character.isspace())
     return next(islice(places, count, None), len(text))
 
 
 def moved(places: Sequence[int], edits: Sequence[Edit], length: int, to: int) -> list[int]:
-    """Return where places of a text are in what edits make of it; what is inserted at one comes after it.
+    """Return where the places of a text are after its edits; an insertion at a place comes after it.
 
     places  ascending, up to the length of the text
-    to      the length of what was made
+    length  length of the text
+    to      length of the edited text
     """
     found, shift, number = [], 0, 0
     for place in places:
@@ -81,8 +84,8 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
 
     labels  of the words, or a single one for the text: 1 for an error
 
-    Two words become one if either is marked. A marked word of which nothing is left stays as it was. Raises
-    DataError for a text that is too long and too different from what was made of it to be compared.
+    Two words become one if either is marked. A marked word stays unchanged if nothing is left of it. Raises
+    DataError if the text is too long and too different from its correction to be compared.
     """
     words = words_of(text)
     if not words or len(labels) != len(words) or all(labels):
@@ -92,7 +95,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
     starts = [0, *accumulate(len(word) + 1 for word in words[:-1])]
     places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
     parts = [made[begin:end] for begin, end in pairwise(places)]
-    # If a word that is to stay was changed, it is unknown whether it was joined with another one.
+    # If a word that must stay was changed, it is not known whether it was merged with another word.
     stays = [
         bool(part.strip()) and (label or part.strip() == word)
         for word, part, label in zip(words, parts, labels, strict=True)
@@ -106,21 +109,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
 
 
 def only_marked_words(text: str, made: str, labels: Sequence[int]) -> str:
-    """Do the same for a text whose words were corrected one by one, so that their positions match."""
+    """Do the same for a text whose words were corrected one by one, so that words match by their places."""
     words, others = words_of(text), words_of(made)
     marks = labels if len(labels) == len(words) else [any(labels)] * len(words)
     return " ".join(other if mark else word for word, other, mark in zip(words, others, marks, strict=True))
-
-
-def joined(parts: Sequence[str], apart: Sequence[bool]) -> str:
-    """One text of what is written for each core, with a space before those that begin a word.
-
-    apart  whether each begins a word
-    """
-    text, space = "", False
-    for part, new in zip(parts, apart, strict=True):
-        space = space or new
-        if part.strip():
-            text += (" " if text and space else "") + part.strip()
-            space = False
-    return text

@@ -11,65 +11,46 @@ from toolkit.workloads.spelling.metrics.edits import edited_words, edits_between
 Labels = Sequence[int]
 
 
-def labels_line(text: str, labels: Labels) -> str:
-    """0 or 1 for each word, or for the text."""
-    return " ".join(map(str, labels))
+#: Asks for repaired white space only, also of models that correct words.
+REPAIRED = "repaired"
 
 
-def any_line(text: str, labels: Labels) -> str:
-    """1 for a text with an error, else 0."""
-    return str(int(any(labels)))
-
-
-def text_and_labels(text: str, labels: Labels) -> str:
-    """The text, a tab, its labels, as `parse_detected` reads them."""
-    return f"{normalised(text)}\t{labels_line(text, labels)}"
-
-
-def marked(text: str, labels: Labels) -> str:
-    """The text with its wrong words in brackets; a text with one label is wrong as a whole."""
+def _marked(text: str, labels: Labels) -> str:
     words = words_of(text)
     if len(labels) != len(words):
         return f"[{' '.join(words)}]" if any(labels) else " ".join(words)
     return " ".join(f"[{word}]" if label else word for word, label in zip(words, labels, strict=True))
 
 
-def text_line(text: str, made: str) -> str:
-    """The corrected text."""
-    return made
-
-
-def changed_line(text: str, made: str) -> str:
-    """1 for each word of the text that was changed, else 0. Raises DataError as `edits_between`."""
+def _changed(text: str, made: str) -> str:
     text, made = normalised(text), normalised(made)
     changed = edited_words(text, made, edits_between([text], [made])[0])[0]
     return " ".join(str(int(word in changed)) for word in range(len(text.split())))
 
 
-def any_change(text: str, made: str) -> str:
-    """1 for a text that was changed, else 0."""
-    return str(int(normalised(text) != normalised(made)))
-
-
-#: Asks for repaired white space only, of models that can do more.
-REPAIRED = "repaired"
-#: Formats of labels, and of texts.
+#: Lines for a text and its labels, which are those of its words or a single one.
 OF_LABELS: Mapping[str, Callable[[str, Labels], str]] = {
-    "labels": labels_line,
-    "any": any_line,
-    "with_text": text_and_labels,
-    "marked": marked,
+    "labels": lambda text, labels: " ".join(map(str, labels)),
+    # 1 for a text with an error, else 0.
+    "any": lambda text, labels: str(int(any(labels))),
+    # The text, a tab, its labels, as `parse_detected` reads them.
+    "with_text": lambda text, labels: f"{normalised(text)}\t{' '.join(map(str, labels))}",
+    # The text with its wrong words in brackets; a wrong text with a single label is in brackets as a whole.
+    "marked": _marked,
 }
+#: Lines for a text and its correction.
 OF_TEXTS: Mapping[str, Callable[[str, str], str]] = {
-    "text": text_line,
-    REPAIRED: text_line,
-    "changed": changed_line,
-    "any_change": any_change,
+    "text": lambda text, made: made,
+    REPAIRED: lambda text, made: made,
+    # 1 for each word of the text that was changed, else 0. Raises DataError as `edits_between`.
+    "changed": _changed,
+    # 1 for a text that was changed, else 0.
+    "any_change": lambda text, made: str(int(normalised(text) != normalised(made))),
 }
 
 
 def parse_detected(line: str, where: str) -> tuple[str, list[int]]:
-    """Return text and labels of a line that has both. Raises DataError, which begins with `where`."""
+    """Return text and labels of a line that has both. Raises DataError whose message begins with `where`."""
     text, tab, labels = line.rpartition("\t")
     if not tab and line.strip():
         raise DataError(
@@ -79,7 +60,7 @@ def parse_detected(line: str, where: str) -> tuple[str, list[int]]:
 
 
 def parse_labels(line: str, text: str, where: str) -> list[int]:
-    """Return the labels of a text. Raises DataError, which begins with `where`."""
+    """Return the labels of a text. Raises DataError whose message begins with `where`."""
     cells, words = line.split(), len(words_of(text))
     if wrong := [cell for cell in cells if cell not in ("0", "1")]:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Predicting with a run of spelling, as `stk detect` and `stk correct` do."""
+"""Predict with a run of spelling, as `stk detect` and `stk correct` do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT = "text"
 
 
 class SpellingPredictor:
-    """Gives the corrected text, or where errors are and how likely; a run that does both gives both."""
+    """Returns the corrected text, or labels and probabilities of errors; both if the run can do both."""
 
     format = RowFormat(takes_lines=True)
     batches_at_once = 16

@@ -1,4 +1,4 @@
-"""Read lines, process blocks of them with a model, write one line for each."""
+"""Read lines, process blocks of lines with a model, write one line for each."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from toolkit.errors import DataError
 from toolkit.files import open_atomic
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.data.texts.text_files import writing
 from toolkit.workloads.spelling.inference.correcting import Corrector
 from toolkit.workloads.spelling.inference.detecting import THRESHOLD, Detector
 from toolkit.workloads.spelling.inference.line_io import Source, blocks, source
@@ -30,18 +31,16 @@ from toolkit.workloads.spelling.inference.output_formats import (
 )
 from toolkit.workloads.spelling.inference.requests import Job, Request
 
-#: Corrects texts: all words, or those that are labelled.
+#: Corrects texts: all words, or with labels only the words labelled 1.
 Correct = Callable[[Sequence[str], Sequence[Labels] | None], list[str]]
-
-
-#: Answers a block of texts in a form, with the labels of each if there are any.
+#: Returns an output line for each text of a block, given perhaps their labels, and the output format.
 Answers = Callable[[Sequence[str], Sequence[Labels] | None, str], list[str]]
 
 
 def work(run: RunDir, request: Request, output: TextIO) -> None:
     """Do all jobs with one model. Raises UserError, CheckpointError, OSError.
 
-    output  used by jobs without an output file
+    output  for jobs without an output file
     """
     answers = _answers(run, request)
     for job in request.jobs:
@@ -74,7 +73,7 @@ def _answers(run: RunDir, request: Request) -> Answers:
 
 
 def _once(correct: Correct) -> Correct:
-    """Correct equal blocks of texts once: benchmarks of several kinds may share them."""
+    """Correct equal blocks of texts once, because benchmarks of several kinds may share texts."""
     known = cache(lambda texts: correct([*texts], None))
     return lambda texts, labels: known(tuple(texts)) if labels is None else correct(texts, labels)
 
@@ -82,11 +81,11 @@ def _once(correct: Correct) -> Correct:
 def _labelled(
     given: Source, job: Job, stack: ExitStack
 ) -> Iterator[tuple[list[str], list[list[int]] | None, int]]:
-    """Yield texts, their labels if there are any, and bytes. Raises DataError."""
-    beside = job.detections
-    others = None
-    if beside is not None:
-        labels_of = stack.enter_context(source(None if beside == "-" else Path(beside)))
+    """Yield blocks of texts, with their labels if there are any and their size in bytes. Raises DataError."""
+    others: Iterator[str] | None = None
+    if job.detections is not None:
+        path = None if job.detections == "-" else Path(job.detections)
+        labels_of = stack.enter_context(source(path))
         others = (line for lines, _ in blocks(labels_of) for line in lines)
     number = 1
     for lines, size in blocks(given):
@@ -120,16 +119,14 @@ def _labelled(
 
 @contextmanager
 def _file(path: Path) -> Iterator[TextIO]:
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_atomic(path) as stream:
             yield stream
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _is_shown(request: Request, sink: TextIO) -> bool:
-    """Whether to show a progress bar; by default not if lines go to the same terminal."""
+    """Whether to show a progress bar; by default only if the lines do not go to the same terminal."""
     if not sys.stderr.isatty():
         return False
     return not sink.isatty() if request.progress is None else request.progress
@@ -137,7 +134,7 @@ def _is_shown(request: Request, sink: TextIO) -> bool:
 
 @contextmanager
 def _bar(given: Source, is_shown: bool) -> Iterator[Callable[[int, int], object]]:
-    """Show the share of a source that is done, or the lines of a pipe; called with bytes and lines done."""
+    """Show progress; yield a function to call with the number of processed bytes and lines."""
     columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

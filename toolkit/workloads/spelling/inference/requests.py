@@ -1,13 +1,15 @@
-"""Requests to a run: which files, and how; imports no torch."""
+"""Requests to a run: the files to process, and how. Imports no torch."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: The module that answers a request, with a run's code.
+#: The module of a run's code that answers a request.
 MODULE = "toolkit.workloads.spelling.inference"
+#: Its name in earlier versions.
 EARLIER_MODULE = "toolkit.spelling_use"
 
 
@@ -18,8 +20,8 @@ class Job:
     input       file; None: standard input
     output      file, written atomically; None: standard output
     form        output format: a name in OF_LABELS or OF_TEXTS
-    detections  file of labels, one line each: only marked words are corrected; "-": standard input
-    detected    whether each line ends in a tab and its labels
+    detections  file with the labels of each line, "-": standard input; only words labelled 1 are corrected
+    detected    whether each line ends with a tab and its labels
     """
 
     input: str | None = None
@@ -35,9 +37,9 @@ class Request:
 
     device        auto, cpu or cuda
     batch_tokens  padded tokens in a batch; None: the default
-    threshold     probability above which something is an error
-    options       replace those of the run's task section: search, beam_width
-    progress      whether to show a bar on a terminal; None: unless lines are written to it
+    threshold     a higher probability is an error; None: the default
+    options       keys of the run's task section to replace: search, beam_width
+    progress      whether to show a bar on a terminal; None: only if no lines are written to it
     """
 
     jobs: tuple[Job, ...]
@@ -47,9 +49,10 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict)
     progress: bool | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Request:
+    def from_json(cls, text: str) -> Request:
+        value = json.loads(text)
         return cls(**{**value, "jobs": tuple(Job(**job) for job in value["jobs"])})

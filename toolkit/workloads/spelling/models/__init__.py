@@ -1,1 +1,1 @@
-"""Networks of the spelling study: texts as tokens, words and characters in, scores out."""
+"""Networks of the spelling study. They map tokens, words and characters of texts to scores."""

@@ -1,4 +1,4 @@
-"""Batches of the spelling study, as tensors on a device; row i of every tensor is text i."""
+"""Batches of the spelling study, as tensors on a device; row i of each tensor is text i."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Self, cast
 import torch
 from torch import nn
 
-#: The group, and the label, of a token that has none: padding, special tokens.
+#: In place of a missing number, such as the piece or the label of padding.
 NONE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """B texts of L tokens, or characters, at most.
+    """B texts of at most L tokens or characters.
 
-    tokens       [B, L] padded at the end, with any number of the vocabulary
-    lengths      [B] tokens of each text, without padding
-    real_tokens  their sum, for the throughput
-    labelled     labels that are learnt: to count them on the device, the host would wait for it
+    tokens       [B, L] padded at the end with any token
+    lengths      [B] number of tokens of each text, without padding
+    real_tokens  sum of the lengths, for the throughput
+    labelled     number of labels in the loss, counted on the host so that it need not wait for the device
     """
 
     tokens: torch.Tensor
@@ -33,9 +33,9 @@ class Batch:
         return within(self.lengths, self.tokens.shape[1])
 
     def take(self, rows: torch.Tensor) -> Self:
-        """The texts of these rows on the rows' device: what torch's DataParallel does to a batch.
+        """Return the texts of these rows, on the device of the rows. So torch's DataParallel cuts a batch.
 
-        Widths stay, so that what the devices compute can be joined.
+        Widths stay the same, so that the outputs of several devices can be joined.
         """
         if len(rows) == len(self.tokens) and rows.device == self.tokens.device:
             return self
@@ -47,20 +47,20 @@ class Batch:
         return replace(self, **cast(dict[str, Any], picked))
 
     def scored_by(self, model: nn.Module) -> Any:
-        """A model's outputs for all texts. Rows come first, as DataParallel cuts the first dimension."""
+        """Return a model's outputs for all texts. DataParallel cuts the first argument, the rows."""
         return model(torch.arange(len(self.tokens), device=self.tokens.device), self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionBatch(Batch):
-    """Texts whose words, or which as a whole, have an error or none; numbers ascend within a text.
+    """Texts with pieces and words, and labels of words or texts. Pieces and words ascend within a text.
 
     pieces      [B, L] piece of each token; NONE for special tokens, spaces and padding
-    words       [B, P] word of each piece; NONE where there are no more
-    features    [B, P, F] of the pieces; None where the model reads none
-    word_count  most words of a text, W
+    words       [B, P] word of each piece; NONE for padding
+    features    [B, P, F] features of the pieces; None if the model reads none
+    word_count  largest number of words of a text, W
     labels      [B, W] of words, or [B] of texts: 1 for an error; None if unknown
-    host_pieces, host_words   pieces and words once more, in the memory of the host, if they are
+    host_pieces, host_words   copies of pieces and words in host memory, if there are any
     """
 
     pieces: torch.Tensor
@@ -73,7 +73,7 @@ class DetectionBatch(Batch):
 
     @property
     def pieces_and_words(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Pieces and words, in the memory of the host if they are there."""
+        """Pieces and words, in host memory if they are there."""
         if self.host_pieces is None or self.host_words is None:
             return self.pieces, self.words
         return self.host_pieces, self.host_words
@@ -86,10 +86,10 @@ class DetectionBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionBatch(Batch):
-    """Texts and their right versions.
+    """Texts and their corrections.
 
-    targets  [B, T] what the decoder reads: the beginning sign, then the target
-    labels   [B, T] what it should write: the target, then the end sign; NONE for padding
+    targets  [B, T] input of the decoder: the begin token, then the target
+    labels   [B, T] output that is wanted: the target, then the end token; NONE for padding
     """
 
     targets: torch.Tensor
@@ -98,12 +98,12 @@ class CorrectionBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordsCorrectionBatch(Batch):
-    """Texts and what each of their words should be, all words of a text one after the other.
+    """Texts and the corrections of each of their words, all words of a text one after the other.
 
     words         [B, L] word of each token, ascending; NONE for special tokens and padding
-    targets       [B, T] what the decoder reads: for each word the beginning sign, then its target
-    target_words  [B, T] the word that each of them belongs to; NONE for padding
-    labels        [B, T] what it should write: each word's target, then the end sign; NONE for padding
+    targets       [B, T] input of the decoder: for each word the begin token, then its target
+    target_words  [B, T] word of each token of `targets`; NONE for padding
+    labels        [B, T] output that is wanted: for each word its target, then the end token; NONE for padding
     """
 
     words: torch.Tensor
@@ -116,7 +116,7 @@ class WordsCorrectionBatch(Batch):
 class RepairBatch(Batch):
     """Texts as characters.
 
-    labels  [B, L] 0 keep, 1 insert a space before it, 2 delete it; NONE for what is not learnt
+    labels  [B, L] 0 keep, 1 insert a space before it, 2 delete it; NONE if not known
     """
 
     labels: torch.Tensor
@@ -124,11 +124,9 @@ class RepairBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlusBatch(DetectionBatch):
-    """Texts as characters, with the words that they have once white space is repaired.
+    """Texts as characters, with the words that they have once white space is repaired. Spaces have no piece.
 
-    A space that is deleted belongs to no piece, nor does one that stays.
-
-    repair_labels                    [B, L] as in `RepairBatch`
+    repair_labels                         [B, L] as labels in `RepairBatch`
     targets, target_words, target_labels  as targets, target_words, labels in `WordsCorrectionBatch`
     """
 
@@ -140,5 +138,5 @@ class RepairPlusBatch(DetectionBatch):
 
 
 def within(lengths: torch.Tensor, width: int) -> torch.Tensor:
-    """Which of the places [B, width] come before the lengths [B]."""
+    """Return which places [B, width] are before the lengths [B]."""
     return torch.arange(width, device=lengths.device) < lengths[:, None]

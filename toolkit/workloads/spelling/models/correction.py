@@ -1,4 +1,4 @@
-"""Correction as translation: an encoder reads a text, a decoder writes the text or each of its words."""
+"""Correction as translation: an encoder reads a text, a decoder writes the text, or each of its words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Translation(nn.Module):
         contexts: int = 1,
         **_: object,
     ) -> None:
-        """output_vocabulary_size: that of the input if not given; contexts: that each layer reads."""
+        """output_vocabulary_size: None: that of the input; contexts: number of contexts of each layer."""
         super().__init__()
         size = config.hidden_dim
         self.embedding = TokenEmbedding(vocabulary_size, size, config.dropout)
@@ -49,16 +49,16 @@ class Translation(nn.Module):
 
 
 class CorrectionNMT(Translation):
-    """A text is read, its correction written token by token."""
+    """Reads a text, writes its correction token by token."""
 
     def forward(self, rows: torch.Tensor, batch: CorrectionBatch) -> torch.Tensor:
-        """Scores [b, T, V] of what follows each token that the decoder reads, for these rows [b]."""
+        """Scores [b, T, V] of the next token after each input token of the decoder, for these rows [b]."""
         batch = batch.take(rows)
         scores: torch.Tensor = self.decoder(batch.targets, [self._context(batch)])
         return scores
 
     def reading(self, batch: CorrectionBatch) -> DecoderModel:
-        """Encode a batch: a language model of one sequence for each text."""
+        """Encode a batch; return a language model with one sequence for each text."""
         return DecoderModel(self.decoder, [self._context(batch)])
 
     def _context(self, batch: CorrectionBatch) -> Context:
@@ -68,9 +68,9 @@ class CorrectionNMT(Translation):
 class CorrectionWordsNMT(Translation):
     """Encoder over the text, decoder over its words.
 
-    In training the words of a text form one sequence, and masks keep each from attending to the output or the
-    input tokens of another. Positions of a word's output count from its first input token. With sequence
-    context, another attention reads the whole text.
+    In training the words of a text form one sequence. Masks keep each word from attending to the input and
+    output tokens of another word. The positions of a word's output count from its first input token. With
+    sequence context, another attention reads the whole text.
     """
 
     def __init__(self, config: Any, **sizes: Any) -> None:
@@ -78,7 +78,7 @@ class CorrectionWordsNMT(Translation):
         self._with_text = config.use_sequence_context
 
     def forward(self, rows: torch.Tensor, batch: WordsCorrectionBatch) -> torch.Tensor:
-        """Scores [b, T, V] of what follows each token that the decoder reads, for these rows [b]."""
+        """Scores [b, T, V] of the next token after each input token of the decoder, for these rows [b]."""
         batch = batch.take(rows)
         states = self._states(batch)
         contexts = [Context(states=states, mask=block_cross(batch.target_words, batch.words))]
@@ -93,9 +93,9 @@ class CorrectionWordsNMT(Translation):
         return scores
 
     def reading(self, batch: WordsCorrectionBatch) -> tuple[DecoderModel, torch.Tensor]:
-        """Encode a batch: a language model of one sequence for each of N words, and the text [N] of each.
+        """Encode a batch; return a language model with one sequence for each of N words, and their texts [N].
 
-        Words are separate sequences, so that finished ones cost nothing.
+        Words are separate sequences, so that finished words cost nothing.
         """
         states, blocks = self._states(batch), blocks_of(batch.words)
         contexts = [Context(states=blocks.gather(states), mask=blocks.mask)]

@@ -1,4 +1,4 @@
-"""Detection of misspelt words, or of texts with errors, by a transformer."""
+"""Detection of misspelt words, or of texts with errors, with a transformer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CLASSES = 2
 
 
 class DetectionTransformer(nn.Module):
-    """Scores of right and wrong of each word, or of each text.
+    """Scores of right and wrong for each word, or for each text.
 
-    The states of a word's tokens are averaged. With features those of each piece are averaged first, joined
-    with the piece's features and mixed by a perceptron; then the pieces of a word are averaged, or all of the
-    text.
+    The states of a word's tokens are averaged. With features, the states of each piece are averaged first,
+    joined with the features of the piece and mixed by a perceptron. Then the pieces of each word are averaged,
+    or all pieces of the text.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class DetectionTransformer(nn.Module):
         of_texts: bool = False,
         **_: object,
     ) -> None:
-        """of_texts: whether texts are scored instead of words."""
+        """of_texts: score texts instead of words."""
         super().__init__()
         size = config.hidden_dim
         self._of_texts = of_texts
@@ -56,13 +56,13 @@ class DetectionTransformer(nn.Module):
 
 
 def with_features(states: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:
-    """States [B, P, d] and features [B, P, F] side by side."""
+    """Join states [B, P, d] and features [B, P, F]: [B, P, d + F]."""
     assert features is not None
     return torch.cat([states, features.to(states.dtype)], dim=-1)
 
 
 def pooled(states: torch.Tensor, groups: torch.Tensor, count: int, of_texts: bool) -> torch.Tensor:
-    """Means over groups, [B, count, d]; or over all that is in any group, [B, d]."""
+    """Means over groups, [B, count, d]; of_texts: over everything that is in a group, [B, d]."""
     if of_texts:
         return group_means(states, groups.clamp(max=0), 1).squeeze(1)
     return group_means(states, groups, count)

@@ -1,4 +1,4 @@
-"""The graph of a batch of texts: tokens and pieces of words as nodes, and their edges."""
+"""The graph of a batch of texts: its nodes are tokens and pieces of words."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import torch
 
 from toolkit.workloads.spelling.models.batches import NONE, within
 
-#: The kinds of edges. within: between the tokens of a piece; itself: from every node to itself; between:
+#: The kinds of edges. within: between the tokens of a piece; itself: from each node to itself; between:
 #: between the pieces of a text; inside: from a token to its piece.
 RELATIONS = ("within", "itself", "between", "inside")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """Nodes that are fully connected with those of the same text.
+    """Consecutive nodes that are fully connected with the other nodes of their text.
 
-    first   the first one; they follow each other
-    places  [n] place of each in the flattened table of the texts, whose rows begin with their nodes
-    real    [texts, W] which places of the table hold a node
+    first   number of the first node
+    places  [n] place of each node in a flattened table with a row per text, padded at the end
+    real    [texts, W] which places of the table have a node
     """
 
     first: int
@@ -29,24 +29,24 @@ class Complete:
 
     @property
     def last(self) -> int:
-        """The node after the last one."""
+        """Number of the node after the last one."""
         return self.first + len(self.places)
 
     def to(self, device: torch.device) -> Complete:
-        """The same on a device, for which the host does not wait."""
+        """Copy to a device; the host does not wait for it."""
         return replace(self, places=_on(self.places, device), real=_on(self.real, device))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Nodes of all texts together; the T tokens are numbered first, then the N pieces.
+    """The nodes of all texts together: first the T tokens, then the N pieces.
 
-    Each kind of edge but `itself`, which every node has, is in one of `edges` and `complete`.
+    Each kind of edge is in `edges` or in `complete`, except `itself`, which each node has.
 
     tokens    [T] place of each token in the flattened batch
     pieces    [N] place of each piece in the flattened batch
     edges     [2, E] source and target of each edge, by kind
-    complete  fully connected nodes, by kind: written out, their edges would be the square of a text's length
+    complete  fully connected nodes, by kind; the number of their edges is the square of a text's length
     """
 
     tokens: torch.Tensor
@@ -55,7 +55,7 @@ class Graph:
     complete: Mapping[str, Complete]
 
     def to(self, device: torch.device) -> Graph:
-        """The same on a device, for which the host does not wait."""
+        """Copy to a device; the host does not wait for it."""
         return Graph(
             tokens=_on(self.tokens, device),
             pieces=_on(self.pieces, device),
@@ -75,7 +75,7 @@ def build_graph(
 
     pieces, words   as in a DetectionBatch
     between_pieces  whether the pieces of a text are fully connected
-    between_tokens  whether the tokens of a text are, and not those of a piece alone
+    between_tokens  whether the tokens of a text are fully connected, instead of those of a piece
     """
     belongs, exists = pieces != NONE, words != NONE
     numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
@@ -98,15 +98,15 @@ def build_graph(
 
 
 def fully_connected(counts: torch.Tensor, first: int) -> Complete:
-    """Connect the nodes of each text; counts [B] has their numbers."""
+    """Connect the nodes of each text; counts [B]: the number of nodes of each text."""
     real = within(counts, int(counts.max()))
     return Complete(first=first, places=real.flatten().nonzero().squeeze(1), real=real)
 
 
 def pairs(sizes: torch.Tensor) -> torch.Tensor:
-    """All ordered pairs of different members of the same group, [2, Σ n(n-1)], by ascending second.
+    """Return all ordered pairs of different members of a group, [2, Σ n(n-1)]; the second member ascends.
 
-    sizes  [G] of the groups; their members are numbered one after the other
+    sizes  [G] of the groups; their members are numbered consecutively
     """
     width = torch.repeat_interleave(sizes, sizes)
     first = torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)

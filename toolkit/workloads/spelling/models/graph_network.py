@@ -16,9 +16,9 @@ from toolkit.workloads.spelling.models.layers import TokenEmbedding, group_means
 
 
 class DetectionGraph(nn.Module):
-    """Scores of right and wrong of each word, or of each text, from the nodes of its pieces.
+    """Scores of right and wrong for each word, or for each text, from the nodes of its pieces.
 
-    The node of a piece begins as the mean of its tokens' vectors, with features plus a linear map of them.
+    The node of a piece starts as the mean of its tokens' vectors; a linear map of its features may be added.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class DetectionGraph(nn.Module):
         of_texts: bool = False,
         **_: object,
     ) -> None:
-        """of_texts: whether texts are scored instead of words."""
+        """of_texts: score texts instead of words."""
         super().__init__()
         size = config.hidden_dim
         self._config, self._of_texts = config, of_texts
@@ -43,7 +43,7 @@ class DetectionGraph(nn.Module):
     def forward(self, rows: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
         """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
         batch = batch.take(rows)
-        # Of what the host knows: how many edges there are decides the sizes of tensors.
+        # Built on the host if possible, because the number of edges decides the sizes of tensors.
         graph = build_graph(
             *batch.pieces_and_words,
             between_pieces=self._config.word_fully_connected,
@@ -65,19 +65,18 @@ class DetectionGraph(nn.Module):
 
 
 class GraphLayer(nn.Module):
-    """Attention of every node along each kind of edge, summed, added to the node and normalised.
+    """Attention of each node along each kind of edge, summed, added to the node and normalised.
 
-    Queries, keys, values and the last map are those of the kind of node; what comes along an edge is mapped
-    by the kind of edge. The weights of a node's edges of one kind sum to one. Close to the heterogeneous
-    graph transformer (Hu et al. 2020), which normalises over all kinds of edges together.
+    Each kind of node has its own queries, keys, values and output map; each kind of edge has its own map of
+    messages. The weights of a node's edges of one kind sum to 1. This is close to the heterogeneous graph
+    transformer (Hu et al. 2020), which normalises over all kinds of edges together.
     """
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.queries, self.keys, self.values, self.output = (ByKind(size) for _ in range(4))
         self.messages = nn.ModuleDict({name: nn.Linear(size, size) for name in RELATIONS})
-        self.along_edges = EdgeAttention(heads, dropout)
-        self.within_texts = CompleteAttention(heads, dropout)
+        self._heads = heads
         self.dropout = nn.Dropout(dropout)
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
 
@@ -85,59 +84,57 @@ class GraphLayer(nn.Module):
         """Map nodes [T + N, d] to nodes."""
         tokens = len(graph.tokens)
         queries, keys, values = (each(nodes, tokens) for each in (self.queries, self.keys, self.values))
-        # All that comes along one edge has the weight one.
+        # Each node has one edge of this kind, so its weight is 1.
         come = self.messages["itself"](values)
+        dropout = self.dropout.p if self.training else 0.0
         for name, edges in graph.edges.items():
-            come = come + self.along_edges(queries, keys, self.messages[name](values), edges)
+            messages = self.messages[name](values)
+            come = come + edge_attention(queries, keys, messages, edges, self._heads, dropout)
         for name, part in graph.complete.items():
-            come = come + self.within_texts(queries, keys, self.messages[name](values), part)
+            messages = self.messages[name](values)
+            come = come + complete_attention(queries, keys, messages, part, self._heads, dropout)
         added = nodes + self.dropout(self.output(come, tokens))
         parts = [norm(part) for norm, part in zip(self.norms, _split(added, tokens), strict=True)]
         return torch.cat(parts)
 
 
 class ByKind(nn.Module):
-    """A linear map of tokens, and another one of pieces."""
+    """One linear map for tokens, and another one for pieces."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(2))
 
     def forward(self, nodes: torch.Tensor, tokens: int) -> torch.Tensor:
-        """Map nodes [T + N, d]; the first ones are tokens."""
+        """Map nodes [T + N, d], of which the first `tokens` are tokens."""
         parts = [each(part) for each, part in zip(self.maps, _split(nodes, tokens), strict=True)]
         return torch.cat(parts)
 
 
-class EdgeAttention(nn.Module):
-    """Scaled dot-product attention of each node over its incoming edges."""
+def edge_attention(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    edges: torch.Tensor,
+    heads: int,
+    dropout: float = 0.0,
+) -> torch.Tensor:
+    """Scaled dot-product attention of each node over its incoming edges, [nodes, d]; zero without an edge.
 
-    def __init__(self, heads: int, dropout: float) -> None:
-        super().__init__()
-        self._heads = heads
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(
-        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, edges: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the message to each node, [nodes, d]; zero if no edge leads to it.
-
-        edges  [2, E]: the nodes that each edge leads from, and those that it leads to
-        """
-        q, k, v = (each.unflatten(-1, (self._heads, -1)) for each in (queries, keys, values))
-        begin, end = edges
-        # In single precision: sums of halves over many edges would lose digits.
-        products = q.index_select(0, end).float() * k.index_select(0, begin).float()
-        weights = self.dropout(softmax_by_end(products.sum(-1) * q.shape[-1] ** -0.5, end, len(q)))
-        weighted = weights.unsqueeze(-1) * v.index_select(0, begin).float()
-        at = end[:, None, None].expand_as(weighted)
-        come = weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted)
-        found: torch.Tensor = come.flatten(-2)
-        return found
+    edges  [2, E] source and target of each edge
+    """
+    q, k, v = (each.unflatten(-1, (heads, -1)) for each in (queries, keys, values))
+    begin, end = edges
+    # In single precision, because sums in half precision over many edges would lose digits.
+    products = q.index_select(0, end).float() * k.index_select(0, begin).float()
+    weights = softmax_by_end(products.sum(-1) * q.shape[-1] ** -0.5, end, len(q))
+    weighted = functional.dropout(weights, dropout).unsqueeze(-1) * v.index_select(0, begin).float()
+    at = end[:, None, None].expand_as(weighted)
+    return weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted).flatten(-2)
 
 
 def softmax_by_end(scores: torch.Tensor, end: torch.Tensor, nodes: int) -> torch.Tensor:
-    """Softmax of scores [E, heads] over the edges that lead to the same node, end [E]."""
+    """Softmax of scores [E, heads] over the edges with the same target, end [E]."""
     at = end[:, None].expand_as(scores)
     highest = scores.detach().new_zeros(nodes, scores.shape[1])
     highest = highest.scatter_reduce(0, at, scores.detach(), "amax", include_self=False)
@@ -146,32 +143,32 @@ def softmax_by_end(scores: torch.Tensor, end: torch.Tensor, nodes: int) -> torch
     return shares / sums.index_select(0, end)
 
 
-class CompleteAttention(nn.Module):
-    """The same attention of nodes over all others of their text, as a product of matrices."""
+def complete_attention(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    part: Complete,
+    heads: int,
+    dropout: float = 0.0,
+) -> torch.Tensor:
+    """The same attention of nodes over all other nodes of their text, as a product of matrices, [nodes, d].
 
-    def __init__(self, heads: int, dropout: float) -> None:
-        super().__init__()
-        self._heads, self._dropout = heads, dropout
-
-    def forward(
-        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Complete
-    ) -> torch.Tensor:
-        """Return the message to each node, [nodes, d]; zero for nodes outside, and for a single one."""
-        stacked = torch.stack([queries, keys, values], dim=1)[part.first : part.last]
-        real = part.real
-        table = stacked.new_zeros(real.numel(), *stacked.shape[1:]).index_copy(0, part.places, stacked)
-        q, k, v = table.unflatten(0, real.shape).unflatten(-1, (self._heads, -1)).permute(2, 0, 3, 1, 4)
-        alone = torch.eye(real.shape[1], dtype=torch.bool, device=real.device)
-        mask = real[:, None, :] & ~alone
-        read = functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=readable(mask)[:, None], dropout_p=self._dropout if self.training else 0.0
-        )
-        come = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
-        outside = (0, 0, part.first, len(queries) - part.last)
-        found: torch.Tensor = functional.pad(come.flatten(0, 1)[part.places], outside)
-        return found
+    Zero for nodes outside of the part, and for a node that is alone in its text.
+    """
+    stacked = torch.stack([queries, keys, values], dim=1)[part.first : part.last]
+    real = part.real
+    table = stacked.new_zeros(real.numel(), *stacked.shape[1:]).index_copy(0, part.places, stacked)
+    q, k, v = table.unflatten(0, real.shape).unflatten(-1, (heads, -1)).permute(2, 0, 3, 1, 4)
+    alone = torch.eye(real.shape[1], dtype=torch.bool, device=real.device)
+    mask = real[:, None, :] & ~alone
+    read = functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=readable(mask)[:, None], dropout_p=dropout
+    )
+    come = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
+    outside = (0, 0, part.first, len(queries) - part.last)
+    return functional.pad(come.flatten(0, 1)[part.places], outside)
 
 
 def _split(nodes: torch.Tensor, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The tokens and the pieces."""
+    """Return the tokens and the pieces."""
     return nodes[:tokens], nodes[tokens:]

@@ -7,15 +7,15 @@ import math
 import torch
 from torch import nn
 
-#: Longest wavelength of the places' sines over 2π (Vaswani et al. 2017, section 3.5).
+#: Longest wavelength of the sines of positions, divided by 2π (Vaswani et al. 2017, section 3.5).
 _LONGEST = 10_000.0
 
 
 class TokenEmbedding(nn.Module):
-    """Learnt vectors of the tokens plus sines of their places, normalised.
+    """Learnt vectors of the tokens plus sines of their positions, normalised.
 
-    Vectors are drawn from N(0, 1/d) and scaled by √d, so that they weigh as much as the sines while the same
-    table can give the scores of a decoder's output.
+    Vectors are drawn from N(0, 1/d) and scaled by √d. So they weigh as much as the sines, and the same table
+    can compute the scores of a decoder's output.
     """
 
     def __init__(self, vocabulary_size: int, size: int, dropout: float) -> None:
@@ -26,7 +26,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
-        """Map tokens [..., L] to vectors [..., L, d]; without positions [..., L] they count from 0."""
+        """Map tokens [..., L] to vectors [..., L, d]; positions [..., L]; None: they count from 0."""
         if positions is None:
             positions = torch.arange(tokens.shape[-1], device=tokens.device)
         vectors = self.table(tokens) * math.sqrt(self.table.embedding_dim)
@@ -34,12 +34,12 @@ class TokenEmbedding(nn.Module):
         return states
 
     def scores(self, states: torch.Tensor) -> torch.Tensor:
-        """Scores of every token [..., V] as the output of states [..., d]: the table is tied."""
+        """Scores of each token [..., V] for states [..., d], computed with the same table."""
         return nn.functional.linear(states, self.table.weight)
 
 
 def sines(positions: torch.Tensor, size: int) -> torch.Tensor:
-    """Sines, then cosines, of places [...] at falling frequencies: [..., size]; size is even."""
+    """Sines, then cosines, of positions [...] at falling frequencies: [..., size]; size is even."""
     exponents = torch.arange(0, size, 2, device=positions.device, dtype=torch.float32) / size
     angles = positions.to(torch.float32).unsqueeze(-1) * torch.exp(-math.log(_LONGEST) * exponents)
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
@@ -53,7 +53,7 @@ class Encoder(nn.Module):
         *, activation: str = "relu", final_norm: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        # One by one: nn.TransformerEncoder copies a layer, and all would begin with the same weights.
+        # nn.TransformerEncoder would copy one layer, so that all layers start with the same weights.
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
                 size, heads, feed_forward, dropout, activation=activation, batch_first=True
@@ -63,11 +63,11 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(size) if final_norm else nn.Identity()
 
     def forward(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """Map states [B, L, d] to states; real [B, L] marks what may be attended to."""
+        """Map states [B, L, d] to states; real [B, L]: which of them may be attended to."""
         return self.every(states, real)[-1]
 
     def every(self, states: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:
-        """The states after each layer; the last ones normalised."""
+        """Return the states after each layer; those of the last layer are normalised."""
         found = []
         for layer in self.layers:
             states = layer(states, src_key_padding_mask=~real)
@@ -76,17 +76,17 @@ class Encoder(nn.Module):
 
 
 def group_means(states: torch.Tensor, groups: torch.Tensor, count: int) -> torch.Tensor:
-    """Mean of the states [B, L, d] of each of `count` groups, [B, count, d]; zero of an empty one.
+    """Mean of the states [B, L, d] of each of `count` groups, [B, count, d]; zero for an empty group.
 
-    groups  [B, L] numbers below count; below 0 for what is in none
+    groups  [B, L] numbers below count; below 0 for a state in no group
     """
-    # A product with zeros and ones, not scattered sums: those add up in any order on a GPU.
+    # Not scattered sums: a GPU adds them up in any order.
     member = (groups[:, None, :] == torch.arange(count, device=groups.device)[:, None]).to(states.dtype)
     return (member @ states) / member.sum(-1, keepdim=True).clamp(min=1)
 
 
 def perceptron(inputs: int, hidden: int, outputs: int, dropout: float, layers: int = 2) -> nn.Module:
-    """One or two linear layers, with GELU and dropout between."""
+    """Return one linear layer, or two with GELU and dropout between them."""
     if layers == 1:
         return nn.Linear(inputs, outputs)
     return nn.Sequential(

@@ -15,8 +15,8 @@ def summed_cross_entropy(
 ) -> torch.Tensor:
     """Cross-entropy of scores [..., C] against labels [...], summed over those that are not NONE.
 
-    weights  of the classes. They weigh the sum; the count stays that of the labels, so that a batch's share
-             of a step does not depend on its classes.
+    weights  of the classes. They weigh only the sum. The loss is divided by the number of labels, so that a
+             batch's share of a step does not depend on its classes.
     """
     flat, wanted = scores.flatten(0, -2).float(), labels.flatten()
     weight = None if weights is None else _like(flat, weights)
@@ -28,7 +28,7 @@ def losses_of_texts(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropy of scores [B, N, C] against labels [B, N] that are not NONE, summed for each text.
 
-    Returns the sums [B] and how many labels each is over [B]; weights as for `summed_cross_entropy`.
+    Returns the sums [B] and their numbers of labels [B]; weights as for `summed_cross_entropy`.
     """
     weight = None if weights is None else _like(scores, weights)
     flat = functional.cross_entropy(
@@ -38,10 +38,10 @@ def losses_of_texts(
 
 
 def loss_sums(total: torch.Tensor, count: int) -> torch.Tensor:
-    """A summed loss and its count as the first two sums of a score: [2] float64."""
+    """Return a summed loss and its count, the first two sums of a score: [2] float64."""
     return torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
 
 
 def _like(tensor: torch.Tensor, values: tuple[float, ...]) -> torch.Tensor:
-    """Values of the same type on the same device, for which the host does not wait."""
+    """Return values of the same type on the same device; the host does not wait for it."""
     return torch.tensor(values, dtype=tensor.dtype).to(tensor.device, non_blocking=True)

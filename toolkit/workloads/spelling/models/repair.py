@@ -1,4 +1,4 @@
-"""Repair of white space: what to do with each character."""
+"""Repair of white space: an action for each character."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLASSES = len((KEEP, INSERT, DELETE))
 
 
 class CharacterEncoder(nn.Module):
-    """Characters in, the states of every layer out: what `TokenizationRepairPlus` builds on."""
+    """Maps characters to the states of each layer; `TokenizationRepairPlus` uses them, too."""
 
     def __init__(self, config: Config, vocabulary_size: int) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class CharacterEncoder(nn.Module):
         )  # fmt: skip
 
     def forward(self, tokens: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:
-        """Map characters [B, L] to the states [B, L, d] of each layer, the last one last."""
+        """Map characters [B, L] to the states [B, L, d] of each layer, in the order of the layers."""
         return self.encoder.every(self.embedding(tokens), real)
 
 
 class TokenizationRepair(nn.Module):
-    """Scores of keep, insert and delete for every character."""
+    """Scores of keep, insert and delete for each character."""
 
     def __init__(self, config: Config, *, vocabulary_size: int, **_: object) -> None:
         super().__init__()

@@ -24,16 +24,16 @@ from toolkit.workloads.spelling.models.generation.word_blocks import (
 from toolkit.workloads.spelling.models.layers import Encoder, group_means, perceptron, sines
 from toolkit.workloads.spelling.models.repair import TokenizationRepair
 
-#: Last layers of the characters' encoder that are mixed.
+#: Number of the last layers of the characters' encoder that are mixed.
 MIXED_LAYERS = 3
 
 
 class PlusScores(NamedTuple):
-    """A model's scores of a batch; a tuple, as torch's DataParallel can join those of several devices.
+    """The model's scores of a batch; a tuple, because torch's DataParallel can join tuples of several devices.
 
     words    [b, W, 2] right or wrong
     repair   [b, L, 3] as in `TokenizationRepair`
-    written  [b, T, V] of what follows each token that the decoder reads; None for detection alone
+    written  [b, T, V] next token after each input token of the decoder; None without a decoder
     """
 
     words: torch.Tensor
@@ -43,7 +43,7 @@ class PlusScores(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _States:
-    """States of the characters [b, L, d], of the pieces [b, P, d], of the words [b, W, d]."""
+    """Scores of the repair [b, L, 3], states of characters [b, L, d], pieces [b, P, d], words [b, W, d]."""
 
     repair: torch.Tensor
     characters: torch.Tensor
@@ -54,18 +54,18 @@ class _States:
 class TokenizationRepairPlus(nn.Module):
     """Scores of the words of a text whose white space may be wrong, and their corrections.
 
-    The last layers of the repair model's states are mixed, with learnt shares, and averaged over each piece
-    of a word; with its features, they go through an encoder over the pieces. A decoder, if there is one,
-    writes all words at once, each from its own characters and pieces.
+    The states of the repair model's last layers are mixed with learnt shares, and averaged over each piece of
+    a word. Together with the features of the pieces they go through an encoder over the pieces. A decoder, if
+    there is one, writes all words at once, each from its own characters and pieces.
 
-    Sizes come from the parameters of the repair model itself, so that whatever was trained can be loaded.
+    Sizes are those of the repair model, so that its trained weights can be loaded.
     """
 
     def __init__(
         self, config: Config, *, repair: RepairConfig, vocabulary_size: int,
         output_vocabulary_size: int | None = None, **_: object,
     ) -> None:  # fmt: skip
-        """repair: parameters of the repair model; vocabulary_size: its characters."""
+        """repair: section of the repair model; vocabulary_size: number of its characters."""
         super().__init__()
         size, heads = repair.hidden_dim, repair.heads
         inner = config.feed_forward_dim or 2 * size
@@ -102,7 +102,7 @@ class TokenizationRepairPlus(nn.Module):
         return PlusScores(words=self.head(states.words), repair=states.repair, written=written)
 
     def reading(self, batch: DetectionBatch) -> tuple[DecoderModel, torch.Tensor]:
-        """Encode a batch: a language model of one sequence for each of N words, and the text [N] of each."""
+        """Encode a batch; return a language model with one sequence for each of N words, and their texts [N]."""
         assert self.decoder is not None
         states = self._states(batch)
         words = batch.words_of_tokens()

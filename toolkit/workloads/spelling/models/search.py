@@ -1,4 +1,4 @@
-"""Decoding: the best token sequences that a search finds with a model."""
+"""Decoding: search for the best sequences of tokens with a model."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from toolkit.nlp.decoding.greedy import greedy
 from toolkit.nlp.decoding.language_model import LanguageModel, Limits
 from toolkit.workloads.spelling.models.batches import Batch
 
-#: Tokens without begin and end; None where the end was not reached within the limit.
+#: Tokens without begin and end token; None if there was no end token within the limit.
 Written: TypeAlias = "tuple[int, ...] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The search for sequences.
+    """How sequences are searched for.
 
-    kind   greedy: the best token at each step; beam: the best of `width` sequences side by side;
-           best_first: always extend the most probable sequence so far, by its `width` best tokens, at most as
+    kind   greedy: take the best token at each step; beam: keep the `width` best sequences at each step;
+           best_first: always extend the most probable sequence so far by its `width` best tokens, at most as
            often as a beam would
     """
 
@@ -31,7 +31,7 @@ class Search:
     width: int = 5
 
     def write(self, model: LanguageModel, limits: Limits) -> list[Written]:
-        """The best sequence of each input."""
+        """Return the best sequence for each input."""
         if self.kind == "beam":
             found = [each[0] for each in beam(model, limits, width=self.width)]
         elif self.kind == "best_first":
@@ -43,13 +43,13 @@ class Search:
 
 @torch.no_grad()
 def write_words(model: Any, batch: Batch, search: Search, limits: Limits) -> list[list[Written]]:
-    """One sequence for each word of each text. The model is in evaluation mode."""
+    """Return the sequence of each word of each text. The model must be in evaluation mode."""
     words, texts = model.reading(batch)
     return by_text(search.write(words, limits), texts, len(batch.tokens))
 
 
 def by_text(written: Sequence[Written], texts: torch.Tensor, count: int) -> list[list[Written]]:
-    """Group the words of a batch, [words] with the text of each, by its `count` texts."""
+    """Group the words of a batch by its `count` texts; texts [words]: the text of each word."""
     found: list[list[Written]] = [[] for _ in range(count)]
     for text, each in zip(texts.tolist(), written, strict=True):
         found[text].append(each)

@@ -1,10 +1,9 @@
-"""Attention whose keys and values can be kept, and the layers of a decoder that are made of it."""
+"""Attention whose keys and values can be kept, and the layers of a decoder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import nn
@@ -16,7 +15,7 @@ class Memory:
     """Keys and values of an attention.
 
     keys, values  [N, heads, S, d]
-    mask          [N, 1, T or 1, S] what may be attended to; None for all
+    mask          [N, 1, T or 1, S] which of them may be attended to; None: all
     """
 
     keys: torch.Tensor
@@ -24,12 +23,12 @@ class Memory:
     mask: torch.Tensor | None = None
 
     def take(self, rows: torch.Tensor) -> Memory:
-        """That of these rows [n]."""
+        """Return the keys and values of these rows [n]."""
         mask = None if self.mask is None else self.mask[rows]
         return Memory(keys=self.keys[rows], values=self.values[rows], mask=mask)
 
     def then(self, more: Memory) -> Memory:
-        """This, followed by more; nothing is masked."""
+        """Return these keys and values, followed by more; nothing is masked."""
         return Memory(
             keys=torch.cat([self.keys, more.keys], dim=2), values=torch.cat([self.values, more.values], dim=2)
         )
@@ -51,7 +50,7 @@ class Attention(nn.Module):
         return Memory(keys=self._cut(self.keys(states)), values=self._cut(self.values(states)), mask=mask)
 
     def forward(self, states: torch.Tensor, memory: Memory) -> torch.Tensor:
-        """Return what states [N, T, d] read from a memory, [N, T, d]."""
+        """Return the output of the attention of states [N, T, d] to a memory, [N, T, d]."""
         read = functional.scaled_dot_product_attention(
             self._cut(self.queries(states)), memory.keys, memory.values,
             attn_mask=memory.mask, dropout_p=self._dropout if self.training else 0.0,
@@ -65,7 +64,7 @@ class Attention(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Attends to what was written, to each context in turn, then a perceptron; each part is normalised."""
+    """Attention to the tokens so far, then to each context, then a perceptron; each part is normalised."""
 
     def __init__(self, size: int, heads: int, feed_forward: int, dropout: float, contexts: int) -> None:
         super().__init__()
@@ -77,13 +76,6 @@ class DecoderLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(contexts + 2))
         self.dropout = nn.Dropout(dropout)
 
-    def memories(self, contexts: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[Memory]:
-        """Keys and values of states [N, S, d] with their masks [N, 1, T or 1, S], one for each context."""
-        return [
-            cast(Attention, attention).memory(states, mask)
-            for attention, (states, mask) in zip(self.contexts, contexts, strict=True)
-        ]
-
     def forward(
         self,
         states: torch.Tensor,
@@ -91,10 +83,10 @@ class DecoderLayer(nn.Module):
         mask: torch.Tensor | None = None,
         past: Memory | None = None,
     ) -> tuple[torch.Tensor, Memory]:
-        """Map states [N, T, d]; also give the keys and values of all that was written up to them.
+        """Map states [N, T, d]; also return the keys and values of all tokens up to them.
 
-        mask  [N, 1, T, T] which of the states may read which
-        past  keys and values of what was written before, all of which may be read
+        mask  [N, 1, T, T] which of the states each state may attend to; None: all
+        past  keys and values of the tokens before, which all states attend to
         """
         written = self.own.memory(states, mask)
         if past is not None:

@@ -1,10 +1,10 @@
-"""Decoders: they map the tokens written so far, and contexts, to scores of the next token."""
+"""Decoders map the tokens written so far, and contexts, to scores of the next token."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ from torch import nn
 from toolkit.workloads.spelling.models.generation.attention import DecoderLayer, Memory
 from toolkit.workloads.spelling.models.layers import TokenEmbedding
 
-#: Keys and values of every context, for each layer.
+#: Keys and values of each context, by layer.
 Memories: TypeAlias = list[list[Memory]]
 
 
@@ -21,7 +21,7 @@ class Context:
     """States that a decoder attends to.
 
     states  [N, S, d]
-    mask    [N, T or 1, S] which of them may be attended to, from where in the output
+    mask    [N, T or 1, S] which of them each token of the output may attend to
     """
 
     states: torch.Tensor
@@ -29,7 +29,7 @@ class Context:
 
 
 class Decoder(nn.Module):
-    """Decoder layers; the table of the tokens that it reads also scores those that it writes."""
+    """Decoder layers; the embedding table of the tokens also scores the next token."""
 
     def __init__(
         self, vocabulary_size: int, size: int, layers: int, heads: int, feed_forward: int, dropout: float,
@@ -51,81 +51,64 @@ class Decoder(nn.Module):
     ) -> torch.Tensor:
         """Scores [N, T, V] of the token after each of the tokens [N, T].
 
-        mask       [N, T, T] which tokens may read which; None: those before them
+        mask       [N, T, T] which tokens each token may attend to; None: those before it
         positions  [N, T]; None: they count from 0
         """
         if mask is None:
             mask = causal(tokens.shape[1], tokens.device)[None]
-        states = self._states(tokens, self.memories(contexts), mask, positions)
+        states, _ = self.states(tokens, positions, self.memories(contexts), mask=mask)
         return self.embedding.scores(states)
 
     def memories(self, contexts: Sequence[Context]) -> Memories:
-        """Keys and values of the contexts for each layer, which stay the same while it writes."""
+        """Keys and values of the contexts for each layer. They stay the same while tokens are written."""
         pairs = [(context.states, readable(context.mask)[:, None]) for context in contexts]
-        return [cast(DecoderLayer, layer).memories(pairs) for layer in self.layers]
+        return [
+            [attention.memory(*pair) for attention, pair in zip(layer.contexts, pairs, strict=True)]
+            for layer in cast(Iterable[Any], self.layers)
+        ]
 
-    def _states(
+    def states(
         self,
         tokens: torch.Tensor,
-        memories: Memories,
-        mask: torch.Tensor,
         positions: torch.Tensor | None,
-    ) -> torch.Tensor:
-        states: torch.Tensor = self.embedding(tokens, positions)
-        for layer, contexts in zip(self.layers, memories, strict=True):
-            states, _ = layer(states, contexts, mask[:, None])
-        return states
-
-    def step(
-        self,
-        tokens: torch.Tensor,
-        positions: torch.Tensor,
         memories: Memories,
-        past: Sequence[Memory] | None,
+        *,
+        mask: torch.Tensor | None = None,
+        past: Sequence[Memory] | None = None,
     ) -> tuple[torch.Tensor, list[Memory]]:
-        """Scores [N, V] after one more token [N] at positions [N], and the past that it is part of."""
-        states = self.embedding(tokens[:, None], positions[:, None])
+        """States [N, T, d] after tokens [N, T]; also the keys and values of all tokens up to them, by layer.
+
+        mask  [N, T, T] which of these tokens each token may attend to; None: all
+        past  keys and values of the tokens before, by layer
+        """
+        states: torch.Tensor = self.embedding(tokens, positions)
+        mask = None if mask is None else mask[:, None]
         written = []
         for place, (layer, contexts) in enumerate(zip(self.layers, memories, strict=True)):
-            states, own = layer(states, contexts, None, None if past is None else past[place])
+            states, own = layer(states, contexts, mask, None if past is None else past[place])
             written.append(own)
-        return self.embedding.scores(states.squeeze(1)), written
-
-    def after(
-        self,
-        prefixes: torch.Tensor,
-        lengths: torch.Tensor,
-        first: torch.Tensor,
-        memories: Memories,
-    ) -> torch.Tensor:
-        """Scores [N, V] after whole prefixes [N, T] of these lengths [N], which begin at positions [N]."""
-        width = prefixes.shape[1]
-        positions = first[:, None] + torch.arange(width, device=prefixes.device)
-        mask = causal(width, prefixes.device)[None]
-        states = self._states(prefixes, memories, mask, positions)
-        last = states[torch.arange(len(states), device=states.device), lengths - 1]
-        return self.embedding.scores(last)
+        return states, written
 
 
 def causal(width: int, device: torch.device) -> torch.Tensor:
-    """Which places [T, T] each place may read: itself and those before it."""
+    """Mask [T, T]: each place may attend to itself and to the places before it."""
     return torch.ones(width, width, dtype=torch.bool, device=device).tril()
 
 
 def readable(mask: torch.Tensor) -> torch.Tensor:
-    """A mask [..., S] in which rows that may read nothing may read everything.
+    """Return a mask [..., S] in which rows that allow nothing allow everything.
 
-    Such rows are padding, whose scores are ignored; attention over nothing would give NaN.
+    Such rows are padding, whose scores are ignored. Attention over nothing would give NaN.
     """
     return mask | ~mask.any(-1, keepdim=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderPrefixes:
-    """The prefixes of n sequences so far.
+    """The prefixes of n sequences.
 
-    positions  [n] of the next token
-    past       keys and values of what was written, for each layer; None before the first token
+    positions  [n] position of the next token
+    past       keys and values of the tokens so far, by layer; None before the first token
     """
 
     decoder: Decoder
@@ -134,14 +117,16 @@ class DecoderPrefixes:
     past: list[Memory] | None
 
     def advance(self, tokens: torch.Tensor) -> tuple[torch.Tensor, DecoderPrefixes]:
-        """Append a token [n] to each; log-probabilities [n, V] of the next one, and the new prefixes."""
+        """Append a token [n] to each; return log-probabilities [n, V] of the next, and the new prefixes."""
         tokens = tokens.to(self.positions.device)
-        scores, past = self.decoder.step(tokens, self.positions, self.memories, self.past)
-        after = replace(self, positions=self.positions + 1, past=past)
-        return scores.float().log_softmax(-1), after
+        states, past = self.decoder.states(
+            tokens[:, None], self.positions[:, None], self.memories, past=self.past
+        )
+        scores = self.decoder.embedding.scores(states.squeeze(1))
+        return scores.float().log_softmax(-1), replace(self, positions=self.positions + 1, past=past)
 
     def take(self, rows: torch.Tensor) -> DecoderPrefixes:
-        """Those of these rows [m], which may repeat."""
+        """Return the prefixes of these rows [m], which may repeat."""
         rows = rows.to(self.positions.device)
         return replace(
             self,
@@ -157,7 +142,7 @@ class DecoderModel:
     def __init__(
         self, decoder: Decoder, contexts: Sequence[Context], first: torch.Tensor | None = None
     ) -> None:
-        """first: position [N] of each sequence's first token, 0 if not given; masks are [N, 1, S]."""
+        """first: position [N] of each sequence's first token; None: 0. Masks of contexts are [N, 1, S]."""
         states = contexts[0].states
         self._decoder = decoder
         self._first = states.new_zeros(len(states), dtype=torch.long) if first is None else first
@@ -167,17 +152,20 @@ class DecoderModel:
         return len(self._first)
 
     def begin(self) -> DecoderPrefixes:
-        """All sequences, still empty."""
+        """Return the empty prefixes of all sequences."""
         return DecoderPrefixes(
             decoder=self._decoder, positions=self._first, memories=self._memories, past=None
         )
 
     def after(self, rows: torch.Tensor, prefixes: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities [n, V] after whole prefixes [n, T] of these lengths [n], of these inputs [n]."""
+        """Log-probabilities [n, V] after prefixes [n, T] of these lengths [n], for these inputs [n]."""
         rows, prefixes, lengths = (each.to(self._first.device) for each in (rows, prefixes, lengths))
-        memories = _taken(self._memories, rows)
-        scores = self._decoder.after(prefixes, lengths, self._first[rows], memories)
-        return scores.float().log_softmax(-1)
+        width = prefixes.shape[1]
+        positions = self._first[rows][:, None] + torch.arange(width, device=rows.device)
+        mask = causal(width, rows.device)[None]
+        states, _ = self._decoder.states(prefixes, positions, _taken(self._memories, rows), mask=mask)
+        last = states[torch.arange(len(rows), device=rows.device), lengths - 1]
+        return self._decoder.embedding.scores(last).float().log_softmax(-1)
 
 
 def _taken(memories: Memories, rows: torch.Tensor) -> Memories:

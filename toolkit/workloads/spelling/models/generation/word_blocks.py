@@ -1,4 +1,4 @@
-"""Masks and positions of words that form one sequence, and such words as separate rows."""
+"""Masks and positions of words that form one sequence, and the same words as separate rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from toolkit.workloads.spelling.models.generation.decoder import causal
 
 
 def block_causal(words: torch.Tensor) -> torch.Tensor:
-    """Mask [B, T, T]: a place may read itself and what comes before it in its own word.
+    """Mask [B, T, T]: a place may attend to itself and to the places before it in the same word.
 
-    words  [B, T] of each place; padding reads padding
+    words  [B, T] word of each place; padding attends to padding
     """
     return (words[:, :, None] == words[:, None, :]) & causal(words.shape[1], words.device)
 
 
 def block_cross(targets: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-    """Mask [B, T, L]: a place of a target's word [B, T] may read the tokens of the same word [B, L]."""
+    """Mask [B, T, L]: a place of a target's word [B, T] may attend to the tokens of the same word [B, L]."""
     return (targets[:, :, None] == words[:, None, :]) & (targets != NONE)[:, :, None]
 
 
@@ -30,12 +30,12 @@ def first_places(words: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def block_positions(targets: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-    """Positions [B, T] of the targets' tokens: those of a word count from the word's first input token.
+    """Positions [B, T] of the targets' tokens: in each word they count from the word's first input token.
 
     targets  [B, T] word of each token that is written
     words    [B, L] word of each token that is read
     """
-    # As many words as tokens at most. How many there are would be known once the device has counted them.
+    # At most as many words as tokens. To know the exact number, the host would have to wait for the device.
     count = words.shape[1]
     place = torch.arange(targets.shape[1], device=targets.device)
     at = targets.clamp(min=0)
@@ -50,8 +50,8 @@ class Blocks:
 
     texts    [N] text of each word
     first    [N] place of its first token in the text
-    index    [N, M] places of its tokens in the flattened batch, then padding
-    lengths  [N] its tokens
+    index    [N, M] places of its tokens in the flattened batch, padded
+    lengths  [N] number of its tokens
     """
 
     texts: torch.Tensor
@@ -60,7 +60,7 @@ class Blocks:
     lengths: torch.Tensor
 
     def gather(self, states: torch.Tensor) -> torch.Tensor:
-        """States [N, M, d] of the words' tokens, of those of the texts [B, L, d]."""
+        """Return the states [N, M, d] of the words' tokens from those of the texts [B, L, d]."""
         return states.flatten(0, 1)[self.index]
 
     @property
@@ -70,7 +70,7 @@ class Blocks:
 
 
 def blocks_of(words: torch.Tensor) -> Blocks:
-    """Cut texts into words; words [B, L] ascend in a text."""
+    """Cut texts into words; words [B, L]: the word of each token, ascending in a text."""
     texts, places = (words != NONE).nonzero(as_tuple=True)
     pairs = torch.stack([texts, words[texts, places]], dim=1)
     found, lengths = torch.unique_consecutive(pairs, dim=0, return_counts=True)

@@ -18,32 +18,32 @@ class SpellingFiles:
     run: RunDir
 
     def detections(self, split: str) -> Path:
-        """0 or 1 for each word of a split, or for each text."""
+        """Labels, 0 or 1, of the words of a split, or of its texts."""
         return self.run.artifact(f"{split}_predictions.txt")
 
     def detection_counts(self, split: str) -> Path:
-        """Counts of the errors found in a split, JSON."""
+        """Counts of the errors that were found in a split, JSON."""
         return self.run.artifact(f"{split}_detection.json")
 
     def repairs(self, split: str) -> Path:
-        """The texts of one split with their white space repaired."""
+        """The texts of a split with their white space repaired."""
         return self.run.artifact(f"{split}_repairs.txt")
 
     def repair_counts(self, split: str) -> Path:
-        """Counts of the spaces inserted and deleted in the texts of a split, JSON."""
+        """Counts of the inserted and deleted spaces in the texts of a split, JSON."""
         return self.run.artifact(f"{split}_repair.json")
 
     def corrections(self, split: str) -> Path:
-        """The texts of one split, corrected."""
+        """The corrected texts of a split."""
         return self.run.artifact(f"{split}_corrections.txt")
 
     def correction_counts(self, split: str) -> Path:
-        """Counts of the words restored and spoilt in the texts of a split, JSON."""
+        """Counts of the restored and spoilt words in the texts of a split, JSON."""
         return self.run.artifact(f"{split}_correction.json")
 
     @property
     def repair_experiment(self) -> Path:
-        """The experiment of the run that `model.repair_run` names, which defines its model."""
+        """The experiment of the run that `model.repair_run` names; it defines the repair model."""
         return self.run.artifact(REPAIR_EXPERIMENT)
 
     def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:

@@ -1,4 +1,4 @@
-"""The run whose model `tokenization_repair_plus` builds on. Imports no torch."""
+"""The run of `tokenization_repair` whose model is part of `tokenization_repair_plus`. Imports no torch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TASK = "tokenization_repair"
 
 
 def check_repair_run(experiment: Experiment, coming: Coming = None) -> None:
-    """Raise DataError if the run that an experiment builds on does not exist or has another task.
+    """Raise DataError if the run that `model.repair_run` names does not exist or has another task.
 
-    coming   experiments by the folders of their runs, which finish before this run begins
+    coming   experiments of runs that finish before this run begins, by the folders of their runs
     """
     name = experiment.model.repair_run
     if (first := (coming or {}).get(Path(name).resolve())) is not None:
@@ -29,7 +29,7 @@ def check_repair_run(experiment: Experiment, coming: Coming = None) -> None:
 
 
 def repair_experiment(name: str) -> Experiment:
-    """Return the experiment of the run that `model.repair_run` names, or of such a file. Raises DataError."""
+    """Return the experiment of the run, or in the file, that `model.repair_run` names. Raises DataError."""
     path = Path(name)
     config = path if path.is_file() else RunDir(path).config
     if not config.is_file():
@@ -40,7 +40,7 @@ def repair_experiment(name: str) -> Experiment:
 
 
 def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
-    """A run's experiment without the run that its model began with: its own weights are loaded."""
+    """Return a run's experiment with the kept experiment instead of the run in `model.repair_run`."""
     kept = SpellingFiles(run).repair_experiment
     if not kept.is_file():
         return experiment

@@ -1,4 +1,4 @@
-"""Detection and correction of spelling errors, and repair of white space, as a workload."""
+"""The workload for detection and correction of spelling errors, and repair of white space."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PACKAGE = "toolkit.workloads.spelling"
 
 _F1 = shares(f1="F1")
 _WORD_DETECTION = (LOSS, *_F1, *shares("precision", "recall", "word_accuracy"))
-#: Metrics of teacher forcing; the test set adds those of decoded texts.
+#: Metrics with teacher forcing; the test set adds the metrics of decoded texts.
 _CORRECTION = (LOSS, *shares("token_accuracy", "sequence_accuracy"))
 _WRITTEN = (
     *shares(correction_f1="correction F1"),
@@ -44,7 +44,7 @@ _WRITTEN = (
 
 
 def _model(section: type, module: str) -> tuple[type, str]:
-    """A model's section and its code, which has the same name."""
+    """Return the section of a model, and its code; the class has the same name."""
     return section, f"{_PACKAGE}.models.{module}:{section.__name__}"
 
 
@@ -62,9 +62,9 @@ def _task(
     brief: tuple[str, ...],
     **more: Any,
 ) -> TaskSpec:
-    """A task on texts with errors.
+    """Return a task on texts with errors.
 
-    code   "folder.module:Class" of the task, below `tasks/`
+    code   "folder.module:Class" of the task in `tasks/`
     more   further fields of TaskSpec
     """
     return TaskSpec(

@@ -8,7 +8,7 @@ symspell            replaces such words by the most frequent of the nearest word
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import symspellpy
 from symspellpy import SymSpell, Verbosity
 
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
-from toolkit.workloads.spelling.benchmarks.scoring import Predictor, Predictors
+from toolkit.workloads.spelling.benchmarks.scoring import Predictors
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
@@ -33,21 +33,13 @@ def baselines(dictionary: Mapping[str, int]) -> Predictors:
     def label(text: str) -> str:
         return str(max(unknown_words(text, dictionary), default=0))
 
-    by_kind: dict[str, dict[str, Callable[[str], str]]] = {
-        "sed_words": {"out of dictionary": labels},
-        "sed_sequence": {"out of dictionary": label},
-        "sec": {"do nothing": str, "symspell": Corrector(dictionary)},
-        "tokenization_repair": {"do nothing": str},
-    }
-    # A file of predictions may have the same name.
+    # A file of predictions may have the same name without "(baseline)".
     return {
-        kind: {f"{name} (baseline)": _by_line(predict) for name, predict in named.items()}
-        for kind, named in by_kind.items()
+        "sed_words": {"out of dictionary (baseline)": labels},
+        "sed_sequence": {"out of dictionary (baseline)": label},
+        "sec": {"do nothing (baseline)": str, "symspell (baseline)": Corrector(dictionary)},
+        "tokenization_repair": {"do nothing (baseline)": str},
     }
-
-
-def _by_line(predict: Callable[[str], str]) -> Predictor:
-    return lambda texts: [predict(text) for text in texts]
 
 
 def unknown_words(text: str, dictionary: Collection[str]) -> list[int]:

@@ -13,10 +13,12 @@ from toolkit.workloads.spelling.benchmarks.layout import Benchmark
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
 from toolkit.workloads.spelling.benchmarks.sheets import Figures, Sheet, open_sheet
 
-#: A baseline: returns a line of predictions for each text.
-Predictor: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
+#: A baseline: returns the prediction for a text as a line.
+Predictor: TypeAlias = Callable[[str], str]
 #: Baselines by kind of benchmark and name.
 Predictors: TypeAlias = Mapping[str, Mapping[str, Predictor]]
+#: Predictions to score: the benchmark, the model's name, a file or a baseline.
+Entry: TypeAlias = "tuple[Benchmark, str, Path | Predictor]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +40,6 @@ class Result:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """Predictions to score: a file, or a function that computes them."""
-
-    benchmark: Benchmark
-    model: str
-    made_by: Path | Predictor
-
-
 def entries(
     benchmarks: Sequence[Benchmark],
     predictors: Predictors,
@@ -60,7 +53,7 @@ def entries(
             **benchmark.predictions,
             **files.get(benchmark, {}),
         }
-        found += (Entry(benchmark=benchmark, model=model, made_by=by) for model, by in made.items())
+        found += ((benchmark, model, by) for model, by in made.items())
     return found
 
 
@@ -78,8 +71,7 @@ def score_entries(
     tell        called with the share of an entry that was scored since the last call
     """
     sheets: dict[Benchmark, Sheet | None] = {}
-    for entry in wanted:
-        of = entry.benchmark
+    for of, model, made_by in wanted:
         try:
             if of not in sheets:
                 # Only one sheet is kept in memory.
@@ -89,12 +81,16 @@ def score_entries(
                     of.kind, of.corrupt, of.correct, lowercase=is_lower, dictionary=dictionary
                 )
             if (sheet := sheets[of]) is not None:
-                yield Result(benchmark=of, model=entry.model, figures=_figures(entry, sheet, tell))
+                predictions, source = _predictions(model, made_by, sheet)
+                count = len(sheet.inputs)
+                figures = sheet.score(predictions, source, lambda lines, n=count: tell(lines / n))
+                yield Result(benchmark=of, model=model, figures=figures)
         except UserError as error:
             yield error
 
 
-def _figures(entry: Entry, sheet: Sheet, tell: Callable[[float], object]) -> Figures:
-    texts, by = sheet.inputs, entry.made_by
-    predictions, source = (read_lines(by), str(by)) if isinstance(by, Path) else (by(texts), entry.model)
-    return sheet.score(predictions, source, lambda lines: tell(lines / len(texts)))
+def _predictions(model: str, made_by: Path | Predictor, sheet: Sheet) -> tuple[Sequence[str], str]:
+    """Return the predictions, and their name for messages."""
+    if isinstance(made_by, Path):
+        return read_lines(made_by), str(made_by)
+    return [made_by(text) for text in sheet.inputs], model

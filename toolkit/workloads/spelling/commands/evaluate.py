@@ -1,6 +1,6 @@
 """`stk evaluate` on benchmarks of spelling: files of predictions, and finished runs.
 
-The code that scores takes a while to import, so it is imported when it is needed.
+The code that computes scores takes long to import, so it is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def _add_benchmarks(group: argparse._ArgumentGroup) -> None:
         "--dictionary",
         type=Path,
         metavar="FILE",
-        help="word<TAB>frequency: separates real-word errors from others, and is the dictionary of the "
-        "baselines (by default symspell's 82,834 English words)",
+        help="lines word<TAB>frequency: real-word errors are scored separately, and the baselines use these "
+        "words (their default: symspell's 82,834 English words)",
     )
     group.add_argument(
         "--lowercase",
         action="store_true",
-        help="ignore case in texts: for benchmarks in lower case, such as bea322 and bea4660",
+        help="ignore case in texts, for benchmarks in lower case such as bea322 and bea4660",
     )
     group.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to FILE, in Markdown")
     group.add_argument("--latex", type=Path, metavar="FILE", help="write all tables to FILE, for LaTeX")
@@ -88,7 +88,7 @@ def _add_single(group: argparse._ArgumentGroup) -> None:
         "--lowercase-file",
         type=Path,
         metavar="FILE",
-        help="1 for each line in which case is ignored, else 0",
+        help="file with a 1 for each line in which case is ignored, else 0",
     )
 
 
@@ -123,7 +123,7 @@ def score_single(arguments: Namespace, host: Host) -> int:
 def score_folder(arguments: Namespace, host: Host) -> int:
     """Score all predictions of a folder and show tables; return the exit code.
 
-    Faults, and runs without predictions, are reported below the tables of the others.
+    Invalid files and runs without predictions are reported below the tables of the others.
     """
     from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
     from toolkit.workloads.spelling.benchmarks.scoring import Result, entries
@@ -149,7 +149,7 @@ def score_folder(arguments: Namespace, host: Host) -> int:
 
 
 def _predictors(arguments: Namespace) -> Predictors:
-    """The baselines, where they are asked for."""
+    """Return the baselines if they are requested."""
     if not arguments.baselines:
         return {}
     from toolkit.workloads.spelling.benchmarks.baselines import baselines, english_words
@@ -187,7 +187,7 @@ def _show(
     from toolkit.workloads.spelling.benchmarks.tables import latex, tables, terminal
 
     made = [table for _, table in tables(results)]
-    # Without results, the tables of an earlier call stay.
+    # Without results, the files of an earlier call stay.
     files = [path for path in (arguments.markdown, arguments.latex) if path is not None and results]
     for path, render in ((arguments.markdown, markdown.table), (arguments.latex, latex)):
         if path in files:
@@ -210,7 +210,7 @@ def _show(
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[tuple[Callable[[float], None], Callable[[float], None]]]:
-    """Show a bar on a terminal; yield a function that sets its progress, and one that advances it."""
+    """Show a progress bar on a terminal; yield a function that sets it, and one that advances it."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

@@ -1,4 +1,4 @@
-"""stk spelling"""
+"""`stk spelling`: make dictionaries, misspellings, tokenizers and benchmarks."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _listed(path: Path) -> dict[str, list[str]]:
 
 
 def _tokenizer(arguments: Namespace) -> None:
-    # Its library takes long to import, and no other action needs it.
+    # The library takes long to import, and other actions do not need it.
     from toolkit.workloads.spelling.tokenizers import make_tokenizer
 
     check_positive(arguments, "vocabulary", "min_frequency")
@@ -158,7 +158,7 @@ def _texts(paths: Sequence[Path]) -> Iterator[str]:
 
 
 def _open_with_bar(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Open a file; on a terminal a progress bar shows how much of it is read."""
+    """Open a file; on a terminal, a progress bar shows how much has been read."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return open(path, "rb")

@@ -1,4 +1,4 @@
-"""The arguments of `stk spelling`, which makes what the spelling tasks are trained and scored with."""
+"""The arguments of `stk spelling`, which makes the files that spelling tasks are trained and scored with."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _dictionary(parser: ArgumentParser) -> None:
 def _misspellings(parser: ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the three files")
     _files(
-        parser, "--list", "lists of lines `wrong->right[, right2,]`, as codespell has them, or .json files"
+        parser, "--list", "lists in codespell's format, with lines `wrong->right[, right2,]`, or .json files"
     )
     parser.add_argument("--dictionary", type=Path, required=True, metavar="FILE", help=_DICTIONARY)
     for split in ("dev", "test"):
@@ -60,7 +60,7 @@ def _misspellings(parser: ArgumentParser) -> None:
 
 def _tokenizer(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "kind", choices=("bpe", "characters", "bytes", "words"), help="kind of tokens", metavar="KIND"
+        "kind", choices=("bpe", "characters", "bytes", "words"), help="kind of the tokens", metavar="KIND"
     )
     parser.add_argument("out", type=Path, metavar="OUT", help="file to write")
     _files(parser, "--text", f"{_TEXT} (bpe)")
@@ -98,8 +98,8 @@ _ACTIONS = {
     "dictionary": Action(
         summary="count words, merge dictionaries",
         description=(
-            "Write words and their frequencies, most frequent first: those of texts, counted in their case\n"
-            "without numbers, addresses and punctuation, and those of other dictionaries, added up."
+            "Write words and their frequencies, most frequent first. Words of texts are counted in their case,\n"
+            "without numbers, addresses and punctuation. Frequencies of other dictionaries are added."
         ),
         add_arguments=_dictionary,
     ),
@@ -107,9 +107,9 @@ _ACTIONS = {
         summary="list misspellings, divided into train, dev and test",
         description=(
             "Write train_misspellings.json, dev_misspellings.json and test_misspellings.json: word ->\n"
-            "misspellings. Kept are pairs of letters only, at most ten edits apart, with a word of the\n"
-            "dictionary. A hash of the misspelling says where it goes: none is in two files, and new ones\n"
-            "move no others."
+            "misspellings. A pair is kept if both are words of letters at most ten edits apart, and the right\n"
+            "word is in the dictionary. A hash of the misspelling decides its file, so no misspelling is in\n"
+            "two files, and added misspellings do not move others."
         ),
         add_arguments=_misspellings,
     ),
@@ -128,8 +128,8 @@ _ACTIONS = {
         summary="write texts with errors, and the right answers",
         description=(
             "Write OUT/TASK/GROUP/SPLIT/corrupt.txt and correct.txt for the tasks sed_words, sed_sequence,\n"
-            "sec and tokenization_repair. The same texts, noise and seed make the same files. A fair test\n"
-            "needs texts and misspellings that training has not seen."
+            "sec and tokenization_repair. The same texts, noise and seed give the same files. A fair test\n"
+            "needs texts and misspellings that are not in the training data."
         ),
         add_arguments=_benchmark,
     ),

@@ -1,4 +1,4 @@
-"""`stk detect` and `stk correct`: this process is replaced by one that imports torch."""
+"""`stk detect` and `stk correct`. They replace this process by one that imports torch."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECT
 from toolkit.workloads.spelling.inference.requests import EARLIER_MODULE, MODULE, Job, Request
 
 _DETECT = """\
-Read lines from FILE or standard input; write one line for each: 0 (right) or 1 (wrong) for each of its words,
-or a single label if the run was trained on whole texts (sed_sequence). Lines may have any length, and are
-answered as soon as they arrive.
+Read lines from FILE or standard input. For each line, write 0 (right) or 1 (wrong) for each word, or a
+single label if the run was trained on whole texts (sed_sequence). Lines may have any length, and are answered
+as soon as they arrive.
 
   stk detect RUN letters.txt > labels.txt
   echo "a stoen bridge" | stk detect RUN --mark
 """
 _CORRECT = """\
-Read lines from FILE or standard input; write each of them corrected, or with its white space repaired
-if the run was trained for that. Lines may have any length, and are answered as soon as they arrive.
+Read lines from FILE or standard input, and write the corrected lines. A run that was trained to repair white
+space only does that. Lines may have any length, and are answered as soon as they arrive.
 
   stk correct RUN letters.txt --output corrected.txt
   stk correct REPAIR_RUN < texts.txt | stk detect RUN --with-text | stk correct RUN --detected
@@ -38,7 +38,7 @@ def _add_detect(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=float,
         metavar="P",
-        help="a word with a higher probability of an error is wrong (default 0.5)",
+        help="a word is wrong if the probability of an error is higher (default 0.5)",
     )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument(
@@ -46,7 +46,7 @@ def _add_detect(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         dest="form",
         const="with_text",
-        help="write text, tab, labels, as `stk correct --detected` reads them",
+        help="write the text, a tab and the labels, for `stk correct --detected`",
     )
     forms.add_argument(
         "--mark",
@@ -69,12 +69,12 @@ def _add_correct(parser: argparse.ArgumentParser) -> None:
     marks.add_argument(
         "--detected",
         action="store_true",
-        help="lines end in a tab and labels, from `stk detect --with-text`: keep words labelled 0",
+        help="lines are those of `stk detect --with-text`; words labelled 0 stay unchanged",
     )
     marks.add_argument(
         "--detections",
         metavar="FILE",
-        help="labels of the lines, in a separate file; - for standard input",
+        help="file with the labels of the lines; -: standard input",
     )
 
 
@@ -94,7 +94,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
-        help="show a progress bar on a terminal (default: unless lines are written to it)",
+        help="show a progress bar on a terminal (default: only if no lines are written to it)",
     )
 
 
@@ -125,7 +125,7 @@ def correct(arguments: Namespace, host: Host) -> int:
 
 
 def _search_options(arguments: Namespace, run: RunDir) -> dict[str, object]:
-    """Search options that differ from the run's. Raises UserError if its task searches nothing."""
+    """Return the options of the search that are given. Raises UserError if the run's task has no search."""
     given = {"search": arguments.search, "beam_width": arguments.beam_width}
     options = {name: value for name, value in given.items() if value is not None}
     if options and not hasattr(load_resolved(run.config).task, "search"):
@@ -134,9 +134,9 @@ def _search_options(arguments: Namespace, run: RunDir) -> dict[str, object]:
 
 
 def _find_run(arguments: Namespace, host: Host, tasks: tuple[str, ...], otherwise: str) -> RunDir:
-    """The finished run that is named, of one of these tasks. Raises UserError.
+    """Return the named run, which must be finished and of one of these tasks. Raises UserError.
 
-    otherwise  what a run of another task fails to do, for the message
+    otherwise  why a run of another task cannot be used, as a part of the message
     """
     run = RunDir(host.find_run(arguments.run))
     check_use(run, tasks, otherwise)
@@ -148,7 +148,7 @@ def _find_run(arguments: Namespace, host: Host, tasks: tuple[str, ...], otherwis
 
 
 def _request(arguments: Namespace, job: Job, **given: Any) -> Request:
-    """The request to the run, with the options of both commands."""
+    """Return the request to the run, with the options that both commands have."""
     return Request(
         jobs=(job,),
         device=arguments.device,
@@ -159,7 +159,7 @@ def _request(arguments: Namespace, job: Job, **given: Any) -> Request:
 
 
 def _become(run: RunDir, host: Host, request: Request) -> NoReturn:
-    """Replace this process by the one that does the work: signals, pipes and the exit code are its own."""
+    """Replace this process by the one that does the work. So that one gets signals and pipes directly."""
     command, environment = host.process(run.path, MODULE, request.to_json(), EARLIER_MODULE)
     sys.stdout.flush()
     os.execve(command[0], command, environment)

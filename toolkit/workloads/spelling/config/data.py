@@ -16,12 +16,12 @@ from toolkit.workloads.spelling.config.noise import NoNoise, noise_kinds
 if TYPE_CHECKING:
     from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 
-#: Keys of files that are copied into a prepared set.
+#: Keys of the files that are copied into a prepared set.
 _KEPT = ("tokenizer_path", "output_tokenizer_path", "dictionary")
-#: The two files of a benchmark, whose folder may be named instead of a file of texts.
+#: The two files of a benchmark. Its folder may be named instead of a file of texts.
 CORRUPT, CORRECT = "corrupt.txt", "correct.txt"
 _FOLDERS = Folders(keys=("path", "datasets", "validation", "test"), files=(CORRUPT, CORRECT))
-#: Keys of a data section that name the texts a run is trained on, or limit them.
+#: Keys of a data section that name or limit the texts of a run.
 OWN_TEXTS = ("datasets", "dataset_limits", "val_splits", "validation", "test")
 
 

@@ -190,12 +190,12 @@ class TokenizationRepairPlus(ModelSection):
 
 
 def _tokens(data: Any) -> int | None:
-    """Vocabulary size of the tokenizer of a data section; None if it cannot be read."""
-    # Imported late: it is slow.
+    """Return the vocabulary size of the tokenizer of a data section; None if it cannot be read."""
+    # Imported late, because it is slow.
     from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
     try:
         return len(load_tokenizer(Path(data.tokenizer_path)))
     except DataError:
-        # Reported elsewhere.
+        # The error is reported elsewhere.
         return None

@@ -59,8 +59,9 @@ def blocks(given: Source) -> Iterator[tuple[list[str], int]]:
     while data := _read(given):
         *whole, rest = (rest + data).split(b"\n")
         lines += whole
-        size = sum(map(len, lines))
-        if lines and (len(lines) >= LINES or size >= _BYTES or not _is_more(given)):
+        is_full = len(lines) >= LINES or sum(map(len, lines)) >= _BYTES
+        # More can be read without waiting if select returns the descriptor.
+        if lines and (is_full or not select.select([given.descriptor], [], [], 0)[0]):
             yield from _decoded(given, lines, number)
             number += len(lines)
             lines = []
@@ -73,11 +74,6 @@ def blocks(given: Source) -> Iterator[tuple[list[str], int]]:
 def _read(given: Source) -> bytes:
     with reading(given.name):
         return os.read(given.descriptor, _READ)
-
-
-def _is_more(given: Source) -> bool:
-    """Whether more can be read without waiting."""
-    return bool(select.select([given.descriptor], [], [], 0)[0])
 
 
 def _decoded(given: Source, lines: Sequence[bytes], first: int) -> Iterator[tuple[list[str], int]]:

@@ -47,7 +47,9 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
         with ExitStack() as stack:
             given = stack.enter_context(source(None if job.input is None else Path(job.input)))
             sink = output if job.output is None else stack.enter_context(_file(Path(job.output)))
-            tell = stack.enter_context(_bar(given, _is_shown(request, sink)))
+            # By default, the bar is not shown on the terminal that shows the lines.
+            is_shown = not sink.isatty() if request.progress is None else request.progress
+            tell = stack.enter_context(_bar(given, is_shown and sys.stderr.isatty()))
             for texts, labels, size in _labelled(given, job, stack):
                 sink.writelines(f"{line}\n" for line in answers(texts, labels, job.form))
                 sink.flush()
@@ -123,13 +125,6 @@ def _file(path: Path) -> Iterator[TextIO]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_atomic(path) as stream:
             yield stream
-
-
-def _is_shown(request: Request, sink: TextIO) -> bool:
-    """Whether to show a progress bar; by default only if the lines do not go to the same terminal."""
-    if not sys.stderr.isatty():
-        return False
-    return not sink.isatty() if request.progress is None else request.progress
 
 
 @contextmanager

@@ -17,8 +17,8 @@ class DetectionTransformer(nn.Module):
     """Scores of right and wrong for each word, or for each text.
 
     The states of a word's tokens are averaged. With features, the states of each piece are averaged first,
-    joined with the features of the piece and mixed by a perceptron. Then the pieces of each word are averaged,
-    or all pieces of the text.
+    joined with the features of the piece and mixed by a perceptron. Then the pieces of each word, or all
+    pieces of the text, are averaged.
     """
 
     def __init__(

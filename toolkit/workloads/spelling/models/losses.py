@@ -1,4 +1,4 @@
-"""Losses as sums."""
+"""Losses as sums, and right labels."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ def losses_of_texts(
         scores.flatten(0, 1), labels.flatten(), weight=weight, ignore_index=NONE, reduction="none"
     )
     return flat.view(labels.shape).sum(1), (labels != NONE).sum(1)
+
+
+def right_labels(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return which labels [...] are known and have the highest of their scores [..., C]."""
+    return (scores.argmax(-1) == labels) & (labels != NONE)
 
 
 def loss_sums(total: torch.Tensor, count: int) -> torch.Tensor:

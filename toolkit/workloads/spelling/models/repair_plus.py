@@ -29,7 +29,7 @@ MIXED_LAYERS = 3
 
 
 class PlusScores(NamedTuple):
-    """The model's scores of a batch; a tuple, because torch's DataParallel can join tuples of several devices.
+    """The scores of a batch; a tuple, because torch's DataParallel can join tuples of several devices.
 
     words    [b, W, 2] right or wrong
     repair   [b, L, 3] as in `TokenizationRepair`
@@ -102,7 +102,7 @@ class TokenizationRepairPlus(nn.Module):
         return PlusScores(words=self.head(states.words), repair=states.repair, written=written)
 
     def reading(self, batch: DetectionBatch) -> tuple[DecoderModel, torch.Tensor]:
-        """Encode a batch; return a language model with one sequence for each of N words, and their texts [N]."""
+        """Encode a batch; return a language model with one sequence for each word, and their texts [N]."""
         assert self.decoder is not None
         states = self._states(batch)
         words = batch.words_of_tokens()

@@ -34,7 +34,7 @@ _HOST = torch.device("cpu")
 
 
 class SpellingTask:
-    """Opens the prepared set, encodes other files like it, and exports the model."""
+    """Opens the prepared set, encodes other files in the same way, and exports the model."""
 
     score_sums: ClassVar[tuple[str, ...]]
 
@@ -57,7 +57,7 @@ class SpellingTask:
 
     @classmethod
     def of_kept(cls, run: RunDir, experiment: Experiment, data: SpellingTexts, report: Report) -> Self | None:
-        """This task on another file, encoded by the tokenizers and the dictionary that a run keeps."""
+        """Return this task on another file, encoded by the tokenizers and the dictionary that a run keeps."""
         folder = ExportedFiles(run).encoding
         if not (folder / layout.TOKENIZER).is_file():
             return None
@@ -70,7 +70,7 @@ class SpellingTask:
         return self._built()
 
     def _built(self, **more: Any) -> nn.Module:
-        """The model; `more` are its arguments besides the sizes of the vocabularies."""
+        """Build the model; `more`: its arguments besides the sizes of the vocabularies."""
         return build_model(
             self._experiment,
             vocabulary_size=self._data.vocabulary_size,
@@ -82,7 +82,7 @@ class SpellingTask:
         return False
 
     def _fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
-        """Fields of a Batch of these samples."""
+        """Return the fields of a Batch of these samples."""
         lengths = samples.lengths[indices].astype(np.int64)
         tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
         return {
@@ -92,7 +92,7 @@ class SpellingTask:
         }
 
     def _word_fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
-        """Fields of a DetectionBatch of these samples, without labels."""
+        """Return the fields of a DetectionBatch of these samples, without labels."""
         pieces = samples.rows(layout.PIECES, indices, layout.NO_PIECE)
         arrays = {
             "pieces": np.where(pieces == layout.NO_PIECE, NONE, pieces),
@@ -109,7 +109,7 @@ class SpellingTask:
         }
 
     def _word_labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
-        """Labels of the words, NONE where not known, and which words are real; both [n, most words]."""
+        """Return the labels of the words, NONE where not known, and which words are real: [n, most words]."""
         labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
         if self._data.has_dictionary:
             real = samples.real_words(indices)
@@ -118,16 +118,16 @@ class SpellingTask:
         return np.where(labels == layout.UNKNOWN, NONE, labels), real
 
     def _sums(self, evaluation: Evaluation) -> dict[str, float]:
-        """The sums of an evaluation, by name."""
+        """Return the sums of an evaluation by name."""
         return dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
 
     def _counts(self, evaluation: Evaluation, names: Iterable[str]) -> dict[str, int]:
-        """These sums of an evaluation, which are whole numbers."""
+        """Return these sums of an evaluation, which are whole numbers."""
         sums = self._sums(evaluation)
         return {name: round(sums[name]) for name in names}
 
     def _facts(self, run: RunDir, split: str) -> dict[str, Any]:
-        """Begin the report of a split: make its folder, return its first facts."""
+        """Create the folder of the report of a split, and return its first facts."""
         run.artifacts.mkdir(parents=True, exist_ok=True)
         samples = self.splits[split]
         return {"split": split, "texts": len(samples), "left_out": sum(1 for _ in samples.left_out())}
@@ -138,7 +138,7 @@ class SpellingTask:
 
 
 def on(values: Array, device: torch.device) -> torch.Tensor:
-    """An array as a tensor on the device."""
+    """Return an array as a tensor on a device."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
 
 
@@ -147,8 +147,8 @@ def write_lines(
 ) -> None:
     """Write a line for each line of a split's files, in their order.
 
-    lines        one for each sample
-    of_left_out  returns the line of a text that was left out; by default the text
+    lines        one line for each sample
+    of_left_out  returns the line for a text that was left out; default: the text
     """
     places = zip(samples.sources.tolist(), samples.lines.tolist(), strict=True)
     made = ((source, line, text) for (source, line), text in zip(places, lines, strict=True))
@@ -158,5 +158,5 @@ def write_lines(
 
 
 def no_errors(text: str) -> str:
-    """Labels of a text without errors."""
+    """Return the labels of a text without errors, as a line."""
     return " ".join("0" for _ in words_of(text))

@@ -19,7 +19,7 @@ from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.detection import COUNTS, DetectionScore, label_counts
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
-from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
+from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, write_lines
 
 #: A word or text with a higher probability of an error is called wrong.
@@ -29,7 +29,7 @@ _OUTPUT = "probabilities"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledBatch:
-    """Texts with their labels, and whether what is labelled is a real word (all False: unknown)."""
+    """Texts with their labels; real: which labels are those of real words (all False: unknown)."""
 
     texts: DetectionBatch
     real: torch.Tensor
@@ -38,12 +38,12 @@ class LabelledBatch:
 class DetectionTask(SpellingTask):
     """Cross-entropy over right and wrong; scores are counts of what was found.
 
-    Outputs are the probabilities of an error: of each word, or of the text.
+    Outputs are the probabilities of an error, for each word or for the text.
     """
 
-    #: Whether texts are labelled, not words.
+    #: Whether texts have labels, instead of words.
     of_texts: ClassVar[bool]
-    #: Name of the share of labels that are right.
+    #: Name of the share of right labels.
     accuracy: ClassVar[str]
     train_sums = ("correct",)
     score_sums = ("loss", "count", *COUNTS)
@@ -62,7 +62,7 @@ class DetectionTask(SpellingTask):
         return LabelledBatch(texts=texts, real=on(real, device))
 
     def _labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
-        """The label of each word, or NONE; and whether it is a real word. Both have one shape."""
+        """Return the labels, NONE where not known, and which words are real; both have the same shape."""
         if self.of_texts:
             errors = samples.errors[indices]
             return errors, np.zeros(errors.shape, dtype=bool)
@@ -71,7 +71,7 @@ class DetectionTask(SpellingTask):
     def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         scores, labels = _scores(model, batch)
         texts, total = batch.texts, summed_cross_entropy(scores, labels)
-        correct = ((scores.argmax(-1) == labels) & (labels != NONE)).sum()
+        correct = right_labels(scores, labels).sum()
         return Loss(total=total, count=texts.labelled, tokens=texts.real_tokens, sums=correct[None].double())
 
     def score(self, model: nn.Module, batch: LabelledBatch) -> Score:
@@ -82,7 +82,7 @@ class DetectionTask(SpellingTask):
         return Score(sums=torch.cat(sums), outputs={_OUTPUT: self._labelled(probabilities, batch)})
 
     def _labelled(self, probabilities: torch.Tensor, batch: LabelledBatch) -> torch.Tensor | Ragged:
-        """Those of all that is labelled: of the texts [B], or of their words."""
+        """Return the probabilities of the texts [B], or of the words that they have."""
         return probabilities if self.of_texts else of_words(probabilities, batch.texts.words)
 
     def detect(
@@ -138,14 +138,14 @@ def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch
 
 
 def line_of(probabilities: Array) -> str:
-    """Labels of a text's words, or of itself: 1 for an error."""
+    """Return the labels of a text's words, or its own label, as a line: 1 for an error."""
     return " ".join("1" if each > THRESHOLD else "0" for each in probabilities.tolist())
 
 
 def of_words(probabilities: torch.Tensor, words: torch.Tensor) -> Ragged:
-    """Probabilities [B, W] of the words that texts have.
+    """Cut the probabilities [B, W] to the words that texts have.
 
-    words  [B, P] word of each piece; NONE where there are no more
+    words  [B, P] word of each piece; NONE for padding
     """
     return Ragged(rows=probabilities, lengths=words.max(1).values + 1)
 

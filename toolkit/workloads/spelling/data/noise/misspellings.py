@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -40,13 +40,10 @@ class Misspellings:
 
     def of(self, word: str) -> tuple[str, ...]:
         """Return the misspellings of a word, without itself; `The` has those of `the`, capitalised."""
-        return tuple(dict.fromkeys(self._found(word)))
-
-    def _found(self, word: str) -> Iterator[str]:
-        yield from (wrong for wrong in self._listed.get(word, ()) if wrong != word)
+        found = list(self._listed.get(word, ()))
         if (case := _case_of(word)) is not None:
-            cased = (case(wrong) for wrong in self._listed.get(word.lower(), ()))
-            yield from (wrong for wrong in cased if wrong != word)
+            found += map(case, self._listed.get(word.lower(), ()))
+        return tuple(dict.fromkeys(wrong for wrong in found if wrong != word))
 
 
 def _case_of(word: str) -> Callable[[str], str] | None:

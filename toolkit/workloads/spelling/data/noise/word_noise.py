@@ -46,7 +46,10 @@ class WordNoise:
         editable = [place for place, word in enumerate(words) if editable_pieces(word)]
         drawn = int((random.random(len(words)) < self._rate).sum())
         count = min(max(drawn, self._at_least), len(editable))
-        listed = self._choose_listed(words, editable, count, random)
+        wanted = int((random.random(count) >= self._artificial).sum())
+        listed = []
+        if wanted:
+            listed = _choose([place for place in editable if self._listed_of(words[place])], wanted, random)
         for place in listed:
             words[place] = self._with_listed(words[place], random)
         if self._artificial > 0:
@@ -54,14 +57,6 @@ class WordNoise:
             for place in _choose(left, count - len(listed), random):
                 words[place] = self._with_edits(words[place], random)
         return replace(sample, text=" ".join(words))
-
-    def _choose_listed(
-        self, words: Sequence[str], editable: Sequence[int], count: int, random: np.random.Generator
-    ) -> list[int]:
-        wanted = int((random.random(count) >= self._artificial).sum())
-        if not wanted:
-            return []
-        return _choose([place for place in editable if self._listed_of(words[place])], wanted, random)
 
     def _listed_of(self, word: str) -> _Listed:
         """The pieces of a word that have misspellings; each distinct word is looked up once."""

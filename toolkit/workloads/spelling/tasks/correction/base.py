@@ -25,17 +25,17 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
-from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
+from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, summed_cross_entropy
 from toolkit.workloads.spelling.models.search import Search, Written
 from toolkit.workloads.spelling.tasks.base import SpellingTask, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
-#: The split whose texts are really written; others are scored while the decoder reads their targets.
+#: The split whose texts are written. For other splits the decoder reads the targets.
 _WRITTEN = "test"
 _OUTPUT = "written"
 _READ_SUMS = ("loss", "count", "correct", "texts", "right")
-#: Positives of the words, lines, those as they should be, distances, units without an end.
+#: Counts of words, number of lines, right lines, edit distances, units without an end.
 _WRITTEN_SUMS = (*Counts.__slots__, "lines", "equal", "distances", "unended")
 
 B = TypeVar("B", CorrectionBatch, WordsCorrectionBatch)
@@ -43,7 +43,7 @@ B = TypeVar("B", CorrectionBatch, WordsCorrectionBatch)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBatch(Generic[B]):
-    """Texts with their targets, as tensors; where they are to be written, also as texts."""
+    """Texts with their targets, as tensors; also as pairs of texts if they are to be written."""
 
     read: B
     texts: tuple[tuple[str, str], ...] | None
@@ -52,8 +52,8 @@ class TargetBatch(Generic[B]):
 class CorrectionTask(SpellingTask, Generic[B]):
     """Cross-entropy of the tokens of the targets; scores are counts of tokens, texts, words.
 
-    Training and validation give the decoder the target up to the token that it is to write. Of the test set
-    it gets nothing: outputs are the ids that it has written (`ids_of`).
+    In training and validation the decoder reads the target up to the next token. For the test set it reads
+    only its own tokens; outputs are the ids that it has written (`ids_of`).
     """
 
     train_sums = ("correct",)
@@ -73,9 +73,9 @@ class CorrectionTask(SpellingTask, Generic[B]):
         self.summary = "\n".join([self.summary, *self._left_out()])
 
     def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
-        """Return the usable samples of a split; counts the rest. Raises DataError if none is left."""
+        """Return the usable samples of a split, and count the others. Raises DataError if none is usable."""
         _check_targets(samples)
-        # Nothing of the test set is left out: the length of what is written has its own bound.
+        # No text of the test set is left out, because the length of the output is limited separately.
         fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
         if not fits.any():
             raise DataError(
@@ -118,7 +118,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         return Score(sums=sums, outputs=outputs)
 
     def _compare(self, texts: Sequence[tuple[str, str]], units: Sequence[Sequence[Written]]) -> list[float]:
-        """Compare the written texts with the targets: the sums of _WRITTEN_SUMS."""
+        """Compare the written texts with the targets; return the sums of _WRITTEN_SUMS."""
         made = [self._text(text, each) for (text, _), each in zip(texts, units, strict=True)]
         golds = [normalised(target) for _, target in texts]
         score = score_corrections([text for text, _ in texts], made, golds)
@@ -131,7 +131,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         return {"token_accuracy": sums["correct"] / count}
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
-        """Metrics of a split; only texts that were written have those of corrections."""
+        """Return the metrics of a split; only written texts have metrics of corrections."""
         sums = self._sums(evaluation)
         found = {
             "loss": ratio(sums["loss"], sums["count"]),
@@ -173,42 +173,41 @@ class CorrectionTask(SpellingTask, Generic[B]):
         written = self.write(model, self._batch(samples, indices, device), texts)
         return [self._text(text, units) for text, units in zip(texts, written, strict=True)]
 
-    # -- what is a task's own ----------------------------------------------------------------
+    # -- each task defines these -------------------------------------------------------------
 
     def write(self, model: Any, batch: B, texts: Sequence[str]) -> list[list[Written]]:
-        """Return the output of a model in evaluation mode for a batch of these texts: for each its units."""
+        """Return the units that a model in evaluation mode writes for each of these texts."""
         raise NotImplementedError
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> B:
         raise NotImplementedError
 
     def _text(self, text: str, units: Sequence[Written]) -> str:
-        """Return the correction of a text, of what was written."""
+        """Return the correction of a text from the written units."""
         raise NotImplementedError
 
     def _fits(self, samples: SpellingSamples) -> np.ndarray:
-        """Which samples can be learnt from, [n]."""
+        """Return which samples can be used for training, [n]."""
         raise NotImplementedError
 
     def _misfit(self) -> str:
-        """Why others cannot."""
+        """Return why other samples cannot."""
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise DataError where the tokenizers do not fit."""
+        """Raise DataError if the tokenizers do not fit the task."""
 
 
 def _scored(
     model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss of a batch, and which tokens [B, T] are the most probable ones."""
+    """Return the loss of a batch, and which of the wanted tokens [B, T] are the most probable ones."""
     scores = batch.scored_by(model)
-    right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
-    return summed_cross_entropy(scores, batch.labels), right
+    return summed_cross_entropy(scores, batch.labels), right_labels(scores, batch.labels)
 
 
 def _check_targets(samples: SpellingSamples) -> None:
-    """Raise DataError for a file with labels of its lines instead of corrections."""
+    """Raise DataError for a file with labels instead of corrections."""
     _, firsts = np.unique(samples.sources, return_index=True)
     for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
         if target is None:

@@ -1,4 +1,4 @@
-"""Words that a model has left out of a text, put back."""
+"""Put words back that a model has left out of a text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from rapidfuzz.distance import Levenshtein
 
 from toolkit.workloads.spelling.metrics.edits import matching_words
 
-#: How many words of the text may become how many others, a word that is left out and one that is added
-#: included. Of equal costs the first one is taken.
+#: Steps of an alignment: so many words of the text become so many written words. (1, 0) leaves a word out,
+#: (0, 1) adds one. The first of several steps with equal costs is taken.
 _STEPS = ((1, 0), (1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (0, 1))
-#: Words of a text, times words that were written in their place, of which none is the same.
+#: Largest stretch that is aligned: its words times the words that were written in their place.
 _MOST_PAIRS = 4096
 
 
 def with_lost_words(text: str, made: str) -> str:
-    """Return the text that a model made of this one, with each word that it left out at its place.
+    """Return a model's correction of a text, with each word that it left out at its place.
 
-    Both are normalised. Between words that stayed, the words are aligned at the least cost in edited
-    characters; they may be joined, split and added. A long stretch of which no word stayed is left unchanged.
+    Both texts are normalised. Between words that stayed, words are aligned with the fewest edited characters;
+    they may be joined, split and added. A long stretch in which no word stayed is left unchanged.
     Raises DataError for texts that are too long and too different to be compared.
     """
     return " ".join(_all_words(text.split(), made.split(), *matching_words([text], [made])[0]))
@@ -37,7 +37,7 @@ def _all_words(
 
 
 def _between(words: Sequence[str], others: Sequence[str]) -> Iterator[str]:
-    """Return the words that were written in a stretch of which no word stayed, and those left out."""
+    """Yield the written words of a stretch in which no word stayed, and the words that were left out."""
     if len(words) * len(others) > _MOST_PAIRS:
         yield from words
         return
@@ -50,7 +50,7 @@ def _between(words: Sequence[str], others: Sequence[str]) -> Iterator[str]:
 
 
 def _best_steps(words: Sequence[str], others: Sequence[str]) -> list[list[tuple[int, int]]]:
-    """Return the next step of a cheapest alignment from each pair of places."""
+    """Return the next step of a cheapest alignment for each pair of places."""
     rows, columns = len(words) + 1, len(others) + 1
     costs = [[0] * columns for _ in range(rows)]
     best = [[(0, 0)] * columns for _ in range(rows)]
@@ -68,6 +68,6 @@ def _best_steps(words: Sequence[str], others: Sequence[str]) -> list[list[tuple[
 
 
 def _cost(words: Sequence[str], others: Sequence[str]) -> int:
-    """Return the edited characters, and 1 for each space that words were joined or split at, or moved."""
+    """Return the number of edited characters, plus 1 for each space that was inserted, deleted or moved."""
     moved = max(len(words), len(others), 1) - 1
     return Levenshtein.distance("".join(words), "".join(others)) + moved

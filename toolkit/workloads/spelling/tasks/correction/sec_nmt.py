@@ -1,4 +1,4 @@
-"""Correction of spelling errors: a text is written anew."""
+"""Correction of spelling errors: the whole text is written anew."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import limits_of, text_of, text_targets
 
-#: Words that a writing tokenizer must be able to join into a text.
+#: A tokenizer that writes texts must decode this text.
 _PROBE = "a b"
-#: A correction has at most this multiple of the tokens of the text itself, plus this number.
+#: A correction has at most this multiple of the tokens of the text, plus this number.
 _TIMES, _MORE = 2, 16
 
 
 class SecNmtTask(CorrectionTask[CorrectionBatch]):
-    """One sequence for each text; words need not keep their places."""
+    """Writes one sequence for each text; words need not keep their places."""
 
     @torch.no_grad()
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
@@ -34,14 +34,13 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
         return [[each] for each in self._search.write(model.reading(batch), limits)]
 
     def _most(self, text: str) -> int:
-        """Tokens above which the output is no longer a correction, but a model that has lost its way."""
+        """Return the largest number of tokens of a correction; a longer output is not a correction."""
         return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
         outputs = samples.rows(layout.OUTPUTS, indices, NONE)
         sizes = samples.sizes(layout.OUTPUTS, indices)
-        signs = self._output.padding, self._output.begin, self._output.end
-        targets, labels = text_targets(outputs, sizes, *signs)
+        targets, labels = text_targets(outputs, sizes, self._output)
         return CorrectionBatch(
             **self._fields(samples, indices, device),
             targets=on(targets, device),

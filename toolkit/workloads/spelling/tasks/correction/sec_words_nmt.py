@@ -1,4 +1,4 @@
-"""Correction of spelling errors: all words of a text are written at once."""
+"""Correction of spelling errors: all words of a text are written at once, each separately."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
 from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
-from toolkit.workloads.spelling.tasks.correction.batches import limits_of, text_of_words, word_targets
+from toolkit.workloads.spelling.tasks.correction.batches import (
+    learnable,
+    limits_of,
+    targets_of_words,
+    text_of_words,
+)
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
-    """One sequence for each word.
+    """Writes one sequence for each word.
 
-    Texts whose target has other words than they have teach nothing, word by word: they are left out, but for
-    the test set, where they are scored as what is written of them.
+    A text whose target has another number of words cannot be learnt word by word, so it is left out. The test
+    set keeps such texts: their corrections are scored.
     """
 
     def write(self, model: Any, batch: WordsCorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
@@ -37,15 +42,8 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         is_special = pieces == layout.NO_PIECE
         of_pieces = samples.rows(layout.WORDS, indices, NONE)
         of_tokens = np.take_along_axis(of_pieces, np.where(is_special, 0, pieces), axis=1)
-        words = samples.rows(layout.OUTPUT_WORDS, indices, NONE)
-        words[~self._same_words(samples, indices)] = NONE
-        targets, numbers, labels = word_targets(
-            samples.rows(layout.OUTPUTS, indices, NONE),
-            words,
-            self._output.padding,
-            self._output.begin,
-            self._output.end,
-        )
+        learnt = learnable(samples, indices)
+        targets, numbers, labels = targets_of_words(samples, indices, learnt, self._output)
         return WordsCorrectionBatch(
             **self._fields(samples, indices, device),
             words=on(np.where(is_special, NONE, of_tokens), device),
@@ -59,11 +57,7 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         return text_of_words(units, words_of(text), self._output)
 
     def _fits(self, samples: SpellingSamples) -> np.ndarray:
-        every = np.arange(len(samples))
-        written = samples.sizes(layout.OUTPUTS, every) + samples.sizes(layout.LABELS, every)
-        fits: np.ndarray = written <= self._experiment.model.max_output_length
-        fits &= self._same_words(samples, every)
-        return fits
+        return learnable(samples, np.arange(len(samples)), self._experiment.model.max_output_length)
 
     def _misfit(self) -> str:
         most = self._experiment.model.max_output_length
@@ -71,12 +65,6 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
             f"what they should say has more tokens than model.max_output_length, {most} with an end sign for "
             "each word, or not as many words as they have"
         )
-
-    def _same_words(self, samples: SpellingSamples, indices: Array) -> np.ndarray:
-        """Whether each text has as many words as its target, [n]."""
-        targets = samples.lists[layout.OUTPUT_WORDS].lasts(samples.ids[indices], NONE) + 1
-        same: np.ndarray = samples.sizes(layout.LABELS, indices) == targets
-        return same
 
     def _check(self) -> None:
         reads = load_tokenizer(self.prepared / layout.TOKENIZER)

@@ -1,11 +1,11 @@
-"""Common parts of the tasks that repair white space, and models' outputs for texts.
+"""Common parts of the tasks that repair white space.
 
-Texts are characters with a special token before and behind them, as prepared sets encode them.
+Texts are characters with a special token before and after them, as in prepared sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 import numpy as np
@@ -25,12 +25,12 @@ from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.tasks.base import SpellingTask, on
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
-#: The output of what to do with each character.
+#: Name of the output with the class of each character: keep, insert or delete.
 CLASSES = "classes"
 
 
 class RepairingTask(SpellingTask):
-    """Texts as characters; the output `classes` is what to do with each of them (`classes_of`)."""
+    """Reads texts as characters; the output `classes` has the class of each character (`classes_of`)."""
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
         super().__init__(experiment, data)
@@ -43,7 +43,7 @@ class RepairingTask(SpellingTask):
         self._space = space
 
     def _repair_sums(self, scores: torch.Tensor, labels: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """The sums of REPAIR_SUMS from scores [B, L, 3]."""
+        """Return the sums of REPAIR_SUMS from scores [B, L, 3]."""
         return repair_counts(scores.argmax(-1), labels, tokens == self._space)
 
     def repair_score(self, evaluation: Evaluation) -> WhitespaceScore:
@@ -54,11 +54,11 @@ class RepairingTask(SpellingTask):
             counts=Counts.of_sums(found, wrong, missed), lines=round(texts), f1_sum=f1, equal=round(equal)
         )
 
-    def _repaired(self, samples: SpellingSamples, evaluation: Evaluation) -> Iterator[str]:
-        """Yield each text of a split as an evaluation repairs it."""
-        texts = samples.texts(np.arange(len(samples)))
-        for (text, _), classes in zip(texts, evaluation.outputs[CLASSES], strict=True):
-            yield repaired_by(text, classes)
+
+def repaired_texts(samples: SpellingSamples, indices: Array, classes: Iterable[Array]) -> Iterator[str]:
+    """Yield these texts with their white space repaired; classes: see `classes_of`."""
+    for (text, _), own in zip(samples.texts(indices), classes, strict=True):
+        yield repaired(text, own.tolist())
 
 
 def repair_facts(score: WhitespaceScore) -> dict[str, int]:
@@ -67,7 +67,7 @@ def repair_facts(score: WhitespaceScore) -> dict[str, int]:
 
 
 def known_labels(labels: Array, device: torch.device) -> torch.Tensor:
-    """Labels of prepared samples as a model's: NONE where they are not known."""
+    """Return labels of prepared samples for a model: NONE where they are not known."""
     return on(np.where(labels == layout.UNKNOWN, NONE, labels), device)
 
 
@@ -75,14 +75,9 @@ def classes_of(scores: torch.Tensor, lengths: torch.Tensor) -> Ragged:
     """Return the class of each character of texts.
 
     scores   [B, L, 3] of the tokens
-    lengths  [B] tokens of each text, special ones included
+    lengths  [B] number of tokens of each text, special tokens included
     """
     return Ragged(rows=scores[:, 1:].argmax(-1), lengths=lengths - 2)
-
-
-def repaired_by(text: str, classes: Array) -> str:
-    """Return a text with its white space repaired by `classes_of`; unchanged if lengths differ."""
-    return repaired(text, classes.tolist()) if len(classes) == len(text) else text
 
 
 #: Names of the counts of `repair_counts`.
@@ -90,14 +85,14 @@ REPAIR_SUMS = ("inserted_or_deleted", "too_many", "too_few", "repaired_texts", "
 
 
 def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
-    """Compare the operations on texts with the right ones, by the resulting texts; [6] float64.
+    """Compare the operations on texts with the right ones by the resulting texts; [6] float64.
 
-    Returns sums over the texts: true positives, false positives, false negatives of spaces, texts with known
-    labels, their F1, texts without faults. Operations without effect, such as deleting a letter or doubling a
-    space, do not count.
+    Returns sums over the texts: true positives, false positives and false negatives of spaces, texts with
+    known labels, their F1, texts without errors. Operations without effect, such as deleting a letter or
+    doubling a space, do not count.
 
-    classes  [B, L] what is done with each token
-    labels   [B, L] what had to be; NONE of special tokens, and where that is not known
+    classes  [B, L] operation on each token
+    labels   [B, L] right operation; NONE for special tokens, and if it is not known
     spaces   [B, L] which tokens are spaces
     """
     known = labels != NONE
@@ -105,12 +100,12 @@ def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Ten
     done = before ^ _space_before(classes, spaces)
     wanted = before ^ _space_before(labels, spaces)
     inner = known & ~spaces
-    # Around a text there is no space: the first token is special, the second one begins the text.
+    # There is no space before a text: the first token is special, and the second one begins the text.
     inner[:, :2] = False
     pairs = (done & wanted, done & ~wanted, wanted & ~done)
     found, wrong, missed = ((pair & inner).sum(1) for pair in pairs)
     texts, faults = known.any(1), wrong + missed
-    # F1 is 1 if there was nothing to do and nothing was done.
+    # F1 is 1 if nothing had to be done and nothing was done.
     twice = 2 * found.double()
     f1 = torch.where(twice + faults == 0, 1.0, twice / (twice + faults).clamp(min=1))
     facts = [found, wrong, missed, texts, f1 * texts, texts & (faults == 0)]
@@ -118,7 +113,7 @@ def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Ten
 
 
 def _space_before(classes: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
-    """Whether a space precedes each token after that, [B, L]."""
+    """Return whether a space precedes each token after these operations, [B, L]."""
     found = classes == INSERT
     found[:, 1:] |= (spaces & (classes != DELETE))[:, :-1]
     return found

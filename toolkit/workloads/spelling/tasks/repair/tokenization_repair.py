@@ -1,4 +1,4 @@
-"""Repair of white space: what to do with each character of a text."""
+"""Repair of white space: keep each character of a text, insert a space before it, or delete it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from toolkit.workloads.spelling.tasks.repair.base import (
     classes_of,
     known_labels,
     repair_facts,
-    repaired_by,
+    repaired_texts,
 )
 
 
 class TokenizationRepairTask(RepairingTask):
-    """Keep, insert a space before it, or delete it, for each character; scores are counts of spaces."""
+    """Cross-entropy of the classes of characters; scores are counts of spaces."""
 
     train_sums = REPAIR_SUMS[:3]
     score_sums = ("loss", "count", *REPAIR_SUMS)
@@ -46,19 +46,18 @@ class TokenizationRepairTask(RepairingTask):
 
     def loss(self, model: nn.Module, batch: RepairBatch) -> Loss:
         scores = batch.scored_by(model).float()
-        total, count = self._loss(scores, batch)
         sums = self._repair_sums(scores, batch.labels, batch.tokens)[: len(self.train_sums)]
-        return Loss(total=total, count=count, tokens=batch.real_tokens, sums=sums)
+        total = self._loss(scores, batch)
+        return Loss(total=total, count=batch.labelled, tokens=batch.real_tokens, sums=sums)
 
     def score(self, model: nn.Module, batch: RepairBatch) -> Score:
         scores = batch.scored_by(model).float()
-        total, count = self._loss(scores, batch)
-        sums = torch.cat([loss_sums(total, count), self._repair_sums(scores, batch.labels, batch.tokens)])
+        loss = loss_sums(self._loss(scores, batch), batch.labelled)
+        sums = torch.cat([loss, self._repair_sums(scores, batch.labels, batch.tokens)])
         return Score(sums=sums, outputs={CLASSES: classes_of(scores, batch.lengths)})
 
-    def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> tuple[torch.Tensor, int]:
-        weights = self._experiment.model.class_weights
-        return summed_cross_entropy(scores, batch.labels, weights), batch.labelled
+    def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> torch.Tensor:
+        return summed_cross_entropy(scores, batch.labels, self._experiment.model.class_weights)
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"f1": Counts.of_sums(*(sums[name] for name in self.train_sums)).f1}
@@ -74,15 +73,15 @@ class TokenizationRepairTask(RepairingTask):
         }
 
     def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """These texts of a split, with their white space as a model in evaluation mode repairs it."""
+        """Return these texts of a split with their white space repaired by a model in evaluation mode."""
         batch = self.collate(split, indices, device)
         classes = lists_of(classes_of(batch.scored_by(model).float(), batch.lengths))
-        texts = self.splits[split].texts(indices)
-        return [repaired_by(text, each) for (text, _), each in zip(texts, classes, strict=True)]
+        return [*repaired_texts(self.splits[split], indices, classes)]
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         files, samples = SpellingFiles(run), self.splits[split]
         facts = self._facts(run, split)
         facts["counts"] = repair_facts(self.repair_score(evaluation))
         write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
-        write_lines(files.repairs(split), samples, self._repaired(samples, evaluation))
+        texts = repaired_texts(samples, np.arange(len(samples)), evaluation.outputs[CLASSES])
+        write_lines(files.repairs(split), samples, texts)

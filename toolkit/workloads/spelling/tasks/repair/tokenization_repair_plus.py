@@ -34,17 +34,18 @@ from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
 from toolkit.workloads.spelling.metrics.detection import COUNTS, DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
-from toolkit.workloads.spelling.models.losses import loss_sums, losses_of_texts
+from toolkit.workloads.spelling.models.losses import loss_sums, losses_of_texts, right_labels
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
 from toolkit.workloads.spelling.repair_run import repair_experiment
 from toolkit.workloads.spelling.tasks.base import no_errors, on, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
+    learnable,
     limits_of,
+    targets_of_words,
     text_of_words,
     units_of,
-    word_targets,
 )
 from toolkit.workloads.spelling.tasks.detection import THRESHOLD, counts_of, line_of, of_words
 from toolkit.workloads.spelling.tasks.repair.base import (
@@ -54,25 +55,25 @@ from toolkit.workloads.spelling.tasks.repair.base import (
     classes_of,
     known_labels,
     repair_facts,
-    repaired_by,
+    repaired_texts,
 )
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
-#: The split whose words are really written.
+#: The split whose words are written.
 _WRITTEN = "test"
 _KEY = "model.repair_run"
-#: Outputs, beside the classes of characters.
+#: Outputs besides the classes of characters.
 _PROBABILITIES, _WORDS = "probabilities", "written"
-#: Sums of what was written in place of the texts that were read, white space included.
+#: Counts of the corrected texts, white space included.
 _CORRECTED = tuple(f"corrected_{name}" for name in Counts.__slots__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlusBatch:
-    """Texts with all that is known of them.
+    """Texts with their labels and targets.
 
-    real   [B, W] whether each word is a real one (all False: unknown)
-    lines  each text, its words that are read, and its target; None where no words are to be written
+    real   [B, W] which words are real words (all False: unknown)
+    lines  each text, the words that the model reads, and the target; None if no words are to be written
     """
 
     texts: RepairPlusBatch
@@ -81,17 +82,17 @@ class PlusBatch:
 
 
 class TokenizationRepairPlusTask(RepairingTask):
-    """Right or wrong, for each word of the repaired text; and what it should be, if the model writes.
+    """Detects errors in the words of the repaired text; with a decoder, also writes corrected words.
 
-    The loss of a text is the mean cross-entropy of its words, plus that of the tokens that are to be written,
-    plus that of its characters where the repair is learnt, too; together times its words, for the count is
-    that of words. So a step's loss is a mean over words, for any batches and ranks.
+    The loss of a text is the mean cross-entropy of its words, plus that of the wanted tokens, plus that of
+    its characters if the repair is trained, too. The sum is multiplied by the number of words, because the
+    count is that of words. So a step's loss is a mean over words, for any batches and ranks.
 
-    The words that are read are those of the right white space, in evaluations, too: what the model itself
-    would repair is told beside them, and read when it is used.
+    In training and evaluations the model reads the words of the right white space, and its own repair is
+    scored separately. In use it reads the words of its own repair.
 
-    Outputs are what to do with each character, the probability of an error of each word, and what is written
-    (`ids_of`): of the test set alone.
+    Outputs are the class of each character, the probability of an error of each word, and for the test set
+    the ids of the written words (`ids_of`).
     """
 
     train_sums = ("correct",)
@@ -137,25 +138,18 @@ class TokenizationRepairPlusTask(RepairingTask):
     def _with_targets(
         self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
     ) -> RepairPlusBatch:
-        """Add what is to be written of texts with as many words as their targets, and not too many tokens."""
-        device = texts.tokens.device
-        outputs = samples.rows(layout.OUTPUTS, indices, NONE)
-        words = samples.rows(layout.OUTPUT_WORDS, indices, NONE)
-        count = samples.sizes(layout.LABELS, indices)
-        written = samples.sizes(layout.OUTPUTS, indices) + count
-        fits = written <= self._experiment.model.sec_max_output_length
-        words[(words.max(1) + 1 != count) | ~fits] = NONE
-        made = word_targets(outputs, words, output.padding, output.begin, output.end)
-        targets, numbers, labels = (on(each, device) for each in made)
+        """Add the targets of the words, for texts that can be learnt word by word."""
+        learnt = learnable(samples, indices, self._experiment.model.sec_max_output_length)
+        made = targets_of_words(samples, indices, learnt, output)
+        targets, numbers, labels = (on(each, texts.tokens.device) for each in made)
         return replace(texts, targets=targets, target_words=numbers, target_labels=labels)
 
     def loss(self, model: nn.Module, batch: PlusBatch) -> Loss:
-        scores, labels = _scores(model, batch.texts), batch.texts.labels
-        total, count = self._loss(scores, batch.texts)
-        correct = ((scores.words.argmax(-1) == labels) & (labels != NONE)).sum()
-        return Loss(total=total, count=count, tokens=batch.texts.real_tokens, sums=correct[None].double())
+        texts, scores = batch.texts, _scores(model, batch.texts)
+        total, correct = self._loss(scores, texts), right_labels(scores.words, texts.labels).sum()
+        return Loss(total=total, count=texts.labelled, tokens=texts.real_tokens, sums=correct[None].double())
 
-    def _loss(self, scores: PlusScores, texts: RepairPlusBatch) -> tuple[torch.Tensor, int]:
+    def _loss(self, scores: PlusScores, texts: RepairPlusBatch) -> torch.Tensor:
         total, words = losses_of_texts(scores.words, texts.labels)
         if scores.written is not None:
             assert texts.target_labels is not None
@@ -165,15 +159,17 @@ class TokenizationRepairPlusTask(RepairingTask):
             weights = self._repair.class_weights
             repair, characters = losses_of_texts(scores.repair, texts.repair_labels, weights)
             total = total + words * repair / characters.clamp(min=1)
-        return total.sum(), texts.labelled
+        return total.sum()
 
     def score(self, model: Any, batch: PlusBatch) -> Score:
-        texts = batch.texts
-        scores, labels = _scores(model, texts), texts.labels
-        total, count = self._loss(scores, texts)
+        texts, scores = batch.texts, _scores(model, batch.texts)
         probabilities = scores.words.softmax(-1)[..., 1]
-        sums = [loss_sums(total, count), counts_of(probabilities > THRESHOLD, labels, batch.real)]
-        sums += [self._repair_sums(scores.repair, texts.repair_labels, texts.tokens), _tokens(scores, texts)]
+        sums = [
+            loss_sums(self._loss(scores, texts), texts.labelled),
+            counts_of(probabilities > THRESHOLD, texts.labels, batch.real),
+            self._repair_sums(scores.repair, texts.repair_labels, texts.tokens),
+            _tokens(scores, texts),
+        ]
         outputs = {
             CLASSES: classes_of(scores.repair, texts.lengths),
             _PROBABILITIES: of_words(probabilities, texts.words),
@@ -187,7 +183,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         return Score(sums=torch.cat(sums), outputs=outputs)
 
     def write(self, model: Any, texts: DetectionBatch) -> list[list[Written]]:
-        """Return the words that a model in evaluation mode writes for each of these texts."""
+        """Return the units of words that a model in evaluation mode writes for each of these texts."""
         assert self._output is not None
         task = self._experiment.task
         limits = limits_of(self._output, self._experiment.model.max_word_length)
@@ -196,7 +192,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def correct(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
         """Return the corrections of these texts of a split by a model in evaluation mode.
 
-        With white space as it repairs it, and the words that this gives as it writes them, if it writes.
+        The model repairs white space; with a decoder, it then writes the words of the repaired text.
         """
         repaired = self.repair(model, split, indices, device)
         if self._output is None:
@@ -205,14 +201,14 @@ class TokenizationRepairPlusTask(RepairingTask):
         return self._written(model, texts, repaired, device)
 
     def correct_words(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """Return the words of these texts, unchanged, as a model that writes would have them."""
+        """Return the corrected words of these texts; white space is not repaired."""
         texts = [text for text, _ in self.splits[split].texts(indices)]
         return self._written(model, texts, texts, device)
 
     def _written(
         self, model: Any, texts: Sequence[str], repaired: Sequence[str], device: torch.device
     ) -> list[str]:
-        """Return the words of repaired texts as they are written: one in the place of each."""
+        """Return the written words of repaired texts: one in the place of each word."""
         assert self._output is not None
         written = self.write(model, self.texts_repaired(texts, repaired, device))
         words = map(words_of, repaired)
@@ -221,7 +217,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def texts_repaired(
         self, texts: Sequence[str], repaired: Sequence[str], device: torch.device
     ) -> DetectionBatch:
-        """Return texts with the words that they have with other white space, as `repair` returns it."""
+        """Return a batch of texts with the words of their repaired versions, as returned by `repair`."""
         pairs = zip(texts, repaired, strict=True)
         lists = [self._encoder.lists(text, None, None, spaced) for text, spaced in pairs]
         read = TextsAtHand.of(self._data.path, self._encoder, texts, lists).split(TEST)
@@ -229,32 +225,30 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     @torch.no_grad()
     def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """Return these texts with nothing but their white space repaired."""
+        """Return these texts with only their white space repaired."""
         samples = self.splits[split]
         batch = Batch(**self._fields(samples, indices, device))
         classes = lists_of(classes_of(model.repairs(batch), batch.lengths))
-        return [
-            repaired_by(text, each) for (text, _), each in zip(samples.texts(indices), classes, strict=True)
-        ]
+        return [*repaired_texts(samples, indices, classes)]
 
     def detect(
         self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
     ) -> list[list[float]]:
-        """Return the probability of an error for each word of these texts, unchanged."""
+        """Return the probability of an error for each word of these texts; white space is not repaired."""
         texts = self.collate(split, indices, device).texts
         probabilities = _scores(model, texts).words.softmax(-1)[..., 1]
         return [each.tolist() for each in lists_of(of_words(probabilities, texts.words))]
 
     @cached_property
     def _encoder(self) -> TextEncoder:
-        # Evaluations do without its dictionary.
+        # Created only for use, because evaluations need no dictionary.
         return TextEncoder.of(layout.encoded_by(self._experiment.data, self._data.path))
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
-        """Metrics of a split; only words that were written have those of corrections."""
+        """Return the metrics of a split; only written words have metrics of corrections."""
         sums = self._sums(evaluation)
         score = DetectionScore.of_sums([sums[name] for name in COUNTS])
         found = {
@@ -277,7 +271,8 @@ class TokenizationRepairPlusTask(RepairingTask):
         facts["detection"] = self._counts(evaluation, COUNTS)
         facts["repair"] = repair_facts(self.repair_score(evaluation))
         write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
-        write_lines(files.repairs(split), samples, self._repaired(samples, evaluation))
+        texts = repaired_texts(samples, np.arange(len(samples)), evaluation.outputs[CLASSES])
+        write_lines(files.repairs(split), samples, texts)
         labels = map(line_of, evaluation.outputs[_PROBABILITIES])
         write_lines(files.detections(split), samples, labels, no_errors)
         if self._output is not None and split == _WRITTEN:
@@ -285,16 +280,16 @@ class TokenizationRepairPlusTask(RepairingTask):
             write_lines(files.corrections(split), samples, made)
 
     def _corrections(self, samples: SpellingSamples, written: Lists, output: TextTokenizer) -> Iterator[str]:
-        """Yield each text of a split with what was written in place of its words; see `ids_of`."""
+        """Yield the correction of each text of a split; written: see `ids_of`."""
         for words, ids in zip(words_read(samples, np.arange(len(samples))), written, strict=True):
             yield text_of_words(units_of(ids, output.end), words, output)
 
 
 def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:
-    """Yield the words of each of these texts with its white space as it should be, where that is known."""
+    """Yield the words of each of these texts with the right white space, if that is known."""
     for place, (text, _) in enumerate(samples.texts(indices)):
         repairs = samples.rows(layout.REPAIRS, indices[place : place + 1], layout.UNKNOWN)[0, 1:-1]
-        # UNKNOWN is not a class of repairs: nothing is done there.
+        # UNKNOWN is not a class, so it changes nothing.
         yield words_of(repaired(text, repairs.tolist()))
 
 
@@ -310,7 +305,7 @@ def _compared(
     written: Sequence[Sequence[Written]],
     tokenizer: TextTokenizer,
 ) -> Counts:
-    """Compare what was written with the targets, where there are any."""
+    """Compare the corrected texts with their targets, if they have one."""
     known = [
         (text, text_of_words(units, words, tokenizer), target)
         for (text, words, target), units in zip(lines, written, strict=True)
@@ -320,11 +315,9 @@ def _compared(
 
 
 def _tokens(scores: PlusScores, texts: RepairPlusBatch) -> torch.Tensor:
-    """Tokens that are to be written, and those that are the most probable ones: [2]."""
+    """Return the number of wanted tokens, and how many of them are the most probable ones: [2]."""
     if scores.written is None:
         return scores.words.new_zeros(2, dtype=torch.float64)
     labels = texts.target_labels
     assert labels is not None
-    known = labels != NONE
-    right = known & (scores.written.argmax(-1) == labels)
-    return torch.stack([known.sum(), right.sum()]).double()
+    return torch.stack([(labels != NONE).sum(), right_labels(scores.written, labels).sum()]).double()

@@ -98,8 +98,9 @@ _ACTIONS = {
     "dictionary": Action(
         summary="count words, merge dictionaries",
         description=(
-            "Write words and their frequencies, most frequent first. Words of texts are counted in their case,\n"
-            "without numbers, addresses and punctuation. Frequencies of other dictionaries are added."
+            "Write words and their frequencies, most frequent first. Words of texts are counted\n"
+            "case-sensitively, without numbers, addresses and punctuation. Those of other dictionaries\n"
+            "are added."
         ),
         add_arguments=_dictionary,
     ),
@@ -107,9 +108,9 @@ _ACTIONS = {
         summary="list misspellings, divided into train, dev and test",
         description=(
             "Write train_misspellings.json, dev_misspellings.json and test_misspellings.json: word ->\n"
-            "misspellings. A pair is kept if both are words of letters at most ten edits apart, and the right\n"
-            "word is in the dictionary. A hash of the misspelling decides its file, so no misspelling is in\n"
-            "two files, and added misspellings do not move others."
+            "misspellings. A pair is kept if both are words of letters at most ten edits apart, and the\n"
+            "right word is in the dictionary. A hash of the misspelling decides its file, so no misspelling\n"
+            "is in two files, and added misspellings do not move others."
         ),
         add_arguments=_misspellings,
     ),

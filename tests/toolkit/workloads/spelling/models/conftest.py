@@ -1,4 +1,4 @@
-"""Models of a few numbers: more threads than one only wait for each other."""
+"""The models are so small that several threads would only wait for each other."""
 
 from __future__ import annotations
 

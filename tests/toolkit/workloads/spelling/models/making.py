@@ -40,7 +40,7 @@ REPAIR = kinds.TokenizationRepair(**SMALL, num_encoder_layers=2)
 
 
 def padded(rows: Sequence[Sequence[Any]], fill: int) -> torch.Tensor:
-    """Rows of numbers as one tensor."""
+    """Return rows of numbers as one tensor."""
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
@@ -50,7 +50,7 @@ def _pieces(text: Text) -> list[Sequence[int]]:
 
 
 def _structure(texts: Sequence[Text]) -> dict[str, Any]:
-    """Tokens with a sign before and after them, pieces, words."""
+    """Return tokens between begin and end token, with pieces and words."""
     tokens, pieces, words = [], [], []
     for text in texts:
         flat = [(piece, token) for piece, tokens_ in enumerate(_pieces(text)) for token in tokens_]
@@ -68,7 +68,7 @@ def _structure(texts: Sequence[Text]) -> dict[str, Any]:
 
 
 def _features(texts: Sequence[Text], width: int) -> torch.Tensor:
-    """Features of pieces, which follow from their tokens alone."""
+    """Return features of pieces that depend only on their tokens."""
     found = torch.zeros(len(texts), width, 13)
     for row, text in enumerate(texts):
         for place, piece in enumerate(_pieces(text)):
@@ -77,7 +77,7 @@ def _features(texts: Sequence[Text], width: int) -> torch.Tensor:
 
 
 def targets_of(texts: Sequence[Text]) -> dict[str, torch.Tensor]:
-    """For each word its tokens, folded into the vocabulary of outputs, as what is to be written."""
+    """Return as target of each word its tokens, folded into the vocabulary of outputs."""
     read, numbers, labels = [], [], []
     for text in texts:
         golds = [[3 + token % (OUTPUTS - 3) for piece in word for token in piece] for word in text]
@@ -176,11 +176,11 @@ def _plus_written(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def scored(model: nn.Module, batch: Batch, *rows: int) -> Any:
-    """What a model says of some rows of a batch; of all, if none are named."""
+    """Return a model's scores of some rows of a batch; default: all rows."""
     return model(torch.tensor(rows) if rows else torch.arange(len(batch.tokens)), batch)
 
 
-#: Every model: how it is made, its batch, its scores, and the labels that these are scored against.
+#: Functions that build a model, make its batch, and return its scores and the labels of these.
 Case = tuple[
     Callable[[], nn.Module],
     Callable[[Sequence[Text]], Any],

@@ -18,7 +18,7 @@ from tests.toolkit.workloads.spelling.models.making import (
 )
 from toolkit.workloads.spelling.models.batches import DetectionBatch
 from toolkit.workloads.spelling.models.graph import Graph, build_graph, fully_connected, pairs
-from toolkit.workloads.spelling.models.graph_network import CompleteAttention, EdgeAttention
+from toolkit.workloads.spelling.models.graph_network import complete_attention, edge_attention
 
 texts = st.lists(
     st.lists(
@@ -32,7 +32,7 @@ texts = st.lists(
 
 
 def edges_of(every: list[Text], between_tokens: bool) -> dict[str, set[tuple[int, int]]]:
-    """The edges of a batch, by looking at every two nodes."""
+    """Return the edges of a batch by looking at all pairs of nodes."""
     pieces = [(row, *piece) for row, text in enumerate(every) for word in text for piece in word]
     tokens = [(place, piece[0]) for place, piece in enumerate(pieces) for _ in piece[1:]]
     count = len(tokens)
@@ -60,7 +60,7 @@ def graph_of(batch: DetectionBatch, *, between_pieces: bool = True, between_toke
 
 
 @given(texts, st.booleans())
-def test_edges_are_those_between_the_nodes_that_belong_together(every: list[Text], tokens: bool) -> None:
+def test_edges_connect_the_nodes_that_belong_together(every: list[Text], tokens: bool) -> None:
     graph = graph_of(detection_batch(every), between_tokens=tokens)
     found = {name: list(map(tuple, edges.T.tolist())) for name, edges in written_out(graph).items()}
     assert {name: set(edges) for name, edges in found.items()} == edges_of(every, tokens)
@@ -68,13 +68,13 @@ def test_edges_are_those_between_the_nodes_that_belong_together(every: list[Text
 
 
 def written_out(graph: Graph) -> dict[str, torch.Tensor]:
-    """All edges, those of fully connected nodes too."""
+    """Return all edges, also those of fully connected nodes."""
     more = {name: pairs(part.real.sum(1)) + part.first for name, part in graph.complete.items()}
     return {**graph.edges, **more}
 
 
 @given(texts)
-def test_nodes_are_the_tokens_and_the_pieces_in_their_order(every: list[Text]) -> None:
+def test_nodes_are_tokens_and_pieces_in_their_order(every: list[Text]) -> None:
     batch = detection_batch(every)
     graph = graph_of(batch)
     wanted = [token for text in every for word in text for piece in word for token in piece]
@@ -88,7 +88,7 @@ def test_pieces_need_not_be_connected() -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=6))
-def test_pairs_of_groups_of_any_size(sizes: list[int]) -> None:
+def test_pairs_are_those_of_groups_of_any_size(sizes: list[int]) -> None:
     first = [sum(sizes[:place]) for place in range(len(sizes))]
     wanted = {
         pair
@@ -105,24 +105,24 @@ def test_attention_along_all_edges_is_that_of_torch() -> None:
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 5, 8).unbind(0)
     every = torch.cartesian_prod(torch.arange(5), torch.arange(5)).T.flip(0)
-    found = EdgeAttention(2, 0.0)(q, k, v, every)
+    found = edge_attention(q, k, v, every, heads=2)
     heads = [each.unflatten(-1, (2, 4)).transpose(0, 1) for each in (q, k, v)]
     wanted = torch.nn.functional.scaled_dot_product_attention(*heads)
     torch.testing.assert_close(found, wanted.transpose(0, 1).flatten(1))
 
 
-def test_attention_of_fully_connected_nodes_is_that_along_their_edges() -> None:
+def test_attention_of_fully_connected_nodes_is_attention_along_their_edges() -> None:
     torch.manual_seed(0)
     sizes = torch.tensor([3, 0, 1, 2, 0])
     part = fully_connected(sizes, first=2)
     q, k, v = torch.randn(3, 9, 8).unbind(0)
     edges = pairs(sizes) + 2
-    wanted = EdgeAttention(2, 0.0)(q, k, v, edges)
-    torch.testing.assert_close(CompleteAttention(2, 0.0)(q, k, v, part), wanted)
+    wanted = edge_attention(q, k, v, edges, heads=2)
+    torch.testing.assert_close(complete_attention(q, k, v, part, heads=2), wanted)
     assert not wanted[5].any(), "a node that is alone in its text reads nothing"
 
 
-def test_a_word_is_read_by_the_others_only_where_they_are_connected() -> None:
+def test_words_read_each_other_only_if_they_are_connected() -> None:
     other: Text = [LONG[0], [[30, 11, 12], [13], [14, 15]], *LONG[2:]]
     for connected in (True, False):
         torch.manual_seed(0)

@@ -13,14 +13,14 @@ LABELS = torch.tensor([[0, 1, 2, NONE, 1], [2, 2, NONE, 0, 0], [NONE] * 5])
 WEIGHTS = (1.0, 5.0, 5.0)
 
 
-def test_loss_is_the_sum_over_what_has_a_label() -> None:
+def test_the_loss_is_the_sum_over_all_labels() -> None:
     found = summed_cross_entropy(SCORES, LABELS)
     kept = LABELS != NONE
     mean = functional.cross_entropy(SCORES[kept], LABELS[kept])
     torch.testing.assert_close(found, mean * 8)
 
 
-def test_losses_of_parts_add_up_to_that_of_the_whole() -> None:
+def test_losses_of_parts_add_up() -> None:
     whole = summed_cross_entropy(SCORES, LABELS, WEIGHTS)
     parts = [summed_cross_entropy(*each, WEIGHTS) for each in zip(SCORES, LABELS, strict=True)]
     torch.testing.assert_close(whole, torch.stack(parts).sum())
@@ -31,6 +31,6 @@ def test_weights_multiply_the_losses_of_their_classes() -> None:
     torch.testing.assert_close(summed_cross_entropy(SCORES[0, 1:2], LABELS[0, 1:2], WEIGHTS), 5 * single)
 
 
-def test_nothing_with_a_label_has_no_loss() -> None:
+def test_the_loss_without_labels_is_0() -> None:
     found = summed_cross_entropy(SCORES[2:], LABELS[2:])
     assert float(found) == 0.0

@@ -1,4 +1,4 @@
-"""What the plus models take from the repair model."""
+"""How plus models use the repair model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.toolkit.workloads.spelling.models.making import (
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
 
 
-def test_weights_that_were_trained_alone_give_the_same_repairs() -> None:
+def test_weights_of_a_trained_repair_model_give_the_same_repairs() -> None:
     trained, model = repair().eval(), plus().eval()
     model.repair.load_state_dict(trained.state_dict())
     wanted = scored(trained, repair_batch(TEXTS))
@@ -43,5 +43,5 @@ def test_a_fixed_repair_model_learns_nothing(fixed: bool) -> None:
 
 
 def test_mixed_layers_begin_with_equal_shares() -> None:
-    """Of the last ones: there are two, for want of three."""
+    """Two layers are mixed, because there are no three layers."""
     assert plus().shares.softmax(0).tolist() == [0.5, 0.5]

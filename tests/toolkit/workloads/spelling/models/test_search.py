@@ -1,4 +1,4 @@
-"""What a model writes: whole texts, or words that are sorted back to their texts."""
+"""Searches for whole texts, or for words that are then grouped by text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.workloads.spelling.models.search import Search, by_text
 LIMITS = Limits(begin=BEGIN, end=END, length=4)
 
 
-def test_the_search_is_the_one_that_is_asked_for():
+def test_a_search_is_of_the_requested_kind():
     model = TableModel(6, 5, seed=3)
     first = [each[0] for each in beam(model, LIMITS, width=3)]
     assert first != greedy(model, LIMITS)
@@ -28,6 +28,6 @@ def test_a_sequence_without_an_end_is_none():
     assert set(written) == {None, ()}
 
 
-def test_words_go_back_to_their_texts():
+def test_words_are_grouped_by_their_texts():
     written = [(1,), None, (2, 3)]
     assert by_text(written, torch.tensor([0, 0, 2]), 4) == [[(1,), None], [], [(2, 3)], []]

@@ -1,4 +1,4 @@
-"""What holds for every model of the spelling study."""
+"""Properties of all models of the spelling study."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def made(case: Case) -> nn.Module:
 
 
 def compare(one: torch.Tensor, other: torch.Tensor, labels: torch.Tensor) -> None:
-    """Equal within rounding wherever there is a label."""
+    """Check that scores are equal within rounding wherever there is a label."""
     torch.testing.assert_close(one[labels != NONE], other[labels != NONE], rtol=1e-4, atol=1e-5)
 
 
@@ -40,7 +40,7 @@ def test_loss_and_gradients_are_finite(case: Case) -> None:
 
 
 def test_padding_changes_nothing(case: Case) -> None:
-    """A text is scored alone as beside a longer one."""
+    """A text has the same scores alone and beside a longer text."""
     model, (_, batch_of, scores, labels) = made(case), case
     alone, together = batch_of([SHORT]), batch_of([LONG, SHORT])
     wanted = scores(model, alone)
@@ -65,7 +65,7 @@ def test_order_of_the_batch_changes_nothing(case: Case) -> None:
 
 
 def test_some_rows_of_a_batch_are_scored_as_in_the_whole(case: Case) -> None:
-    """So that torch's DataParallel may cut it."""
+    """torch's DataParallel cuts batches."""
     model, (_, batch_of, _, _) = made(case), case
     batch = batch_of(TEXTS)
     for some, whole in zip(_parts(scored(model, batch, 2, 0)), _parts(scored(model, batch)), strict=True):
@@ -74,7 +74,7 @@ def test_some_rows_of_a_batch_are_scored_as_in_the_whole(case: Case) -> None:
         torch.testing.assert_close(some[finite], whole[kept][finite], rtol=1e-4, atol=1e-5)
 
 
-def test_a_text_can_be_learnt_by_heart(case: Case) -> None:
+def test_a_few_texts_can_be_learnt_exactly(case: Case) -> None:
     model, (_, batch_of, scores, labels) = made(case).train(), case
     batch = batch_of(TEXTS)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -88,7 +88,7 @@ def test_a_text_can_be_learnt_by_heart(case: Case) -> None:
     assert bool(right[wanted != NONE].all())
 
 
-def test_same_bytes_twice(case: Case) -> None:
+def test_gradients_are_reproducible_bit_for_bit(case: Case) -> None:
     def once() -> list[torch.Tensor]:
         torch.manual_seed(3)
         model, (_, batch_of, scores, labels) = case[0]().train(), case
@@ -103,7 +103,7 @@ def _parts(scores: Any) -> list[torch.Tensor]:
     return [scores] if isinstance(scores, torch.Tensor) else [each for each in scores if each is not None]
 
 
-def test_half_precision_says_nearly_the_same(case: Case) -> None:
+def test_half_precision_gives_nearly_the_same_scores(case: Case) -> None:
     model, (_, batch_of, scores, labels) = made(case), case
     batch = batch_of(TEXTS)
     wanted = scores(model, batch)
@@ -117,7 +117,7 @@ def test_half_precision_says_nearly_the_same(case: Case) -> None:
 
 
 def test_a_text_without_words_changes_nothing(case: Case) -> None:
-    """Attention over nothing would be no number, and spoil the others' gradients."""
+    """Attention over nothing would give NaN, also in the gradients of other texts."""
     model, (_, batch_of, scores, labels) = made(case), case
     alone, beside = batch_of([SHORT]), batch_of([[], SHORT])
     found = scores(model, beside)

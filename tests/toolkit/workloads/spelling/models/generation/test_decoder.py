@@ -1,4 +1,4 @@
-"""Decoders as language models: step by step, whole prefixes and training say the same."""
+"""Decoders as language models: single steps, whole prefixes and training give the same scores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 import torch
 
 from tests.toolkit.workloads.spelling.models.making import (
-    BEGIN,
-    END,
     LONG,
     SHORT,
     TEXTS,
@@ -22,14 +20,7 @@ from tests.toolkit.workloads.spelling.models.making import (
     words_batch,
     words_nmt,
 )
-from toolkit.nlp.decoding.beam import beam
-from toolkit.nlp.decoding.best_first import best_first
-from toolkit.nlp.decoding.greedy import greedy
-from toolkit.nlp.decoding.language_model import Limits
 from toolkit.workloads.spelling.models.generation.decoder import DecoderModel
-from toolkit.workloads.spelling.models.losses import summed_cross_entropy
-
-LIMITS = Limits(begin=BEGIN, end=END, length=8)
 
 WORDS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Callable[[Any, Any], torch.Tensor]]] = {
     "words_nmt": (words_nmt, words_batch, scored),
@@ -39,12 +30,12 @@ WORDS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Callable[[Any, Any
 
 
 def numbers(texts: list[int]) -> list[int]:
-    """Which word of its text each word is."""
+    """Return the number of each word in its text, given the texts of the words."""
     return [place - texts.index(text) for place, text in enumerate(texts)]
 
 
 def step_by_step(model: DecoderModel, paths: list[list[int]]) -> list[torch.Tensor]:
-    """Log-probabilities [V] after the last token of each path, one token at a time."""
+    """Return log-probabilities [V] after the last token of each path, one token at a time."""
     found: list[torch.Tensor] = [torch.empty(0)] * len(paths)
     prefixes, rows = model.begin(), list(range(len(paths)))
     for place in range(max(map(len, paths))):
@@ -57,7 +48,7 @@ def step_by_step(model: DecoderModel, paths: list[list[int]]) -> list[torch.Tens
 
 
 def whole(model: DecoderModel, paths: list[list[int]]) -> list[torch.Tensor]:
-    """The same of whole prefixes, in turned order."""
+    """Return the same from whole prefixes, in reversed order."""
     rows = torch.arange(len(paths)).flip(0)
     lengths = torch.tensor([len(paths[row]) for row in rows])
     padded = torch.full((len(paths), int(lengths.max())), 7)
@@ -84,7 +75,7 @@ def test_writing_a_text_scores_as_training_does() -> None:
 
 @pytest.mark.parametrize("name", list(WORDS))
 @torch.no_grad()
-def test_writing_words_by_themselves_scores_as_all_in_one_sequence(name: str) -> None:
+def test_writing_words_separately_scores_as_writing_them_in_one_sequence(name: str) -> None:
     make, batch_of, scores = WORDS[name]
     model, batch = make().eval(), batch_of([LONG, SHORT])
     training = scores(model, batch).log_softmax(-1)
@@ -96,48 +87,3 @@ def test_writing_words_by_themselves_scores_as_all_in_one_sequence(name: str) ->
         wanted.append(training[text][own][-1])
     assert len(paths) == len(LONG) + len(SHORT)
     compare(words, paths, wanted)
-
-
-def learnt(model: Any, batch: Any, labels: torch.Tensor, scores: Callable[[Any, Any], torch.Tensor]) -> Any:
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(80):
-        optimizer.zero_grad()
-        summed_cross_entropy(scores(model, batch), labels).backward()
-        optimizer.step()
-    return model.eval()
-
-
-def test_what_was_learnt_is_written_by_every_search() -> None:
-    torch.manual_seed(0)
-    batch = correction_batch([SHORT, LONG])
-    assert batch.labels is not None
-    model = learnt(nmt(), batch, batch.labels, scored)
-    limits = Limits(begin=BEGIN, end=END, length=20)
-    with torch.no_grad():
-        reading = model.reading(batch)
-        every = [
-            greedy(reading, limits),
-            [found[0] for found in beam(reading, limits)],
-            best_first(reading, limits, budget=40),
-        ]
-    for found in every:
-        for row, each in enumerate(found):
-            gold = [token for token in batch.labels[row].tolist() if token >= 0]
-            assert [*each.tokens, END] == gold
-            assert each.complete
-
-
-@pytest.mark.parametrize("name", list(WORDS))
-def test_all_words_are_written_at_once(name: str) -> None:
-    torch.manual_seed(0)
-    make, batch_of, scores = WORDS[name]
-    batch = batch_of(TEXTS)
-    labels = getattr(batch, "target_labels", None)
-    labels = batch.labels if labels is None else labels
-    model = learnt(make(), batch, labels, scores)
-    with torch.no_grad():
-        words, texts = model.reading(batch)
-        found = greedy(words, LIMITS)
-    for text, number, each in zip(texts, numbers(texts.tolist()), found, strict=True):
-        gold = labels[text][batch.target_words[text] == number].tolist()
-        assert [*each.tokens, END] == gold

@@ -1,4 +1,4 @@
-"""Words side by side: none of them sees another one."""
+"""Words in one sequence: no word attends to another word."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import replace
 import torch
 
 from tests.toolkit.workloads.spelling.models.making import (
-    LONG,
-    SHORT,
     TEXTS,
     plus,
     plus_batch,
@@ -25,12 +23,13 @@ from toolkit.workloads.spelling.models.generation.word_blocks import (
     first_places,
 )
 
-#: A text of a sign, a word of two tokens, one of three, a sign, padding; and what is written for them.
+#: The words of input tokens: a special token, words of two and three tokens, a special token, padding.
 READ = torch.tensor([[NONE, 0, 0, 1, 1, 1, NONE, NONE]])
+#: The words of output tokens.
 WRITTEN = torch.tensor([[0, 0, 0, 1, 1, NONE]])
 
 
-def test_a_token_reads_what_its_word_has_written_before_it() -> None:
+def test_an_output_token_reads_the_earlier_tokens_of_its_word() -> None:
     mask = block_causal(WRITTEN)[0].int().tolist()
     assert mask == [
         [1, 0, 0, 0, 0, 0],
@@ -42,7 +41,7 @@ def test_a_token_reads_what_its_word_has_written_before_it() -> None:
     ]
 
 
-def test_a_token_reads_the_input_of_its_own_word() -> None:
+def test_an_output_token_reads_the_input_of_its_word() -> None:
     mask = block_cross(WRITTEN, READ)[0].int().tolist()
     assert mask[:3] == [[0, 1, 1, 0, 0, 0, 0, 0]] * 3
     assert mask[3:5] == [[0, 0, 0, 1, 1, 1, 0, 0]] * 2
@@ -53,12 +52,12 @@ def test_positions_of_a_word_count_from_its_first_input_token() -> None:
     assert block_positions(WRITTEN, READ).tolist() == [[1, 2, 3, 3, 4, 0]]
 
 
-def test_first_places_of_words_whose_tokens_do_not_stand_together() -> None:
-    """A space that is deleted from within a word belongs to none."""
+def test_first_places_of_words_whose_tokens_are_not_consecutive() -> None:
+    """A space that is deleted within a word belongs to no word."""
     assert first_places(torch.tensor([[NONE, 0, NONE, 0, 1]]), 3).tolist() == [[1, 4, 0]]
 
 
-def test_words_as_rows_of_their_own_have_their_tokens() -> None:
+def test_words_as_separate_rows_have_their_tokens() -> None:
     words = torch.tensor([[NONE, 0, NONE, 0, 1], [0, 1, 1, 1, NONE]])
     blocks = blocks_of(words)
     assert blocks.texts.tolist() == [0, 0, 1, 1]
@@ -69,7 +68,7 @@ def test_words_as_rows_of_their_own_have_their_tokens() -> None:
     assert kept.tolist() == [1, 3, 4, 5, 6, 7, 8]
 
 
-def test_changing_what_a_word_writes_changes_no_other_words_scores() -> None:
+def test_changed_output_of_a_word_changes_no_other_words_scores() -> None:
     for model, batch, scores in (
         (words_nmt(), words_batch(TEXTS), lambda model, batch: scored(model, batch)),
         (words_nmt(use_sequence_context=True), words_batch(TEXTS), lambda model, batch: scored(model, batch)),
@@ -84,21 +83,3 @@ def test_changing_what_a_word_writes_changes_no_other_words_scores() -> None:
         moved = (before - after).abs().amax(-1) > 1e-6
         assert bool(moved[own].any())
         assert not bool(moved[~own].any())
-
-
-def test_no_attention_crosses_words() -> None:
-    """The gradient of one word's scores reaches the input of the decoder of that word alone."""
-    model, batch = words_nmt().eval(), words_batch([LONG, SHORT])
-    seen: list[torch.Tensor] = []
-
-    def keep(_: object, __: object, output: torch.Tensor) -> None:
-        output.retain_grad()
-        seen.append(output)
-
-    model.decoder.embedding.register_forward_hook(keep)
-    scores = scored(model, batch)
-    scores[batch.target_words == 2].square().sum().backward()
-    (inputs,) = seen
-    assert inputs.grad is not None
-    reached = inputs.grad.abs().amax(-1) > 0
-    assert torch.equal(reached, batch.target_words == 2)

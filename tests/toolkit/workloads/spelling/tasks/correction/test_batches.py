@@ -1,19 +1,18 @@
-"""What decoders are given and asked for, and what is made of what they write."""
+"""Inputs and targets of decoders, and the texts of what they write."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
-import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.nlp.decoding.tables import TableModel
 from tests.toolkit.workloads.spelling.spelling_files import texts
-from toolkit.nlp.decoding.language_model import Limits
 from toolkit.task import lists_of
 from toolkit.workloads.spelling.models.batches import NONE
-from toolkit.workloads.spelling.models.search import Search
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
     text_of,
@@ -25,14 +24,14 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import train_bpe
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
-CPU = torch.device("cpu")
 PADDING, BEGIN, END = 0, 2, 3
+SIGNS: Any = SimpleNamespace(padding=PADDING, begin=BEGIN, end=END)
 
 units = st.lists(st.none() | st.lists(st.integers(END + 1, 50_000), max_size=5).map(tuple), max_size=6)
 
 
 @given(st.lists(units, min_size=1, max_size=4))
-def test_units_are_told_apart_by_the_end_token_and_unended_ones_are_empty(written):
+def test_units_are_separated_by_the_end_token_and_unended_units_are_empty(written):
     found = lists_of(ids_of(written, END))
     assert found.values.dtype == np.int64
     assert [units_of(ids, END) for ids in found] == [[unit or () for unit in each] for each in written]
@@ -43,7 +42,7 @@ def tokenizer() -> TextTokenizer:
     return TextTokenizer(train_bpe(texts(200), 300))
 
 
-def test_a_text_is_made_of_its_words_and_of_those_that_have_no_end_as_they_were(tokenizer):
+def test_a_text_or_word_without_an_end_stays_unchanged(tokenizer):
     written = [tuple(tokenizer.encode(word).tolist()) for word in ("the", "river")]
     words = ["teh", "stoen", "rivver"]
     assert text_of_words([written[0], None, written[1]], words, tokenizer) == "the stoen river"
@@ -51,8 +50,8 @@ def test_a_text_is_made_of_its_words_and_of_those_that_have_no_end_as_they_were(
     assert text_of(tuple(tokenizer.encode("the river").tolist()), "theriver", tokenizer) == "the river"
 
 
-class Says:
-    """A tokenizer whose only token stands for this text."""
+class DecodesTo:
+    """A tokenizer that decodes any tokens to this text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -61,56 +60,39 @@ class Says:
         return self._text
 
 
-#: All that str.split takes for white space is among them.
+#: All characters that str.split takes for white space.
 spaces = st.sampled_from([chr(code) for code in range(0x3001) if chr(code).isspace()])
 blank = st.lists(spaces, max_size=3).map("".join)
 
 
 @pytest.mark.parametrize("written", ["", " ", "\n", "\u2028", " \t\x1c"])
-def test_where_nothing_was_written_a_word_stays(written):
-    assert text_of_words([(5,), (5,)], ["teh", "rivver"], Says(written)) == "teh rivver"
+def test_a_word_stays_if_nothing_was_written(written):
+    assert text_of_words([(5,), (5,)], ["teh", "rivver"], DecodesTo(written)) == "teh rivver"
 
 
 @given(st.lists(st.text("ab,", min_size=1, max_size=4), min_size=1, max_size=4), blank, spaces)
-def test_space_within_a_word_and_around_it_is_left_out(parts, around, between):
-    made = text_of_words([(5,), None], ["teh", "b"], Says(around + between.join(parts) + around))
+def test_white_space_in_and_around_a_word_is_left_out(parts, around, between):
+    made = text_of_words([(5,), None], ["teh", "b"], DecodesTo(around + between.join(parts) + around))
     assert made == f"{''.join(parts)} b"
 
 
 @given(blank)
-def test_a_text_of_which_nothing_was_written_stays(written):
-    assert text_of((5,), "teh  cat", Says(written)) == "teh cat"
+def test_a_text_stays_if_nothing_was_written(written):
+    assert text_of((5,), "teh  cat", DecodesTo(written)) == "teh cat"
 
 
 @given(st.data())
-def test_any_tokens_give_a_word_for_each_word(tokenizer, data):
+def test_any_tokens_give_one_word_for_each_word(tokenizer, data):
     words = data.draw(st.lists(st.text("abcé,\u0301", min_size=1, max_size=5), min_size=1, max_size=6))
-    # Special tokens and halves of characters are among them.
+    # These include special tokens and parts of characters.
     tokens = st.lists(st.integers(0, len(tokenizer) - 1), max_size=4).map(tuple)
     written = [data.draw(st.none() | tokens) for _ in words]
     assert len(text_of_words(written, words, tokenizer).split()) == len(words)
 
 
-SEARCHES = {
-    "greedy": Search().write,
-    "beam": Search(kind="beam", width=3).write,
-    "best_first": Search(kind="best_first", width=3).write,
-}
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-@given(seed=st.integers(0, 999), length=st.integers(1, 4))
-@settings(max_examples=10, deadline=None)
-def test_no_search_loses_a_word(tokenizer, search, seed, length):
-    # Of nine tokens, the special ones among them, the first ends a word: half of all are empty.
-    written = SEARCHES[search](TableModel(8, 9, seed), Limits(begin=0, end=1, length=length))
-    words = [f"word{number}" for number in range(8)]
-    assert len(text_of_words(written, words, tokenizer).split()) == len(words)
-
-
-def test_a_decoder_of_texts_is_given_one_token_and_asked_for_the_next():
+def test_a_decoder_of_texts_reads_each_token_and_predicts_the_next():
     outputs = np.array([[5, 6, 7], [8, NONE, NONE], [NONE, NONE, NONE]])
-    targets, labels = text_targets(outputs, np.array([3, 1, 0]), PADDING, BEGIN, END)
+    targets, labels = text_targets(outputs, np.array([3, 1, 0]), SIGNS)
     assert targets.tolist() == [[2, 5, 6, 7], [2, 8, 0, 0], [2, 0, 0, 0]]
     assert labels.tolist() == [[5, 6, 7, 3], [8, 3, NONE, NONE], [3, NONE, NONE, NONE]]
 
@@ -121,10 +103,10 @@ texts_of_words = st.lists(
 
 
 @given(texts_of_words)
-def test_a_decoder_of_words_is_given_each_of_them_by_itself(words):
+def test_a_decoder_of_words_reads_and_predicts_each_word_separately(words):
     tokens = [[token for word in text for token in word] for text in words]
     places = [[number for number, word in enumerate(text) for _ in word] for text in words]
-    found = word_targets(_rows(tokens), _rows(places), PADDING, BEGIN, END)
+    found = word_targets(_rows(tokens), _rows(places), SIGNS)
     targets, numbers, labels = (each.tolist() for each in found)
     for row, text in enumerate(words):
         read = [(number, token) for number, word in enumerate(text) for token in (BEGIN, *word)]

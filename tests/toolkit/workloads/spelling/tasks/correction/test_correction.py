@@ -1,4 +1,4 @@
-"""What corrections are scored as, and what is written for people."""
+"""The scores and the files of corrections."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 CPU = torch.device("cpu")
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
 CORRECT = ["the stone over river", "", "garden " * 110, "river, window", "stone the"]
-#: What is written of each text; None: without an end.
-SAID: dict[str, str | None] = {
+#: Output of the model for each text; None: without an end.
+WRITTEN: dict[str, str | None] = {
     "the stoen under river": "the stone under river",
     "river, window": None,
     "stoen the": "stone the garden",
@@ -49,7 +49,7 @@ Made = Callable[..., CorrectionTask[Any]]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
-    """The task on a benchmark of these lines."""
+    """Makes a task on a benchmark of these lines."""
 
     def run(kind: Callable[..., Experiment], *overrides: str, correct: Sequence[str] = CORRECT) -> Any:
         folder = tmp_path / "benchmark"
@@ -62,8 +62,8 @@ def made(tmp_path: Path) -> Made:
     return run
 
 
-def says(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:
-    """Have the task write this, whatever the model is."""
+def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:
+    """Make the task write this, whatever its model is."""
     output, reads = (
         load_tokenizer(task.prepared / name) for name in (layout.OUTPUT_TOKENIZER, layout.TOKENIZER)
     )
@@ -85,20 +85,20 @@ def scored(task: CorrectionTask[Any]) -> Evaluation:
     return evaluated(task, task.model(), "test", batch_size=2)
 
 
-def test_what_was_written_is_compared_with_the_gold(made):
+def test_written_texts_are_compared_with_the_right_texts(made):
     task = made(tiny_corrections)
-    says(task, SAID)
+    write_instead(task, WRITTEN)
     metrics = task.metrics("test", scored(task))
-    # stone twice; under was left, and garden made of nothing.
+    # Restored: stone, twice. Not restored: under. Spoilt: the, with the added word garden.
     assert (metrics["precision"], metrics["recall"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
     assert metrics["correction_f1"] == pytest.approx(2 / 3)
     assert metrics["sequence_accuracy"] == pytest.approx(1 / 3)
     assert metrics["mned"] > 0
 
 
-def test_corrections_have_a_line_for_each_line_that_was_read(made, tmp_path):
+def test_corrections_have_a_line_for_each_line_of_the_file(made, tmp_path):
     task = made(tiny_corrections)
-    says(task, SAID)
+    write_instead(task, WRITTEN)
     run = RunDir(tmp_path / "run")
     task.write_report(run, "test", scored(task))
     written = SpellingFiles(run).corrections("test").read_text(encoding="utf-8").splitlines()
@@ -108,9 +108,9 @@ def test_corrections_have_a_line_for_each_line_that_was_read(made, tmp_path):
     assert facts["counts"]["true_positives"] == 2
 
 
-def test_words_without_an_end_stay_as_they_were(made, tmp_path):
+def test_words_without_an_end_stay_unchanged(made, tmp_path):
     task = made(tiny_word_corrections)
-    says(task, {"stoen": "stone", "under": None})
+    write_instead(task, {"stoen": "stone", "under": None})
     run = RunDir(tmp_path / "run")
     task.write_report(run, "test", scored(task))
     written = SpellingFiles(run).corrections("test").read_text(encoding="utf-8").splitlines()
@@ -118,7 +118,7 @@ def test_words_without_an_end_stay_as_they_were(made, tmp_path):
 
 
 class Endless:
-    """A model that writes on and on; rows of each of its steps."""
+    """A model that never writes the end token; it records the number of rows of each step."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -137,7 +137,7 @@ class Endless:
         return torch.eye(30)[torch.full((len(tokens),), 7)], self
 
 
-def test_a_model_that_finds_no_end_is_stopped_at_about_twice_the_text(made):
+def test_a_model_without_an_end_is_stopped_at_about_twice_the_text(made):
     task = made(tiny_corrections)
     texts = ["the river", "stone"]
     output = load_tokenizer(task.prepared / layout.OUTPUT_TOKENIZER)
@@ -147,7 +147,7 @@ def test_a_model_that_finds_no_end_is_stopped_at_about_twice_the_text(made):
     assert model.steps == [2] * min(most) + [1] * (max(most) - min(most))
 
 
-def test_what_the_model_writes_is_what_is_scored(made):
+def test_the_written_texts_of_the_model_are_scored(made):
     task = made(tiny_word_corrections)
     model = task.model().eval()
     batch = task.collate("test", np.arange(3), CPU)
@@ -160,7 +160,7 @@ def test_what_the_model_writes_is_what_is_scored(made):
     ]
 
 
-def test_targets_that_are_too_long_to_be_learnt_are_left_out_and_counted(made):
+def test_targets_that_are_too_long_are_left_out_and_counted(made):
     task = made(tiny_corrections, "model.max_output_length=20")
     lengths = [task.splits["train"].sizes(layout.OUTPUTS, np.arange(len(task.splits["train"])))]
     whole = made(tiny_corrections)
@@ -171,44 +171,44 @@ def test_targets_that_are_too_long_to_be_learnt_are_left_out_and_counted(made):
     assert len(task.splits["test"]) == len(whole.splits["test"])
 
 
-def test_of_words_the_sum_of_all_counts(made):
+def test_the_length_of_a_target_of_words_is_that_of_all_words(made):
     task = made(tiny_word_corrections, "model.max_output_length=20")
     samples = task.splits["train"]
     batch = task.collate("train", np.arange(len(samples)), CPU).read
     assert int((batch.labels != -1).sum(1).max()) == 20
 
 
-def test_nothing_to_learn_from_is_an_error(made):
+def test_a_training_split_without_usable_texts_is_refused(made):
     with pytest.raises(DataError, match=r"no text of train is left.*model\.max_output_length, 2 with"):
         made(tiny_corrections, "model.max_output_length=2")
 
 
-def test_texts_with_other_words_than_their_targets_are_written_but_not_learnt_from(made):
+def test_texts_with_another_number_of_words_are_written_but_not_learnt(made):
     task = made(tiny_word_corrections, correct=["the stone over", "", "", "river, window", "stone the"])
     batch = task.collate("test", np.arange(3), CPU).read
     assert (batch.labels != -1).any(1).tolist() == [False, True, True]
     assert scored(task).sums[task.score_sums.index("lines")] == 3
 
 
-def test_labels_are_no_corrections(made):
+def test_labels_are_not_accepted_as_corrections(made):
     labels = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
     with pytest.raises(DataError, match="holds labels, expected texts"):
         made(tiny_corrections, correct=labels)
 
 
-def test_texts_are_not_written_by_a_tokenizer_without_spaces(made, tmp_path):
+def test_a_tokenizer_that_writes_no_spaces_is_refused_for_texts(made, tmp_path):
     save(characters(), tmp_path / "characters.json")
     with pytest.raises(DataError, match="writes words without the spaces"):
         made(tiny_corrections, f"data.output_tokenizer_path={tmp_path}/characters.json")
 
 
-def test_words_are_not_read_as_characters(made, tmp_path):
+def test_a_tokenizer_of_characters_is_refused_for_words(made, tmp_path):
     save(characters(), tmp_path / "characters.json")
     with pytest.raises(DataError, match="reads characters"):
         made(tiny_word_corrections, f"data.tokenizer_path={tmp_path}/characters.json")
 
 
-def test_validation_has_counts_but_no_texts(made, tmp_path):
+def test_the_report_of_validation_has_counts_but_no_texts(made, tmp_path):
     task = made(tiny_corrections)
     run = RunDir(tmp_path / "run")
     task.write_report(run, "validation", evaluated(task, task.model(), "validation"))

@@ -12,13 +12,13 @@ words = st.text("abc", min_size=1, max_size=4)
 
 
 @given(st.lists(st.tuples(words, st.booleans()), max_size=8))
-def test_each_word_that_is_left_out_is_put_back_at_its_place(parts: list[tuple[str, bool]]) -> None:
+def test_each_lost_word_is_put_back_at_its_place(parts: list[tuple[str, bool]]) -> None:
     text = " ".join(word for word, _ in parts)
     assert with_lost_words(text, " ".join(word for word, is_kept in parts if is_kept)) == text
 
 
 @given(st.lists(words, max_size=6).map(" ".join), st.lists(words, max_size=6).map(" ".join))
-def test_all_that_was_written_stays_in_its_order(text: str, made: str) -> None:
+def test_all_written_words_stay_in_their_order(text: str, made: str) -> None:
     left = iter(with_lost_words(text, made).split())
     assert all(word in left for word in made.split())
 
@@ -35,7 +35,7 @@ def test_all_that_was_written_stays_in_its_order(text: str, made: str) -> None:
         ("", ""),
     ],
 )
-def test_words_that_are_written_otherwise_joined_split_and_added_stay(text: str, made: str) -> None:
+def test_changed_joined_split_and_added_words_stay(text: str, made: str) -> None:
     assert with_lost_words(text, made) == made
 
 
@@ -47,5 +47,5 @@ def test_words_that_are_written_otherwise_joined_split_and_added_stay(text: str,
         ("i lkie teh the", "i like the", "i like teh the"),
     ],
 )
-def test_a_word_is_put_back_beside_others_that_were_corrected(text: str, made: str, whole: str) -> None:
+def test_a_lost_word_is_put_back_beside_corrected_words(text: str, made: str, whole: str) -> None:
     assert with_lost_words(text, made) == whole

@@ -1,4 +1,4 @@
-"""What the repair of white space counts, and writes for people."""
+"""The scores and the files of the repair of white space."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.whitespace import score_whitespace
 from toolkit.workloads.spelling.models.batches import NONE, RepairBatch
 from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
-from toolkit.workloads.spelling.tasks.repair.base import repair_counts, repaired_by
+from toolkit.workloads.spelling.tasks.repair.base import repair_counts
 from toolkit.workloads.spelling.tasks.repair.tokenization_repair import TokenizationRepairTask
 from toolkit.workloads.spelling.tasks.repair.tokenization_repair_plus import (
     TokenizationRepairPlusTask,
@@ -44,7 +44,7 @@ from toolkit.workloads.spelling.tasks.repair.tokenization_repair_plus import (
 )
 
 CPU = torch.device("cpu")
-#: Read, and as it should be: a space too many, none missing; left out as too long; of which nothing is known.
+#: Texts and right texts. The last pairs are empty, too long, and of different characters.
 CORRUPT = ["th e cat", "theca t", "", "a " * 300, "thecat"]
 GOLDS = ["the cat", "the cat", "", "a " * 300, "a dog"]
 
@@ -53,7 +53,7 @@ GOLDS = ["the cat", "the cat", "", "a " * 300, "a dog"]
     st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5).map(" ".join),
     st.data(),
 )
-def test_repairs_are_counted_by_the_texts_that_come_of_them(gold: str, data: st.DataObject) -> None:
+def test_repairs_are_counted_by_the_resulting_texts(gold: str, data: st.DataObject) -> None:
     characters = gold.replace(" ", "")
     spaced = data.draw(st.lists(st.booleans(), min_size=len(characters), max_size=len(characters)))
     text = "".join(c + (" " if s else "") for c, s in zip(characters, spaced, strict=True)).strip()
@@ -71,13 +71,13 @@ def test_repairs_are_counted_by_the_texts_that_come_of_them(gold: str, data: st.
     assert found == pytest.approx([*positives, 1, wanted.f1_sum, wanted.equal])
 
 
-def test_texts_of_which_nothing_is_known_are_not_counted() -> None:
+def test_texts_without_known_repairs_are_not_counted() -> None:
     nothing = torch.full((1, 4), NONE)
     assert repair_counts(torch.ones_like(nothing), nothing, nothing == KEEP).tolist() == [0.0] * 6
 
 
 class _Deletes(nn.Module):
-    """Deletes every space."""
+    """A model that deletes all spaces."""
 
     def forward(self, rows: torch.Tensor, batch: RepairBatch) -> torch.Tensor:
         return torch.tensor([0.0, 0.0, 1.0]).expand(*batch.tokens.shape, 3)
@@ -99,16 +99,14 @@ def scored(task: Any, model: nn.Module) -> Evaluation:
     return evaluated(task, model, "test", batch_size=2)
 
 
-def test_repairs_have_a_line_for_each_line_that_was_read(
-    task: TokenizationRepairTask, tmp_path: Path
-) -> None:
+def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairTask, tmp_path: Path) -> None:
     run, found = RunDir(tmp_path / "run"), scored(task, _Deletes())
     task.write_report(run, "test", found)
     lines = SpellingFiles(run).repairs("test").read_text(encoding="utf-8").splitlines()
     assert lines == ["thecat", "thecat", "", " ".join("a" * 300), "thecat"]
     facts = json.loads(SpellingFiles(run).repair_counts("test").read_text(encoding="utf-8"))
     assert (facts["texts"], facts["left_out"], facts["counts"]["texts"]) == (3, 2, 2)
-    # Of `th e cat` one of two spaces had to go; of `theca t` one, and one had to come.
+    # `th e cat` needs one of its two spaces deleted; `theca t` needs one deletion and one insertion.
     positives = [facts["counts"][f"{name}_positives"] for name in ("true", "false")]
     assert [*positives, facts["counts"]["false_negatives"]] == [2, 1, 1]
     metrics = task.metrics("test", found)
@@ -126,7 +124,7 @@ def plus(tmp_path: Path) -> TokenizationRepairPlusTask:
     return TokenizationRepairPlusTask(tiny_plus(tmp_path))
 
 
-def test_the_repair_model_begins_with_the_best_weights_of_its_run(
+def test_the_repair_model_starts_with_the_best_weights_of_its_run(
     plus: TokenizationRepairPlusTask, tmp_path: Path
 ) -> None:
     model = plus.model()
@@ -139,7 +137,7 @@ def test_the_repair_model_begins_with_the_best_weights_of_its_run(
         assert torch.equal(value, other.repair.state_dict()[name])
 
 
-def test_what_is_said_of_texts_is_written_line_by_line(
+def test_files_of_a_plus_model_have_a_line_for_each_text(
     plus: TokenizationRepairPlusTask, tmp_path: Path
 ) -> None:
     run = RunDir(tmp_path / "run")
@@ -165,7 +163,7 @@ def test_what_is_said_of_texts_is_written_line_by_line(
     assert plus.metrics("test", found)["correction_f1"] == whole.f1
 
 
-def test_words_of_texts_that_are_too_long_to_be_written_are_still_found(tmp_path: Path) -> None:
+def test_words_of_texts_that_are_too_long_to_be_written_are_still_labelled(tmp_path: Path) -> None:
     short = TokenizationRepairPlusTask(tiny_plus(tmp_path, "model.sec_max_output_length=2"))
     batch = short.collate("train", np.arange(4), CPU)
     assert batch.texts.target_labels is not None
@@ -174,7 +172,7 @@ def test_words_of_texts_that_are_too_long_to_be_written_are_still_found(tmp_path
     assert loss.count == sum(short.splits["train"].sizes("labels", np.arange(4)))
 
 
-def test_a_run_that_repairs_nothing_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+def test_another_run_is_refused_as_repair_run_before_anything_starts(tmp_path: Path) -> None:
     experiment = tiny_plus(tmp_path)
 
     def on(run: Path) -> Any:
@@ -199,17 +197,17 @@ def test_a_model_in_use_reads_the_words_of_its_own_repairs(plus: TokenizationRep
     evaluation = scored(plus, model)
     made = plus.correct(model.eval(), "test", every, CPU)
     texts = [text for text, _ in samples.texts(every)]
-    repaired = plus.repair(model, "test", every, CPU)
+    made_right = plus.repair(model, "test", every, CPU)
     classes = evaluation.outputs["classes"]
-    assert repaired == [repaired_by(text, each) for text, each in zip(texts, classes, strict=True)]
-    # Where its repair is the right one, it reads what an evaluation reads.
+    assert made_right == [repaired(text, each.tolist()) for text, each in zip(texts, classes, strict=True)]
+    # If its repair is right, it reads the same as an evaluation.
     read = plus.texts_repaired(texts, [" ".join(words) for words in words_read(samples, every)], CPU)
     whole = plus.collate("test", every, CPU).texts
     for name in ("tokens", "lengths", "pieces", "words", "features"):
         assert torch.equal(getattr(read, name), getattr(whole, name)), name
     assert read.word_count == whole.word_count
-    assert [len(text.split()) for text in made] <= [len(text.split()) for text in repaired]
+    assert [len(text.split()) for text in made] == [len(text.split()) for text in made_right]
 
 
-def test_a_repair_in_use_is_that_of_an_evaluation(task: TokenizationRepairTask) -> None:
+def test_a_repair_in_use_is_the_repair_of_an_evaluation(task: TokenizationRepairTask) -> None:
     assert task.correct(_Deletes(), "test", np.arange(3), CPU) == ["thecat", "thecat", "thecat"]

@@ -1,4 +1,4 @@
-"""Runs that detect and correct errors, trained once."""
+"""Runs that detect and correct errors, each trained once per session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of_words(lab: Lab) -> RunDir:
 
 @pytest.fixture(scope="session")
 def of_graphs(lab: Lab) -> RunDir:
-    """The same with the graph network."""
+    """A run of sed_words with the graph network."""
     return lab.train(tiny_words_graph(lab.folder / "graph", *_LONGER), Attempt())
 
 
@@ -71,11 +71,11 @@ def of_repairs(lab: Lab) -> RunDir:
 
 @pytest.fixture(scope="session")
 def of_plus(lab: Lab) -> RunDir:
-    """A run of tokenization_repair_plus that writes."""
+    """A run of tokenization_repair_plus with a decoder."""
     return lab.train(tiny_plus(lab.folder / "plus"), Attempt())
 
 
 @pytest.fixture(scope="session")
 def of_plus_detection(lab: Lab) -> RunDir:
-    """A run of tokenization_repair_plus that does not."""
+    """A run of tokenization_repair_plus without a decoder."""
     return lab.train(tiny_plus_detection(lab.folder / "plus_detection"), Attempt())

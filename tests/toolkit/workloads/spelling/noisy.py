@@ -1,4 +1,4 @@
-"""An experiment whose data section has noise, whatever task will have one."""
+"""An experiment whose data section has noise, with a task that is not one of spelling."""
 
 from __future__ import annotations
 

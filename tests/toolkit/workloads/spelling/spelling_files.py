@@ -1,4 +1,4 @@
-"""A made-up language of few words: texts, and experiments that find the errors in them."""
+"""Texts in a made-up language of few words, and experiments that find errors in them."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def tiny_words(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_words_graph(folder: Path, *overrides: str) -> Experiment:
-    """The same with the graph network, in steps of tokens."""
+    """The same with the graph network, with steps of tokens."""
     model = "model={kind: graph, hidden_dim: 16, num_heads: 2, num_layers: 1}"
     return tiny_words(folder, model, *of_tokens(400, 4), *overrides)
 
 
 def tiny_texts(folder: Path, *overrides: str) -> Experiment:
-    """Which of the texts have an error, with the transformer and without features of words."""
+    """Detection of texts with errors, with the transformer and without features of words."""
     noise = "data.noise={kind: switch, choices: [none, {kind: artificial, rate: 0.1, at_least: 1}]}"
     return tiny_words(folder, "task.kind=sed_sequence", noise, "model.word_features=false", *overrides)
 
@@ -99,13 +99,13 @@ def tiny_texts_graph(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_corrections(folder: Path, *overrides: str) -> Experiment:
-    """What the texts should say, written anew."""
+    """Correction of whole texts."""
     model = "model={kind: nmt, hidden_dim: 16, num_heads: 2, num_encoder_layers: 1, num_decoder_layers: 1}"
     return _correction(folder, "sec_nmt", model, *overrides)
 
 
 def tiny_word_corrections(folder: Path, *overrides: str) -> Experiment:
-    """The same word by word, with sequence context and a beam, in steps of tokens."""
+    """Correction word by word, with sequence context and a beam, with steps of tokens."""
     model = (
         "model={kind: words_nmt, hidden_dim: 16, num_heads: 2, num_encoder_layers: 1, "
         "num_decoder_layers: 1, use_sequence_context: true}"
@@ -115,13 +115,13 @@ def tiny_word_corrections(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_repaired_corrections(folder: Path, *overrides: str) -> Experiment:
-    """Texts of which white space is wrong, too: characters are read, texts written."""
+    """Correction of texts with wrong white space: the model reads characters."""
     noise = "data.noise={kind: chained, steps: [{kind: artificial, rate: 0.3}, whitespace]}"
     return tiny_corrections(folder, noise, *_characters(folder), *overrides)
 
 
 def tiny_repair(folder: Path, *overrides: str) -> Experiment:
-    """White space of the texts, repaired."""
+    """Repair of white space."""
     noise = "data.noise={kind: chained, steps: [whitespace, {kind: substring, max_characters: 60}]}"
     model = "model={kind: tokenization_repair, hidden_dim: 16, num_heads: 2, num_encoder_layers: 2}"
     return tiny_words(
@@ -130,7 +130,7 @@ def tiny_repair(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_plus(folder: Path, *overrides: str) -> Experiment:
-    """Errors of texts whose white space is wrong, too, found and corrected; the repair is learnt further."""
+    """Detection and correction in texts with wrong white space; the repair is trained further."""
     names = ("whitespace", "{kind: substring, max_characters: 60}")
     noise = ", ".join(["{kind: artificial, rate: 0.3}", "save", "replace", *names])
     return tiny_words(
@@ -139,7 +139,7 @@ def tiny_plus(folder: Path, *overrides: str) -> Experiment:
         f"data.noise={{kind: chained, steps: [{noise}]}}",
         *_characters(folder),
         f"data.output_tokenizer_path={folder}/tokenizer.json",
-        # In quotes: a name may have a comma.
+        # In quotes, because the name of a folder may have a comma.
         f"model={{kind: tokenization_repair_plus, repair_run: '{untrained_repair(folder).path}'}}",
         "model.num_word_layers=1",
         "model.num_sec_layers=1",
@@ -150,7 +150,7 @@ def tiny_plus(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_plus_detection(folder: Path, *overrides: str) -> Experiment:
-    """The same without correction, on repairs that stay, in steps of tokens."""
+    """The same without correction, with a fixed repair model, with steps of tokens."""
     changes = ("data.output_tokenizer_path=null", "model.num_sec_layers=0")
     fixed = ("model.fix_tokenization_repair=true", "model.word_features=false")
     return tiny_plus(folder, *changes, *fixed, *of_tokens(400, 4), *overrides)

@@ -24,7 +24,6 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Task, task_class
 from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
 from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
@@ -89,22 +88,16 @@ class OpenRun:
             return [(whole, lists)]
         # Two special tokens are added.
         size = self.max_tokens - 2
-        if self.reads_characters and not by_words:
+        if self.encoder.tokens.tokenizer.reads_spaces and not by_words:
             passages = passages_of_characters(text, size)
         else:
             passages = passages_of_words(words_of(text), size, self._tokens)
         return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
 
-    @property
-    def reads_characters(self) -> bool:
-        """Whether a token is a character, spaces included."""
-        return isinstance(self.encoder.tokens, CharacterTokens)
-
     def _tokens(self, word: str) -> int:
-        if self.reads_characters:
-            # One more for the space before it.
-            return len(word) + 1
-        return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
+        tokenizer = self.encoder.tokens.tokenizer
+        # A character is a token, and so is the space before the word.
+        return len(word) + 1 if tokenizer.reads_spaces else len(tokenizer.encode_word(word)[0])
 
     @torch.no_grad()
     def _asked(self, what: str, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The commands of spelling on the command line: suggested where misspelt, and completed."""
+"""The commands of spelling are suggested for misspelt names, and completed by the shell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolkit.run.create_run import create_run
 
 
 def offered(user: User, *words: str) -> list[str]:
-    """What the shell offers in place of the last word."""
+    """Return what the shell offers instead of the last word."""
     lines = user.stk("completion", "--candidates", *words).out.splitlines()
     return [line.partition("\t")[0] for line in lines]
 

@@ -26,7 +26,7 @@ def evaluate(*words: object) -> int:
     return main(["evaluate", *map(str, words)])
 
 
-def test_all_models_stand_in_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_models_are_in_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     correction_benchmark(root)
     word_benchmark(root)
     assert evaluate("--benchmark", "bench", "--markdown", "all.md", "--latex", "all.tex") == 0
@@ -34,14 +34,14 @@ def test_all_models_stand_in_tables(root: Path, capsys: pytest.CaptureFixture[st
     assert told.err == ""
     assert re.search(r"right +100\.00", told.out)
     assert "Errors in words (sed_words): F1, %" in told.out
-    # What does not matter most is in the files only.
+    # Other metrics are only in the files.
     assert "Recall" not in told.out
     assert "Corrections (sec): Recall, %" in Path("all.md").read_text(encoding="utf-8")
     assert r"right & \textbf{100.00} \\" in Path("all.tex").read_text(encoding="utf-8")
     assert told.out.endswith("wrote all.md\nwrote all.tex\n")
 
 
-def test_baselines_stand_beside_the_models(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_baselines_are_scored_beside_the_models(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     correction_benchmark(root)
     word_benchmark(root)
     words = write_lines(root / "words.txt", "the\t9", "cat\t3", "sat\t2", "a\t9", "dog\t2", "fine\t2")
@@ -51,12 +51,12 @@ def test_baselines_stand_beside_the_models(root: Path, capsys: pytest.CaptureFix
     assert f1["sed_words", "out of dictionary (baseline)"] == 1.0
     assert f1["sec", "symspell (baseline)"] == 1.0
     assert f1["sec", "do nothing (baseline)"] == 0.0
-    # A dictionary also tells errors apart that are words.
+    # A dictionary also separates errors that are words.
     of_words = [each["metrics"] for each in results if each["model"] == "half"]
     assert of_words[0]["non_word_rate"] == 0.5
 
 
-def test_bad_predictions_are_named_below_the_table_of_the_others(
+def test_invalid_predictions_are_named_below_the_table_of_the_others(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = correction_benchmark(root)
@@ -81,7 +81,7 @@ def test_json_has_results_and_faults(root: Path, capsys: pytest.CaptureFixture[s
     assert "odd.txt:1: found '7'" in told["faults"][0]
 
 
-def test_a_folder_without_predictions_says_where_they_go(
+def test_a_folder_without_predictions_is_refused_with_their_place(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = word_benchmark(root)
@@ -102,7 +102,7 @@ def single(folder: Path, prediction: str, *more: object) -> int:
     return evaluate("--kind", "sec", *files, "--prediction", folder / "predictions" / prediction, *more)
 
 
-def test_a_single_prediction_is_told_in_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert single(correction_benchmark(root), "right.txt") == 0
     assert capsys.readouterr().out.splitlines() == [
         "Correction F1: 100.00 (Precision: 100.00%, Recall: 100.00%)",
@@ -111,13 +111,13 @@ def test_a_single_prediction_is_told_in_lines(root: Path, capsys: pytest.Capture
     ]
 
 
-def test_a_single_prediction_is_one_json_document(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_metrics_of_a_single_prediction_can_be_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert single(correction_benchmark(root), "idle_1.txt", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["kind"], told["lines"], told["metrics"]["f1"]) == ("sec", 3, 0.0)
 
 
-def test_a_file_says_in_which_lines_case_does_not_count(
+def test_case_is_ignored_in_the_lines_that_a_file_marks(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = correction_benchmark(root)
@@ -130,7 +130,7 @@ def test_a_file_says_in_which_lines_case_does_not_count(
     assert "flags.txt:3: found 'maybe', expected 0" in capsys.readouterr().err
 
 
-def test_case_counts_in_no_line_where_that_is_asked(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowercase_ignores_case_in_all_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = correction_benchmark(root, "bea322")
     write_lines(folder / "predictions" / "loud.txt", "The cat sat", "A dog", "FINE")
     found = {}
@@ -140,7 +140,7 @@ def test_case_counts_in_no_line_where_that_is_asked(root: Path, capsys: pytest.C
         found[options] = {each["model"]: each["metrics"] for each in results}
     assert found[()]["loud"]["f1"] < 1
     assert found["--lowercase",]["loud"] == found[()]["right"]
-    # What was in lower case keeps its scores.
+    # Predictions in lower case keep their scores.
     assert [found["--lowercase",][name] for name in ("right", "idle_1")] == [
         found[()][name] for name in ("right", "idle_1")
     ]
@@ -148,7 +148,7 @@ def test_case_counts_in_no_line_where_that_is_asked(root: Path, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["metrics"] == found["--lowercase",]["loud"]
 
 
-def test_labels_have_no_case(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowercase_does_not_change_labels(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     word_benchmark(root)
     told = []
     for options in ((), ("--lowercase",)):
@@ -157,11 +157,11 @@ def test_labels_have_no_case(root: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert told[0] == told[1]
 
 
-def test_case_counts_in_no_line_or_in_none_of_some(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowercase_does_not_fit_a_file_of_lines_or_a_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = write_lines(root / "flags.txt", "1", "0", "1")
     assert single(correction_benchmark(root), "right.txt", "--lowercase", "--lowercase-file", flags) == 2
     assert "--lowercase-file" in capsys.readouterr().err
-    # A run has no texts to convert to lower case.
+    # Without a benchmark there are no texts to convert to lower case.
     assert evaluate("run-1a2b3c4d", "--lowercase") == 2
     assert "--lowercase" in capsys.readouterr().err
 
@@ -179,7 +179,7 @@ def test_case_counts_in_no_line_or_in_none_of_some(root: Path, capsys: pytest.Ca
         (("--benchmark", "b"), "b is not a folder"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(
+def test_options_that_do_not_fit_together_are_refused(
     words: tuple[str, ...], told: str, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert evaluate(*words) == 2

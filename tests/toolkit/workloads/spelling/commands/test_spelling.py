@@ -27,7 +27,7 @@ def words_of(path: Path) -> dict[str, int]:
     return {word: int(count) for word, count in (line.split("\t") for line in lines)}
 
 
-def test_words_are_counted_and_added_up(texts: User) -> None:
+def test_words_are_counted_and_frequencies_added(texts: User) -> None:
     answer = texts.stk("spelling", "dictionary", "a.txt", "--text", "texts.txt", "--top", "20")
     assert (answer.code, answer.err) == (0, "")
     counted = words_of(texts.root / "a.txt")
@@ -41,7 +41,7 @@ def test_words_are_counted_and_added_up(texts: User) -> None:
     assert json.loads(told) == {"path": "c.txt", "words": 21, "occurrences": sum(merged.values())}
 
 
-def test_misspellings_are_divided(texts: User) -> None:
+def test_misspellings_are_divided_into_splits(texts: User) -> None:
     texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
     command = ("spelling", "misspellings", "out", "--list", "codespell.txt", "--dictionary", "words.txt")
     answer = texts.stk(*command, "--dev", "30", "--test", "30", "--json")
@@ -63,7 +63,7 @@ def test_misspellings_are_divided(texts: User) -> None:
         ("words", ("--dictionary", "words.txt", "--vocabulary", "24"), 24),
     ],
 )
-def test_tokenizers_are_made(texts: User, kind: str, options: tuple[str, ...], tokens: int) -> None:
+def test_tokenizers_of_all_kinds_are_made(texts: User, kind: str, options: tuple[str, ...], tokens: int) -> None:
     texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
     answer = texts.stk("spelling", "tokenizer", kind, "t.json", *options)
     assert (answer.code, answer.out) == (0, f"wrote t.json: {tokens} tokens\n")
@@ -83,7 +83,7 @@ def test_benchmarks_are_written_for_every_task(texts: User) -> None:
     assert "out/sed_words/own/test holds a benchmark already" in again.err
 
 
-def test_one_task_can_be_asked_for(texts: User) -> None:
+def test_a_single_task_can_be_chosen(texts: User) -> None:
     texts.write("m.json", '{"the": ["teh"]}')
     command = ("spelling", "benchmark", "texts.txt", "out", "--group", "own", "--split", "dev")
     noise = ("--noise", "realistic", "--misspellings", "m.json", "--rate", "1")
@@ -119,7 +119,7 @@ BENCHMARK = ("benchmark", "texts.txt", "out", "--group", "g", "--split", "s", "-
         ((*BENCHMARK, "artificial", "--limit", "0"), "--limit is 0, expected 1 or more"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(texts: User, arguments: tuple[str, ...], problem: str) -> None:
+def test_an_error_is_one_line(texts: User, arguments: tuple[str, ...], problem: str) -> None:
     answer = texts.stk("spelling", *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert problem in answer.err

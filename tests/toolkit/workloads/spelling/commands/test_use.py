@@ -34,7 +34,7 @@ def corrects(of_word_corrections: RunDir) -> RunDir:
 
 @pytest.fixture
 def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command in a working folder of its own; keywords are of subprocess.run."""
+    """Runs the command in a temporary working folder; keywords are those of subprocess.run."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -46,10 +46,10 @@ def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subpro
 
 @pytest.fixture
 def here(user: User, monkeypatch: pytest.MonkeyPatch) -> User:
-    """The command in this process, as long as it does not become another one."""
+    """Runs the command in this process; it must not be replaced by another process."""
 
     def become(*given: object) -> None:
-        raise AssertionError(f"was to be refused: {given}")
+        raise AssertionError(f"expected a refusal: {given}")
 
     monkeypatch.setattr(os, "execve", become)
     return user
@@ -77,7 +77,7 @@ def test_lines_of_standard_input_are_answered_in_order(detects: RunDir, stk: Stk
 
 
 @pytest.mark.slow
-def test_a_file_is_written_when_it_is_whole(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
+def test_an_output_file_appears_when_it_is_complete(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the stoen\nover\n")
     assert answered("detect", detects.path, "texts.txt", "--output", "texts.txt", text="", stk=stk) == ""
     assert (tmp_path / "texts.txt").read_text() == "0 1\n0\n"
@@ -89,7 +89,7 @@ def test_a_file_is_written_when_it_is_whole(detects: RunDir, stk: Stk, tmp_path:
 
 
 @pytest.mark.slow
-def test_a_line_is_answered_before_the_next_one_is_written(detects: RunDir, stk: Stk) -> None:
+def test_a_line_is_answered_before_the_next_line_arrives(detects: RunDir, stk: Stk) -> None:
     command = [*_STK, "detect", str(detects.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -103,7 +103,7 @@ def test_a_line_is_answered_before_the_next_one_is_written(detects: RunDir, stk:
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_ends_it_quietly(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
+def test_a_command_ends_without_an_error_if_its_reader_stops(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\n" * 20_000)
     command = [*_STK, "detect", str(detects.path), "texts.txt"]
     with subprocess.Popen(
@@ -118,8 +118,8 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(detects: RunDir, stk: Stk
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_with_130(detects: RunDir, stk: Stk) -> None:
-    # Where tests run in the background of a shell, Ctrl-C is ignored, and by what they start, too.
+def test_ctrl_c_ends_a_command_with_130(detects: RunDir, stk: Stk) -> None:
+    # Tests that run in the background of a shell ignore Ctrl-C, and so would their subprocesses.
     command = ["env", "--default-signal=INT", *_STK, "detect", str(detects.path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -136,7 +136,7 @@ def test_ctrl_c_ends_it_with_130(detects: RunDir, stk: Stk) -> None:
 
 
 @pytest.mark.slow
-def test_detections_go_through_a_pipe_to_the_correction(detects: RunDir, corrects: RunDir, stk: Stk) -> None:
+def test_detections_can_be_piped_to_the_correction(detects: RunDir, corrects: RunDir, stk: Stk) -> None:
     text = "the stoen river\n\nover the brigde\n"
     with_text = answered("detect", detects.path, "--with-text", text=text, stk=stk)
     assert with_text == "the stoen river\t0 1 0\n\t\nover the brigde\t0 0 1\n"
@@ -150,7 +150,7 @@ def test_detections_go_through_a_pipe_to_the_correction(detects: RunDir, correct
 
 
 @pytest.mark.slow
-def test_detections_may_lie_in_a_file_of_their_own(
+def test_detections_may_be_in_a_separate_file(
     detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\nover the brigde\n")
@@ -174,7 +174,7 @@ def test_detections_may_lie_in_a_file_of_their_own(
         (("correct", "CORRECTS", "--detections", "-"), "give the lines in a FILE"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_a_model_is_loaded(
+def test_invalid_arguments_are_refused_before_a_model_is_loaded(
     detects: RunDir, of_corrections: RunDir, here: User, words: tuple[str, ...], told: str
 ) -> None:
     runs = {"DETECTS": detects.path, "CORRECTS": of_corrections.path}
@@ -193,7 +193,7 @@ def test_a_line_without_labels_is_named(corrects: RunDir, stk: Stk) -> None:
 
 
 @pytest.mark.slow
-def test_runs_stand_beside_the_predictions_of_a_benchmark(
+def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
     detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
     root = tmp_path / "bench"
@@ -210,7 +210,7 @@ def test_runs_stand_beside_the_predictions_of_a_benchmark(
     }  # fmt: skip
     kept = SpellingFiles(corrects).benchmark_predictions("sec", "neuspell", "jfleg")
     assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
-    # Kept as they are for the same texts and weights, and made again for others.
+    # They are kept for the same texts and weights, and computed again for others.
     kept.write_text("the cat sat\na dog\nfine\n", encoding="utf-8")
     answer = stk(*asked)
     assert " of 2: " not in answer.stderr
@@ -224,7 +224,7 @@ def test_runs_stand_beside_the_predictions_of_a_benchmark(
 
 
 @pytest.mark.slow
-def test_a_run_that_cannot_be_scored_costs_the_others_nothing(
+def test_a_run_that_cannot_be_scored_does_not_affect_the_others(
     detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
     word_benchmark(tmp_path / "bench")
@@ -243,7 +243,7 @@ def test_a_run_that_cannot_be_scored_costs_the_others_nothing(
     assert detects.run_id in Path("all.md").read_text(encoding="utf-8")
 
 
-def test_without_a_result_the_tables_of_an_earlier_call_stay(
+def test_without_results_the_tables_of_an_earlier_call_stay(
     detects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
     folder = word_benchmark(tmp_path / "bench")

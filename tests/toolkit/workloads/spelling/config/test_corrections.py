@@ -1,4 +1,4 @@
-"""Experiments of the correction of spelling errors: what fits together."""
+"""Experiments with correction of spelling errors: which keys fit together."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def correction(kind: str, **data: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_correction_is_looked_for_greedily_unless_asked_otherwise(kind):
+def test_the_default_search_is_greedy(kind):
     assert check(correction(kind)).task.search == "greedy"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_writes_needs_a_tokenizer(kind, faults):
+def test_a_task_that_writes_needs_an_output_tokenizer(kind, faults):
     (fault,) = faults(check, correction(kind, output_tokenizer_path=None))
     assert fault.key == "data.output_tokenizer_path"
     assert fault.problem == f"found none, but {kind} writes texts"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_are_no_longer_than_the_model_reads(kind, faults):
+def test_texts_must_not_be_longer_than_the_model_reads(kind, faults):
     tree = correction(kind, max_length=600)
     (fault,) = faults(check, tree)
     assert fault.key == "data.max_length"
@@ -47,13 +47,13 @@ def test_texts_are_no_longer_than_the_model_reads(kind, faults):
         {"kind": "chained", "steps": ["artificial", {"kind": "switch", "choices": ["none", "whitespace"]}]},
     ],
 )
-def test_words_are_not_corrected_one_by_one_where_white_space_changes(noise, faults):
+def test_noise_that_changes_white_space_is_refused_for_correction_word_by_word(noise, faults):
     check(correction("sec_nmt", noise=noise))
     (fault,) = faults(check, correction("sec_words_nmt", noise=noise))
     assert fault.key == "data.noise"
 
 
-def test_a_package_that_is_missing_is_told_with_its_extra_before_anything_starts(
+def test_a_missing_package_is_named_with_its_extra_before_anything_starts(
     faults, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(sys.modules, "rapidfuzz", None)
@@ -63,7 +63,7 @@ def test_a_package_that_is_missing_is_told_with_its_extra_before_anything_starts
     assert "slurm-toolkit[spelling]" in fault.hint
 
 
-def test_the_extra_of_a_package_is_told_by_whoever_registers_workloads():
+def test_the_extra_of_a_package_is_found_in_the_metadata_of_distributions():
     assert extra_with("symspellpy") == "slurm-toolkit[spelling]"
-    # Whoever has the distribution has the first; of the second only the beginning is right.
+    # numpy is always installed; symspell is only the beginning of a package's name.
     assert extra_with("numpy") == extra_with("symspell") == ""

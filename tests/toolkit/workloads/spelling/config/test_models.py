@@ -1,4 +1,4 @@
-"""Models of the spelling study, as an experiment's `model` section."""
+"""Models of the spelling study as the `model` section of an experiment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from toolkit import registry
 from toolkit.config import check
-from toolkit.config.composition.interpolation import Resolved
 from toolkit.errors import ConfigError
 from toolkit.registry import task_kinds
 from toolkit.workload import LOSS, TaskSpec
@@ -31,7 +30,7 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def spelling_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that takes all of them."""
+    """Register a task that takes all these models."""
     row = TaskSpec(
         kind="text_classification",
         config=TextClassification,
@@ -62,7 +61,7 @@ def faults(kind: str, **more: Any) -> dict[str, str]:
     return {each.key: f"{each.problem} {each.hint}" for each in caught.value.faults}
 
 
-def test_all_have_a_name_of_their_own() -> None:
+def test_the_six_models_have_different_names() -> None:
     assert len(MODELS) == 6
 
 
@@ -74,22 +73,12 @@ def test_defaults_are_the_sizes_of_the_study(kind: str) -> None:
     assert found.dropout == 0.1
 
 
-def test_sizes_may_come_as_text_from_variables() -> None:
-    sizes = {"hidden_dim": "128", "word_features": "false", "num_heads": "null"}
-    found = model("transformer", **{name: Resolved(text) for name, text in sizes.items()})
-    assert (found.hidden_dim, found.heads, found.word_features) == (128, 2, False)
-
-
 @pytest.mark.parametrize("kind", sorted(set(MODELS) - {"tokenization_repair_plus"}))  # type: ignore[type-var]
-def test_hidden_dim_that_the_heads_cannot_share_is_refused(kind: str) -> None:
+def test_a_hidden_dim_that_is_odd_or_not_divisible_by_the_heads_is_refused(kind: str) -> None:
     assert "3 attention heads" in faults(kind, hidden_dim=64, num_heads=3)["model.hidden_dim"]
     assert "even" in faults(kind, hidden_dim=63, num_heads=1)["model.hidden_dim"]
 
 
-def test_class_weights_are_three() -> None:
+def test_there_must_be_three_class_weights() -> None:
     assert "three" in faults("tokenization_repair", class_weights=[1, 5])["model.class_weights"]
     assert model("tokenization_repair", class_weights=[1, 2, 3]).class_weights == (1.0, 2.0, 3.0)
-
-
-def test_unknown_option_is_refused() -> None:
-    assert "model.num_layer" in faults("graph", num_layer=3)

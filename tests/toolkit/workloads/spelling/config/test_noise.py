@@ -1,4 +1,4 @@
-"""Noise in an experiment: kinds within kinds, limits, and what may come after what."""
+"""Noise in an experiment: nested kinds, limits, and the order of noises."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def noise_in(section: Any) -> Any:
     return check(tree(section)).data.noise
 
 
-def test_without_a_section_there_is_the_default():
+def test_the_default_is_no_noise():
     assert check(tree()).data.noise == NoNoise()
 
 
-def test_the_kind_picks_the_keys(working_folder):
+def test_the_kind_decides_the_keys(working_folder):
     noise = noise_in({"kind": "mixed", "misspellings": "m.json", "rate": Resolved("0.3")})
     assert noise == MixedNoise(misspellings=str(working_folder / "m.json"), rate=0.3)
 
 
-def test_a_kind_alone_stands_for_its_defaults():
+def test_the_name_of_a_kind_means_its_defaults():
     assert noise_in("whitespace") == WhitespaceNoise()
 
 
-def test_noises_hold_noises():
+def test_noises_can_be_nested():
     noise = noise_in({"kind": "chained", "steps": ["whitespace", {"kind": "substring", "max_characters": 9}]})
     assert noise == ChainedNoise(steps=(WhitespaceNoise(), SubstringNoise(max_characters=9)))
 
 
-def test_what_was_checked_can_be_written_and_checked_again():
+def test_a_checked_experiment_can_be_written_and_checked_again():
     inner = {"kind": "switch", "choices": ["none", {"kind": "artificial", "at_least": 1}], "weights": [1, 3]}
     experiment = check(tree({"kind": "chained", "steps": [inner, "save", "replace", "whitespace"]}))
     assert check(to_plain(experiment)) == experiment
 
 
-def test_every_kind_is_named_as_it_says():
+def test_the_default_of_kind_is_the_name_of_the_kind():
     for name, cls in NOISES.items():
         (kind,) = (each for each in dataclasses.fields(cls) if each.name == "kind")
         assert kind.default == name
@@ -89,11 +89,11 @@ def test_every_kind_is_named_as_it_says():
         ),
     ],
 )
-def test_a_fault_names_the_key(section, key, problem, faults):
+def test_an_error_names_its_key(section, key, problem, faults):
     (fault,) = faults(check, tree(section))
     assert fault.key == key
     assert problem in fault.problem
 
 
-def test_other_choices_of_a_switch_do_not_come_before():
+def test_the_choices_of_a_switch_have_no_order():
     assert noise_in({"kind": "switch", "choices": ["whitespace", "artificial"]})

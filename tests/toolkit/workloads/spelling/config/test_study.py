@@ -1,4 +1,4 @@
-"""The experiments of the spelling study load with nothing set but what they need, and say what that is."""
+"""The experiments of the spelling study: defaults, variables, and variables that must be set."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TRAINING = {
 }
 FINETUNED = [name for name in TRAINING if "repair" not in name]
 SHAPES = {**TRAINING, **{f"finetune_{name}": TRAINING[name] for name in FINETUNED}}
-#: Shape -> the variable that it cannot do without, and the key that it is for.
+#: Shape -> the variable that must be set, and its key.
 NEEDS = {
     **{name: ("STK_REPAIR_RUN", "model.repair_run") for name in TRAINING if "plus" in name},
     **{
         f"finetune_{name}": ("STK_START_FROM_CHECKPOINT", "train.start_from_checkpoint") for name in FINETUNED
     },
 }
-#: Variable, another value than the default, and what it changes, by the shape that reads it.
+#: A shape, a variable that it reads, another value than the default, the key that it sets, and the new value.
 VARIABLES = [
     ("sed_words", "STK_HIDDEN_DIM", "128", "model.hidden_dim", 128),
     ("sed_words", "STK_NUM_LAYERS", "3", "model.num_layers", 3),
@@ -90,25 +90,25 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shape(name: str, monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    """The experiment of a shape, with what it needs."""
+    """Return the experiment of a shape, with the variable that must be set."""
     if name in NEEDS:
         monkeypatch.setenv(NEEDS[name][0], "/runs/source")
     return load(CONFIGS / "spelling" / f"{name}.yaml", [])
 
 
-def test_these_are_all_shapes() -> None:
+def test_all_shapes_are_tested() -> None:
     assert {path.stem for path in (CONFIGS / "spelling").iterdir()} == set(SHAPES)
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_shape_is_what_it_is_called(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shape_has_its_task_model_and_defaults(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = shape(name, monkeypatch)
     assert (experiment.name, experiment.task.kind, experiment.model.kind) == (name, *SHAPES[name])
     data, train = experiment.data, experiment.train
     assert data.datasets == ("/data/spelling/text/train.txt",)
     assert (data.dataset_limits, data.val_splits) == ((100_000_000,), (500,))
     assert (train.epochs, train.batch_max_length, train.bucket_span, train.log_per_epoch) == (1, 4096, 4, 100)
-    # Both sides of a correction, or a character of each place, fit into a step's smallest share.
+    # The longest text fits into the share of a logical rank.
     assert train.batch_max_length // train.logical_ranks >= 512
     assert (experiment.optimizer.lr, experiment.optimizer.weight_decay) == (1e-4, 0.01)
     assert (experiment.lr_scheduler.warmup, experiment.seed) == (0.05, 22)
@@ -116,7 +116,7 @@ def test_a_shape_is_what_it_is_called(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_training_falls_to_a_tenth_after_three_quarters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learning_rate_falls_after_three_quarters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = shape(name, monkeypatch)
     assert (experiment.lr_scheduler.kind, experiment.lr_scheduler.step_at) == ("step", (0.75, 0.9))
     assert experiment.train.eval_per_epoch == 4
@@ -124,7 +124,7 @@ def test_training_falls_to_a_tenth_after_three_quarters(name: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("name", FINETUNED)
-def test_finetuning_goes_on_with_the_same_model_on_errors_that_people_made(
+def test_finetuning_continues_the_same_model_with_listed_misspellings(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained, finetuned = shape(name, monkeypatch), shape(f"finetune_{name}", monkeypatch)
@@ -140,7 +140,7 @@ def kinds_within(noise: object) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NEEDS)
-def test_what_a_shape_cannot_do_without_is_named_with_its_key(name: str) -> None:
+def test_a_missing_variable_is_named_with_its_key(name: str) -> None:
     path = CONFIGS / "spelling" / f"{name}.yaml"
     with pytest.raises(ConfigError) as refused:
         load(path, [])
@@ -179,21 +179,21 @@ def test_noises_are_those_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("part", sorted((CONFIGS / "optimizer").iterdir()), ids=lambda path: path.stem)
-def test_other_optimizers_can_take_the_place(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_optimizer_can_be_chosen(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = f"optimizer=${{from_file:optimizer/{part.name}}}"
     experiment = load(CONFIGS / "spelling" / "sed_words.yaml", [chosen])
     assert experiment.optimizer.kind == part.stem
 
 
 @pytest.mark.parametrize("part", sorted((CONFIGS / "lr_scheduler").iterdir()), ids=lambda path: path.stem)
-def test_other_schedules_can_take_the_place(part: Path) -> None:
+def test_another_schedule_can_be_chosen(part: Path) -> None:
     chosen = f"lr_scheduler=${{from_file:lr_scheduler/{part.name}}}"
     experiment = load(CONFIGS / "spelling" / "sed_words.yaml", [chosen])
     assert experiment.lr_scheduler.kind == part.stem.partition("_")[0]
 
 
-def test_every_part_is_part_of_an_experiment() -> None:
-    """But for the optimizers and schedules that wait to be chosen."""
+def test_every_part_is_used_by_an_experiment() -> None:
+    """Except optimizers and schedules, which can be chosen."""
     texts = [path.read_text(encoding="utf-8") for path in CONFIGS.rglob("*.yaml")]
     for folder in ("model", "variant", "noise", "train", "evaluation", "resources"):
         for path in (CONFIGS / folder).iterdir():

@@ -1,4 +1,4 @@
-"""Experiments of the detection of spelling errors: which files, and what fits together."""
+"""Experiments with detection of spelling errors: their files, and which keys fit together."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def changed(detection):
     return run
 
 
-def test_data_sets_have_limits_and_validation_beside_them(changed):
+def test_data_sets_have_limits_and_shares_for_validation(changed):
     data = check(changed(data={"dataset_limits": [10, 20], "val_splits": [0.1, 5]})).data
     assert (data.dataset_limits, data.val_splits) == ((10, 20), (0.1, 5))
 
 
 @pytest.mark.parametrize("key", ["dataset_limits", "val_splits"])
-def test_parallel_lists_are_equally_long(changed, faults, key):
+def test_there_must_be_one_value_for_each_data_set(changed, faults, key):
     (fault,) = faults(check, changed(data={key: [5]}))
     assert (fault.key, fault.problem) == (f"data.{key}", "found 1, expected one for each of the 2 data sets")
 
@@ -56,12 +56,12 @@ def test_parallel_lists_are_equally_long(changed, faults, key):
         ({"max_length": 1024}, "data.max_length"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changed, faults, data, key):
+def test_keys_that_do_not_fit_together_are_refused(changed, faults, data, key):
     (fault,) = faults(check, changed(data=data))
     assert fault.key == key
 
 
-def test_workers_change_nothing_of_the_result(changed):
+def test_the_number_of_workers_does_not_change_the_identity(changed):
     assert identity(check(changed(data={"workers": 3}))) == identity(check(changed()))
 
 
@@ -73,14 +73,14 @@ def test_workers_change_nothing_of_the_result(changed):
         ({"task": {"kind": "sed_sequence"}}, False),
     ],
 )
-def test_real_words_are_scored_where_a_dictionary_says_which_they_are(changed, sections, rates):
+def test_real_words_are_scored_if_there_is_a_dictionary(changed, sections, rates):
     experiment = check(changed(**sections))
     names = {each.name for each in metrics_of(experiment.task, experiment.data)}
     assert ("real_word_rate" in names) == rates
 
 
 @pytest.mark.parametrize("layers, tokenizer", [(2, None), (0, "bpe.json")])
-def test_a_decoder_and_the_tokenizer_that_it_writes_with_come_together(changed, faults, layers, tokenizer):
+def test_a_decoder_and_an_output_tokenizer_need_each_other(changed, faults, layers, tokenizer):
     tree = changed(task={"kind": "tokenization_repair_plus"}, data={"output_tokenizer_path": tokenizer})
     tree["model"] = {"kind": "tokenization_repair_plus", "repair_run": "runs/a", "num_sec_layers": layers}
     (fault,) = faults(check, tree)

@@ -1,4 +1,4 @@
-"""What the page on spelling data shows can be typed in, and says what the scripts and the code say."""
+"""The commands, noises and numbers on the page on spelling data agree with scripts and code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = re.findall(r"^ {4}(stk spelling .*)$", PAGE, re.MULTILINE)
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the commands of the page work on."""
+    """The input files of the commands on the page."""
     monkeypatch.chdir(tmp_path)
     for name in ("train.txt", "test.txt"):
         (tmp_path / name).write_text("\n".join(TEXTS * 2) + "\n", encoding="utf-8")
@@ -36,7 +36,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_commands_do_what_they_say_one_after_the_other(
+def test_the_commands_work_one_after_the_other(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(COMMANDS) == 7
@@ -49,7 +49,7 @@ def test_commands_do_what_they_say_one_after_the_other(
 
 
 @pytest.mark.usefixtures("data_with_noise")
-def test_the_noises_of_the_page_are_ones() -> None:
+def test_the_noises_of_the_page_are_valid() -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     described = [each for block in blocks for each in yaml.safe_load_all(block)]
     assert len(described) == 4
@@ -59,7 +59,7 @@ def test_the_noises_of_the_page_are_ones() -> None:
         assert f"`{name}`" in PAGE
 
 
-def test_numbers_are_those_of_the_scripts() -> None:
+def test_the_numbers_of_texts_are_those_of_the_script() -> None:
     script = (ROOT / "scripts" / "get_spelling").read_text(encoding="utf-8")
     (expected,) = re.findall(
         r'^EXPECTED = {"train": (\d+), "dev": (\d+), "test": (\d+)}', script, re.MULTILINE
@@ -75,6 +75,6 @@ def test_shares_are_those_of_the_code() -> None:
     assert "hundred most frequent" in PAGE
 
 
-def test_scripts_of_the_page_are_there() -> None:
+def test_the_scripts_of_the_page_exist() -> None:
     for script in re.findall(r"^ {4}\./(scripts/\w+)$", PAGE, re.MULTILINE):
         assert (ROOT / script).stat().st_mode & 0o100

@@ -1,4 +1,4 @@
-"""What the page on the evaluation of spelling shows can be typed in, and names all metrics there are."""
+"""The commands on the page on the evaluation of spelling work, and the page names all metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = re.findall(r"^ {4}(stk evaluate .*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_commands_do_what_they_say(
+def test_the_commands_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,13 +45,13 @@ def test_commands_do_what_they_say(
     assert "Correction F1: 100.00" in capsys.readouterr().out
 
 
-def test_a_single_score_looks_like_that_on_the_page() -> None:
+def test_the_page_shows_the_lines_of_a_single_prediction() -> None:
     figures = {"f1": 0.7487, "precision": 0.7602, "recall": 0.7375, "sequence_f1": 0.7662, "mned": 0.024}
     for line in figure_lines("sec", figures):
         assert f"    {line}\n" in PAGE
 
 
-def test_kinds_metrics_and_baselines_are_all_there() -> None:
+def test_all_kinds_metrics_and_baselines_are_named() -> None:
     for kind, metrics in KINDS.items():
         assert f"| `{kind}` |" in PAGE
         for metric in metrics:

@@ -1,4 +1,4 @@
-"""toolkit/workloads/spelling/docs/repair.md says what the code does."""
+"""The examples, metrics and files on the page on the repair of white space agree with the code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = (ROOT / "toolkit/workloads/spelling/docs/repair.md").read_text(encoding="
 EXAMPLES = [yaml.safe_load(found) for found in re.findall(r"(?:^    .*\n)+", PAGE, re.MULTILINE)]
 
 
-def test_examples_are_whole_experiments():
+def test_examples_are_complete_experiments():
     kinds = [check({"name": "a", **example}).task.kind for example in EXAMPLES]
     assert kinds == ["tokenization_repair", "tokenization_repair_plus"]
 
@@ -31,7 +31,7 @@ def test_every_metric_is_named(example):
     assert f"| `{experiment.task.kind}` | `{next(iter(task_kinds()[experiment.task.kind].models))}` |" in PAGE
 
 
-def test_files_are_those_of_a_run():
+def test_the_files_of_a_run_are_named():
     files = SpellingFiles(RunDir(Path()))
     for path in (
         files.repairs("<split>"),

@@ -1,4 +1,4 @@
-"""What the page on the spelling tasks says of keys, metrics and files is so."""
+"""The keys, metrics and files on the page on the spelling tasks agree with the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _, DETECTION, CORRECTION, *_ = re.split(r"^## ", PAGE, flags=re.MULTILINE)
 EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"(?:^ {4}\S.*\n(?: {4}.*\n)*)", PAGE, re.MULTILINE)]
 
 
-def test_the_example_is_a_whole_experiment_and_the_other_one_changes_its_data():
+def test_the_example_is_a_complete_experiment_and_the_second_changes_its_data():
     whole, characters = EXAMPLES[:2]
     experiment = check({"name": "a", **whole})
     changed = check({"name": "a", **whole, "data": whole["data"] | characters["data"]})
@@ -46,7 +46,7 @@ def test_metrics_of_the_test_set_and_of_a_dictionary_are_named():
     assert "`real_word_rate`" in DETECTION
 
 
-def test_files_are_those_of_a_run():
+def test_the_files_of_a_run_are_named():
     files = SpellingFiles(RunDir(Path()))
     for path in (files.detections("<split>"), files.detection_counts("<split>")):
         assert f"`{path.name}`" in DETECTION

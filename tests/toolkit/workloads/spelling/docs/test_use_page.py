@@ -1,4 +1,4 @@
-"""What the page on the use of spelling models says is what the commands take and do."""
+"""The commands and options on the page on the use of spelling models agree with the code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_page_has_commands() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_are_taken(command: str) -> None:
+def test_the_commands_of_the_page_are_valid(command: str) -> None:
     words = re.split(r"[<>]", command)[0]
     _, *arguments = shlex.split(words)
     assert _parse(arguments).run
@@ -43,14 +43,14 @@ def test_options_of_the_page_are_those_of_the_commands(
     assert told == set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help"}
 
 
-def test_tasks_stand_where_they_can_be_used() -> None:
+def test_tasks_are_named_for_the_commands_that_use_them() -> None:
     table = section("Commands")
     detect, correct = table.split("| `stk correct` |")
     assert set(re.findall(r"`(s[a-z]+_\w+|token\w+)`", detect)) == set(DETECTORS)
     assert set(re.findall(r"`(s[a-z]+_\w+|token\w+)`", correct)) == set(CORRECTORS)
 
 
-def test_benchmarks_are_those_that_runs_are_for() -> None:
+def test_benchmarks_are_named_for_the_runs_that_predict_them() -> None:
     kinds, *rows = [line for line in section("Benchmarks").splitlines() if line.startswith("| ")]
     columns = re.findall(r"`(\w+)`", kinds)
     told = {}

@@ -1,4 +1,4 @@
-"""What finished runs were tested on."""
+"""The test texts of finished runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.workloads.spelling.data.samples.prepared import prepare
 
 
 def texts_of_test(run: RunDir) -> list[str]:
-    """What its test set has, errors included."""
+    """Return the texts of a run's test set, with their errors."""
     data = prepare(load_resolved(run.config).data)
     with closing(sqlite3.connect(data.path / "samples.sqlite")) as connection:
         rows = connection.execute("SELECT text FROM samples WHERE split = 'test' ORDER BY sample_id")

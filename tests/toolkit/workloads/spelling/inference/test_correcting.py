@@ -1,4 +1,4 @@
-"""A finished run corrects texts of any length, as it did in its evaluation."""
+"""A finished run corrects texts of any length, in the same way as in its evaluation."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_texts_without_words_stay_empty(run: RunDir) -> None:
     assert open_corrector(run, "cpu").correct([]) == []
 
 
-def test_long_texts_and_long_words_pass_through_any_model(
+def test_long_texts_and_long_words_are_corrected_by_any_model(
     run: RunDir, of_repaired_corrections: RunDir
 ) -> None:
     texts = ["the river " * 150, "x" * 3000, f"the {'é' * 3000} stoen"]
     found = open_corrector(run, "cpu").correct(texts)
     assert len(found) == 3
     if run.run_id != of_repaired_corrections.run_id:
-        # Of words that a passage cannot hold none is lost.
+        # A word that is too long for a passage is not lost.
         assert found[1] == texts[1]
         assert texts[2].split()[1] in found[2].split()
 
@@ -53,10 +53,10 @@ def test_only_marked_words_are_corrected(of_word_corrections: RunDir) -> None:
 
 
 @pytest.mark.parametrize("kind", ["beam", "best_first"])
-def test_a_search_may_be_another_one(of_corrections: RunDir, kind: str) -> None:
+def test_the_search_can_be_changed(of_corrections: RunDir, kind: str) -> None:
     texts = texts_of_test(of_corrections)[:3]
     alone = {"search": kind, "beam_width": 1}
-    # With one branch there is nothing to choose from.
+    # With a width of 1, all searches find the same.
     assert open_corrector(of_corrections, "cpu", options=alone).correct(texts) == open_corrector(
         of_corrections, "cpu"
     ).correct(texts)
@@ -71,7 +71,7 @@ def test_repairs_are_those_of_the_evaluation(of_repairs: RunDir) -> None:
     assert found != texts
 
 
-def test_repairs_of_long_texts_change_nothing_but_space(of_repairs: RunDir) -> None:
+def test_repairs_of_long_texts_change_only_white_space(of_repairs: RunDir) -> None:
     corrector, texts = open_corrector(of_repairs, "cpu"), texts_of_test(of_repairs)
     long = [" ".join(20 * texts), "".join(20 * texts).replace(" ", ""), " ".join("".join(20 * texts))]
     assert all(len(text) > 2 * corrector.opened.max_tokens for text in long)

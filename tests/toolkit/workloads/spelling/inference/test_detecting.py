@@ -1,4 +1,4 @@
-"""A finished run finds errors in texts of any length, as it did in its evaluation."""
+"""A finished run finds errors in texts of any length, in the same way as in its evaluation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(request: pytest.FixtureRequest) -> RunDir:
 
 @pytest.fixture
 def moved(of_words: RunDir, lab: Lab, tmp_path: Path) -> Iterator[RunDir]:
-    """A copy of a run whose data, texts and tokenizers are gone."""
+    """A copy of a run whose data, texts and tokenizers are missing."""
     copy = RunDir(tmp_path / of_words.run_id)
     shutil.copytree(of_words.path, copy.path, symlinks=True)
     folder = lab.folder / "words"
@@ -51,7 +51,7 @@ def test_labels_are_those_of_the_evaluation(run: RunDir) -> None:
     assert {1, 0} == {label for labels in found for label in labels}
 
 
-def test_a_threshold_is_kept_to(of_words: RunDir) -> None:
+def test_labels_depend_on_the_threshold(of_words: RunDir) -> None:
     detector, texts = open_detector(of_words, "cpu"), texts_of_test(of_words)
     assert all(all(labels) for labels in detector.detect(texts, threshold=-0.1))
     assert not any(any(labels) for labels in detector.detect(texts, threshold=1.0))
@@ -64,11 +64,11 @@ def test_texts_of_any_length_have_a_label_for_each_word(of_words: RunDir) -> Non
     said = [label for labels in detector.detect(texts) for label in labels]
     (found,) = detector.detect([long])
     assert len(found) == len(said)
-    # Its end is nearer than in any text that it has learnt from.
+    # Not all are equal, because the context of the words differs.
     assert sum(a == b for a, b in zip(found, said, strict=True)) > 0.95 * len(said)
 
 
-def test_a_word_longer_than_the_model_reads_has_a_label_and_hides_nobody(of_words: RunDir) -> None:
+def test_a_word_that_is_too_long_has_a_label_and_does_not_change_others(of_words: RunDir) -> None:
     detector = open_detector(of_words, "cpu")
     texts = ["the river", "x" * 5000, f"the {'é' * 5000} stoen river", "한" * 300]
     alone = detector.detect(["the stoen river"])[0]
@@ -85,7 +85,7 @@ def test_texts_without_words_have_no_labels(of_words: RunDir, of_texts: RunDir) 
     assert open_detector(of_words, "cpu").detect([]) == []
 
 
-def test_a_long_text_is_as_wrong_as_the_worst_of_its_passages(of_texts: RunDir) -> None:
+def test_a_long_text_has_the_highest_probability_of_its_passages(of_texts: RunDir) -> None:
     detector = open_detector(of_texts, "cpu")
     long = f"{'the river over ' * 40} stoen rvier {'bridge, garden ' * 40}"
     ((passages, _),) = detector.opened.answers("detect", [long], by_words=True)
@@ -96,7 +96,7 @@ def test_a_long_text_is_as_wrong_as_the_worst_of_its_passages(of_texts: RunDir) 
     assert min(alone) < found
 
 
-def test_a_run_is_used_without_anything_that_it_was_made_from(moved: RunDir) -> None:
+def test_a_run_can_be_used_without_its_data(moved: RunDir) -> None:
     (found,) = open_detector(moved, "cpu").detect(["the stoen river, over the bridge"])
     assert len(found) == 6
 
@@ -108,7 +108,7 @@ def test_damaged_weights_are_refused(moved: RunDir) -> None:
         open_detector(moved, "cpu")
 
 
-def test_runs_that_cannot_do_it_are_refused(lab: Lab, moved: RunDir) -> None:
+def test_runs_that_cannot_detect_are_refused(lab: Lab, moved: RunDir) -> None:
     other = lab.train(tiny(lab.folder / "tiny"), Attempt())
     with pytest.raises(UserError, match=r"a run of toy_texts.*expected one of sed_words"):
         open_detector(other, "cpu")

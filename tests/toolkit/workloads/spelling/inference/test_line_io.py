@@ -1,4 +1,4 @@
-"""Lines are given as they come, whole and in order."""
+"""Lines are read as they arrive, complete and in order."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def pipe() -> Iterator[tuple[Source, int]]:
 def test_lines_are_those_of_the_file(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     path = tmp_path_factory.mktemp("lines") / "lines.txt"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    # What marks the order of bytes is no text.
+    # A byte order mark is not part of the text.
     expected = [line.removeprefix("\ufeff") if place == 0 else line for place, line in enumerate(lines)]
     assert lines_of(path) == expected
 
 
-def test_ends_of_lines_are_no_text_whichever_they_are(tmp_path: Path) -> None:
+def test_line_ends_are_not_part_of_the_text(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes("\ufeffone\r\n\r\ntwo\x0bthree\nlast".encode())
     assert lines_of(path) == ["one", "", "two\x0bthree", "last"]
@@ -54,7 +54,7 @@ def test_a_file_is_read_in_blocks(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_of_a_pipe_is_given_before_the_next_one_comes(pipe: tuple[Source, int]) -> None:
+def test_a_line_of_a_pipe_is_yielded_before_the_next_line_arrives(pipe: tuple[Source, int]) -> None:
     given, writes = pipe
     found = blocks(given)
     os.write(writes, "the rivér\nov".encode())
@@ -67,7 +67,7 @@ def test_a_line_of_a_pipe_is_given_before_the_next_one_comes(pipe: tuple[Source,
     assert next(found, None) is None
 
 
-def test_what_is_no_text_is_named_after_what_comes_before_it(tmp_path: Path) -> None:
+def test_invalid_bytes_are_reported_after_the_lines_before_them(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo\nthr\xffee\nfour\n")
     with source(path) as found:
@@ -77,7 +77,7 @@ def test_what_is_no_text_is_named_after_what_comes_before_it(tmp_path: Path) -> 
             next(given)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no\.txt cannot be read: No such file"):
         lines_of(tmp_path / "no.txt")
     with pytest.raises(DataError, match="cannot be read: Is a directory"):

@@ -1,4 +1,4 @@
-"""Passages of long texts, and what was made of them put together."""
+"""Passages of long texts, and merging their corrections."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WORDS = st.lists(st.text("abcé", min_size=1, max_size=30), min_size=1, max_siz
 
 
 def passages(words: list[str], size: int) -> list[Passage]:
-    """With a token for each character."""
+    """Return passages, with one token for each character."""
     return list(passages_of_words(words, size, len))
 
 
 @given(words=_WORDS, size=st.integers(8, 64))
-def test_each_word_is_in_the_core_of_one_passage_that_the_model_can_read(words: list[str], size: int) -> None:
+def test_each_word_is_in_the_core_of_one_passage_and_passages_fit(words: list[str], size: int) -> None:
     found = passages(words, size)
     assert all(sum(map(len, passage.text.split())) <= size for passage in found)
     cores = [
@@ -33,14 +33,14 @@ def test_each_word_is_in_the_core_of_one_passage_that_the_model_can_read(words: 
 
 
 @given(words=_WORDS, size=st.integers(8, 64))
-def test_passages_that_stay_as_they_are_make_the_text(words: list[str], size: int) -> None:
+def test_unchanged_passages_give_the_text(words: list[str], size: int) -> None:
     text = " ".join(words)
     for found in (passages(words, size), list(passages_of_characters(text, size))):
         assert joined_corrections(found, [passage.text for passage in found]) == text
 
 
 @given(words=_WORDS, size=st.integers(8, 64))
-def test_changed_words_are_there_once(words: list[str], size: int) -> None:
+def test_each_changed_word_occurs_once(words: list[str], size: int) -> None:
     found = passages(words, size)
     made = [passage.text.replace("a", "xy") for passage in found]
     kept = {passage.kept for passage in found}
@@ -49,8 +49,8 @@ def test_changed_words_are_there_once(words: list[str], size: int) -> None:
 
 
 @given(text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool))
-def test_repaired_space_of_passages_is_that_of_the_text(text: str) -> None:
-    # A space before each a, and no other one.
+def test_repaired_passages_give_the_repaired_text(text: str) -> None:
+    # Puts a space before each a, and removes all others.
     def repair(text: str) -> str:
         return text.replace(" ", "").replace("a", " a").strip()
 
@@ -62,7 +62,7 @@ def test_repaired_space_of_passages_is_that_of_the_text(text: str) -> None:
     text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool),
     draw=st.data(),
 )
-def test_repaired_passages_lose_and_double_no_letter(text: str, draw: st.DataObject) -> None:
+def test_repaired_passages_neither_lose_nor_repeat_letters(text: str, draw: st.DataObject) -> None:
     found = list(passages_of_characters(text, 24))
     spaces = st.sampled_from(["", " "])
     made = [
@@ -71,7 +71,7 @@ def test_repaired_passages_lose_and_double_no_letter(text: str, draw: st.DataObj
     assert joined_corrections(found, made).replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_text_that_fits_is_what_was_made_of_it() -> None:
+def test_a_text_that_fits_becomes_its_correction() -> None:
     assert joined_corrections(passages(["teh", "cat"], 64), ["the  cat "]) == "the cat"
     assert joined_corrections([], []) == ""
 
@@ -92,7 +92,7 @@ def test_a_text_that_fits_is_what_was_made_of_it() -> None:
         ("", "", [], ""),
     ],
 )
-def test_words_that_are_not_marked_stay(text: str, made: str, labels: list[int], expected: str) -> None:
+def test_unmarked_words_stay(text: str, made: str, labels: list[int], expected: str) -> None:
     assert only_marked(text, made, labels) == expected
 
 
@@ -100,11 +100,11 @@ _ANY = st.text("abc ", max_size=12)
 
 
 @given(words=_WORDS, size=st.integers(8, 64), data=st.data())
-def test_words_that_were_written_one_by_one_are_each_there_once(
+def test_each_word_that_was_written_separately_occurs_once(
     words: list[str], size: int, data: st.DataObject
 ) -> None:
     found = passages(words, size)
-    # Numbered by the passage and the place in it: whatever they are, context is not taken for the core.
+    # Words are numbered by their passage and place, so that words of the context would be noticed.
     made = [
         " ".join(f"{data.draw(st.sampled_from('abc'))}{number}-{place}" for place in range(count))
         for number, passage in enumerate(found)
@@ -120,7 +120,7 @@ def test_words_that_were_written_one_by_one_are_each_there_once(
 
 
 @given(words=_WORDS, size=st.integers(8, 64), data=st.data())
-def test_no_passage_vanishes_whatever_was_written(words: list[str], size: int, data: st.DataObject) -> None:
+def test_no_passage_is_lost_for_any_correction(words: list[str], size: int, data: st.DataObject) -> None:
     text = " ".join(words)
     for found in (passages(words, size), list(passages_of_characters(text, size))):
         made = [data.draw(_ANY.filter(str.strip)) for _ in found]
@@ -130,21 +130,21 @@ def test_no_passage_vanishes_whatever_was_written(words: list[str], size: int, d
 
 
 @given(words=_WORDS, made=_ANY, data=st.data())
-def test_words_are_not_lost_where_they_are_marked(words: list[str], made: str, data: st.DataObject) -> None:
+def test_unmarked_words_are_not_lost_beside_marked_words(words: list[str], made: str, data: st.DataObject) -> None:
     labels = data.draw(st.lists(st.integers(0, 1), min_size=len(words), max_size=len(words)))
     if all(labels):
         labels[0] = 0
-    # Marked words may be joined with others.
+    # Marked words may be merged with others.
     found = only_marked(" ".join(words), made, labels)
     assert all(word in found for word, own in zip(words, labels, strict=True) if not own)
 
 
-def test_a_marked_word_of_which_nothing_was_made_stays() -> None:
+def test_a_marked_word_without_a_correction_stays() -> None:
     assert only_marked("ab xy river", "ab river", [0, 1, 0]) == "ab xy river"
     assert only_marked("teh xy river", "", [1, 1, 0]) == "teh xy river"
 
 
-def test_words_that_were_written_one_by_one_are_taken_by_their_places() -> None:
+def test_words_that_were_written_separately_are_matched_by_place() -> None:
     assert only_marked_words("teh cta sat", "b the cat", [0, 1, 0]) == "teh the sat"
     assert only_marked_words("teh cta", "the cat", [1]) == "the cat"
     assert only_marked_words("teh  cta", "the cat", [0]) == "teh cta"

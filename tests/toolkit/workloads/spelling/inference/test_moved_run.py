@@ -1,4 +1,4 @@
-"""A run that was moved without its data scores and predicts texts by what it keeps."""
+"""A run that was moved without its data can still score and predict texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
 def without_its_origin(run: RunDir, folder: Path) -> RunDir:
-    """What is exported of a run, whose data, tokenizers and dictionary are gone."""
+    """Return an export of a run; its data, tokenizers and dictionary are not there."""
     copy = export_run(run, folder / "moved")
     written = copy.config.read_text(encoding="utf-8")
     origin = run.path.parents[1]
@@ -37,7 +37,7 @@ def without_its_origin(run: RunDir, folder: Path) -> RunDir:
 @pytest.mark.parametrize(
     "name", first_quick(["of_words", "of_corrections", "of_texts", "of_word_corrections", "of_plus"], 2)
 )
-def test_a_file_scores_as_the_same_texts_did_at_the_runs_end(
+def test_a_file_has_the_scores_of_the_same_texts_in_the_test_set(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     run = request.getfixturevalue(name)
@@ -52,7 +52,7 @@ TEXTS = ["the stoen river", "", "garden letter windwo " * 60]
 
 
 @pytest.mark.parametrize("name", first_quick(["of_words", "of_texts", "of_plus_detection", "of_plus"]))
-def test_its_predictions_have_the_labels_that_detect_tells(
+def test_its_predictions_have_the_labels_of_detect(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     run = request.getfixturevalue(name)
@@ -64,7 +64,7 @@ def test_its_predictions_have_the_labels_that_detect_tells(
 @pytest.mark.parametrize(
     "name", first_quick(["of_corrections", "of_repairs", "of_plus_detection", "of_plus"])
 )
-def test_its_predictions_have_the_text_that_correct_writes(
+def test_its_predictions_have_the_text_of_correct(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     run = request.getfixturevalue(name)
@@ -73,6 +73,6 @@ def test_its_predictions_have_the_text_that_correct_writes(
 
 
 @pytest.mark.parametrize("row", [1, None, ["a text"], {"txt": "a text"}, "\ud800", {"text": "\0"}])
-def test_a_row_that_is_no_text_is_refused(row: Any, of_words: RunDir) -> None:
+def test_a_row_without_a_text_is_refused(row: Any, of_words: RunDir) -> None:
     with pytest.raises(DataError, match="samples:1: found"):
         next(predict_rows(of_words, [row]))

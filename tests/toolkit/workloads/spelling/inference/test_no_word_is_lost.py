@@ -1,4 +1,4 @@
-"""Whatever a model has learnt, even nothing: for each word that it reads there is one in what it writes."""
+"""Any model, even an untrained one, writes one word for each word that it reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("threads_restored")
 
 _WORDS = st.lists(st.text("abé,.1x", min_size=1, max_size=9), min_size=1, max_size=6)
 _LINES = st.lists(_WORDS.map(" ".join), min_size=1, max_size=4)
-#: Of several passages, one of them a word that no passage holds.
+#: Several passages; one of them is a word that is too long.
 _LONG = " ".join(["the stoen, rivver"] * 60 + ["x" * 400] + ["under"] * 60)
 
 
@@ -27,7 +27,7 @@ def corrector(request: pytest.FixtureRequest) -> Corrector:
 
 
 def untrained(corrector: Corrector, seed: int, **options: object) -> Corrector:
-    """The same with weights that are drawn, which write nothing but the end and a space most often."""
+    """Return the corrector with random weights, which mostly write the end token or a space."""
     torch.manual_seed(seed)
     for values in corrector.opened.model.parameters():
         torch.nn.init.normal_(values)
@@ -40,13 +40,13 @@ def untrained(corrector: Corrector, seed: int, **options: object) -> Corrector:
     scores[space] = -scores[output.end]
     experiment = corrector.opened.experiment
     length = "max_word_length" if hasattr(experiment.model, "max_word_length") else "max_output_length"
-    # Short, as they find no end.
+    # Short, because such models often write no end token.
     model, task = replace(experiment.model, **{length: 6}), replace(experiment.task, **options)
     return Corrector(replace(corrector.opened, experiment=replace(experiment, task=task, model=model)))
 
 
 def words_read(corrector: Corrector, lines: list[str]) -> list[int]:
-    """How many words the model writes: those of its own white space, if it repairs that."""
+    """Return the number of words that the model reads; it may repair white space first."""
     repairs = corrector.opened.experiment.task.kind == "tokenization_repair_plus"
     read = corrector.repair(lines) if repairs else lines
     return [len(line.split()) for line in read]
@@ -55,7 +55,7 @@ def words_read(corrector: Corrector, lines: list[str]) -> list[int]:
 @pytest.mark.parametrize("search", ["greedy", "beam", "best_first"])
 @given(seed=st.integers(0, 10**6), lines=_LINES)
 @settings(max_examples=3)
-def test_no_word_is_lost_by_any_search(
+def test_no_search_loses_a_word(
     corrector: Corrector, search: str, seed: int, lines: list[str]
 ) -> None:
     random = untrained(corrector, seed, search=search, beam_width=2)
@@ -72,7 +72,7 @@ def test_no_word_of_a_long_text_is_lost(corrector: Corrector, seed: int) -> None
 
 @given(seed=st.integers(0, 10**6), lines=_LINES, data=st.data())
 @settings(max_examples=3)
-def test_words_that_are_marked_right_stay(
+def test_words_labelled_0_stay(
     corrector: Corrector, seed: int, lines: list[str], data: st.DataObject
 ) -> None:
     words = [line.split() for line in lines]
@@ -91,6 +91,6 @@ def anew(of_corrections: RunDir) -> Corrector:
 
 @given(seed=st.integers(0, 10**6), lines=_LINES)
 @settings(max_examples=3)
-def test_a_text_that_is_written_anew_is_never_empty(anew: Corrector, seed: int, lines: list[str]) -> None:
+def test_a_corrected_text_is_never_empty(anew: Corrector, seed: int, lines: list[str]) -> None:
     made = untrained(anew, seed).correct([*lines, _LONG])
     assert all(line.split() for line in made)

@@ -1,4 +1,4 @@
-"""A run that repairs, detects and corrects, put to each of these uses."""
+"""All uses of a run that repairs, detects and corrects."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def test_repairs_are_those_of_the_evaluation(of_plus: RunDir, of_plus_detection:
         texts = texts_of_test(run)
         written = SpellingFiles(run).repairs("test").read_text(encoding="utf-8").splitlines()
         assert open_corrector(run, "cpu").repair(texts) == written
-    # Where nothing is written, to correct is to repair.
+    # Without a decoder, the correction is the repair.
     assert open_corrector(run, "cpu").correct(texts) == written
 
 
-def test_words_are_written_for_the_text_that_the_model_has_repaired(of_plus: RunDir) -> None:
+def test_the_words_of_the_repaired_text_are_corrected(of_plus: RunDir) -> None:
     corrector, texts = open_corrector(of_plus, "cpu"), texts_of_test(of_plus)
     long = " ".join(8 * texts)
     assert len(long) > 2 * corrector.opened.max_tokens
     made = corrector.correct([*texts, "", long])
     assert len(made) == len(texts) + 2
     assert made[-2] == ""
-    # Each text is read by itself, whatever stands beside it.
+    # The result does not depend on the other texts.
     assert made[0] == corrector.correct(texts[:1])[0]
 
 
-def test_every_word_of_a_text_as_it_is_has_a_label(of_plus: RunDir, of_plus_detection: RunDir) -> None:
+def test_each_word_of_the_unrepaired_text_has_a_label(of_plus: RunDir, of_plus_detection: RunDir) -> None:
     texts = ["the stoen river", "", "garden " * 100, "x" * 3000]
     for run in (of_plus, of_plus_detection):
         found = open_detector(run, "cpu").detect(texts)

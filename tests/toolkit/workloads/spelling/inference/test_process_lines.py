@@ -1,4 +1,4 @@
-"""Several files for one model."""
+"""Several files for one model, and labels in a second file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.workloads.spelling.inference.requests import Job, Request
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
-def test_texts_that_several_benchmarks_share_are_corrected_once(
+def test_texts_of_several_benchmarks_are_corrected_once(
     of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
@@ -51,7 +51,7 @@ def test_texts_that_several_benchmarks_share_are_corrected_once(
         ("0\n0\n0\n", "labels.txt: found more lines than texts.txt has, expected one for each of them"),
     ],
 )
-def test_labels_that_are_not_those_of_the_texts_are_refused(
+def test_labels_that_do_not_fit_the_texts_are_refused(
     of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: str, told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

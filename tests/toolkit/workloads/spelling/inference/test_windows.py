@@ -1,4 +1,4 @@
-"""Windows over texts that are too long."""
+"""Windows of texts that are too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenizers: made, saved, loaded; texts to numbers and back, and whose word a token is."""
+"""Tokenizers are made, saved and loaded; they encode texts, decode tokens and find the word of a token."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> TextTokenizer:
     return load_tokenizer(tmp_path / "tokenizer.json")
 
 
-def test_special_tokens_are_the_first_ones(made):
+def test_special_tokens_have_the_first_ids(made):
     assert (made.padding, made.unknown, made.begin, made.end) == (0, 1, 2, 3)
 
 
-def test_texts_of_known_words_come_back(made):
+def test_texts_of_known_words_are_decoded_exactly(made):
     for text in TEXTS:
         spaced = " ".join(word for word in CUT(text) if word.isascii())
         assert made.decode(made.encode(spaced)) == spaced
 
 
-def test_special_tokens_are_left_out_of_the_text(made):
+def test_special_tokens_are_not_decoded(made):
     numbers = [made.begin, *made.encode("mill"), made.end, made.padding]
     assert made.decode(numbers) == "mill"
 
 
-def test_what_looks_like_a_special_token_is_text(made):
+def test_the_name_of_a_special_token_in_a_text_is_plain_text(made):
     numbers = made.encode("the <eos> of <pad> mill")
     assert not {made.padding, made.begin, made.end} & set(numbers.tolist())
 
 
 @given(NORMALISED)
-def test_any_text_comes_back_from_bpe_and_bytes(text):
+def test_bpe_and_bytes_decode_any_text_exactly(text):
     for name in ("bpe", "bytes"):
         tokenizer = TextTokenizer(MADE[name])
         numbers = tokenizer.encode(text)
@@ -68,17 +68,12 @@ def test_any_text_comes_back_from_bpe_and_bytes(text):
 
 
 @given(ASCII)
-def test_ascii_comes_back_from_characters(text):
+def test_characters_decode_ascii_exactly(text):
     tokenizer = TextTokenizer(MADE["characters"])
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_characters_are_99():
-    assert len(TextTokenizer(characters())) == 99
-    assert len(TextTokenizer(byte_values())) == 260
-
-
-def test_another_character_is_unknown():
+def test_a_character_beyond_ascii_is_unknown():
     tokenizer = TextTokenizer(characters())
     assert tokenizer.encode("ä—a").tolist()[:2] == [tokenizer.unknown] * 2
 
@@ -87,7 +82,7 @@ def test_another_character_is_unknown():
 
 
 @given(NORMALISED)
-def test_tokens_of_a_text_are_those_of_its_words_in_bpe(text):
+def test_bpe_gives_a_text_the_tokens_of_its_words(text):
     tokenizer = TextTokenizer(BPE)
     tokens, of = tokenizer.encode_words(text)
     assert tokens.tolist() == tokenizer.encode(text).tolist()
@@ -95,7 +90,7 @@ def test_tokens_of_a_text_are_those_of_its_words_in_bpe(text):
 
 
 @given(NORMALISED)
-def test_every_word_has_tokens_and_comes_back_from_them(text):
+def test_every_word_has_tokens_and_is_decoded_exactly(text):
     for name in ("bpe", "bytes"):
         tokenizer = TextTokenizer(MADE[name])
         tokens, of = tokenizer.encode_words(text)
@@ -104,20 +99,13 @@ def test_every_word_has_tokens_and_comes_back_from_them(text):
         assert " ".join(map(tokenizer.decode, groups)) == text
 
 
-def test_a_long_word_is_encoded_as_any_other():
-    tokenizer = TextTokenizer(BPE)
-    tokens, of = tokenizer.encode_words("mill " + "x" * 100)
-    assert tokenizer.decode(tokens) == "mill " + "x" * 100
-    assert len(tokens) == len(of)
-
-
 def test_a_text_without_words_has_no_tokens(made):
     tokens, of = made.encode_words("  ")
     assert tokens.shape == of.shape == (0,)
     assert tokens.dtype == of.dtype == "int32"
 
 
-def test_a_word_that_is_nothing_without_accents_is_unknown():
+def test_a_word_of_accents_is_unknown_if_accents_are_stripped():
     tokenizer = TextTokenizer(train_bpe(TEXTS, 300, strip_accents=True))
     tokens, of = tokenizer.encode_words("a \u0301 b")
     assert tokens[of == 1].tolist() == [tokenizer.unknown]
@@ -126,7 +114,7 @@ def test_a_word_that_is_nothing_without_accents_is_unknown():
 # ---- byte-level BPE
 
 
-def test_accents_are_stripped_where_asked():
+def test_accents_are_stripped_if_requested():
     stripped = TextTokenizer(train_bpe(TEXTS, 300, strip_accents=True))
     assert stripped.encode("éa").tolist() == stripped.encode("ea").tolist()
     assert stripped.decode(stripped.encode("Café")) == "Cafe"
@@ -144,7 +132,7 @@ def test_frequent_words_become_single_tokens():
     assert len(tokenizer.encode("the")) == 1
 
 
-def test_what_stands_beside_each_other_once_is_not_joined():
+def test_tokens_that_are_adjacent_once_are_not_merged():
     assert len(TextTokenizer(train_bpe(["qzx"], 400))) == 260
     assert len(TextTokenizer(train_bpe(["qzx"], 400, min_frequency=1))) == 260 + 3
 
@@ -165,7 +153,7 @@ def test_texts_are_read_as_a_stream():
 # ---- files
 
 
-def test_a_file_that_is_none_is_refused(tmp_path):
+def test_a_missing_or_invalid_file_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"none\.json cannot be read"):
         load_tokenizer(tmp_path / "none.json")
     (tmp_path / "other.json").write_text("{}", encoding="utf-8")
@@ -173,7 +161,7 @@ def test_a_file_that_is_none_is_refused(tmp_path):
         load_tokenizer(tmp_path / "other.json")
 
 
-def test_a_tokenizer_of_others_lacks_special_tokens(tmp_path):
+def test_a_tokenizer_without_our_special_tokens_is_refused(tmp_path):
     from tokenizers import models
 
     save(Tokenizer(models.WordLevel({"<unk>": 0, "<pad>": 1}, unk_token="<unk>")), tmp_path / "t.json")

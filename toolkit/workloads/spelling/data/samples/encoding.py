@@ -13,7 +13,7 @@ import numpy.typing as npt
 from toolkit.data.ragged import Array
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.characters import CharacterTokens, repair_labels, repaired_text
+from toolkit.workloads.spelling.data.samples.characters import repair_labels, repaired_text
 from toolkit.workloads.spelling.data.samples.layout import NO_PIECE, UNKNOWN
 from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
@@ -29,37 +29,50 @@ _BITS = 1 << np.arange(len(FEATURES))
 REAL = 1 << len(FEATURES)
 
 
-class PieceTokens:
-    """Encodes words, and finds the piece in which each token begins."""
+class TextTokens:
+    """Encodes texts, and finds the piece in which each token begins. Each distinct word is encoded once."""
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self.tokenizer = tokenizer
-        self._of_word = lru_cache(_REMEMBERED)(self._encoded)
+        self._of_word = lru_cache(_REMEMBERED)(self._characters if tokenizer.reads_spaces else self._tokens)
 
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
-        """Return the tokens of a text's words between special tokens, and the piece of each; [L], [L]."""
-        tokens, pieces, before = [self.tokenizer.begin], [NO_PIECE], 0
+        """Return the tokens of a text between special tokens, and the piece of each token; [L], [L].
+
+        words  those of the text; with a tokenizer of characters, those after white space is repaired
+        """
+        tokens, pieces, before = list[int](), list[int](), 0
         for word in words:
             own, own_pieces, count = self._of_word(word)
             tokens += own
             pieces += [before + piece for piece in own_pieces]
             before += count
-        tokens.append(self.tokenizer.end)
-        pieces.append(NO_PIECE)
-        return np.array(tokens, dtype=np.uint32), np.array(pieces, dtype=np.int64)
+        if self.tokenizer.reads_spaces:
+            tokens = self.tokenizer.encode(text).tolist()
+            assert len(tokens) == len(text)
+            of_visible = iter(pieces)
+            pieces = [NO_PIECE if character.isspace() else next(of_visible) for character in text]
+        tokens = [self.tokenizer.begin, *tokens, self.tokenizer.end]
+        return np.array(tokens, dtype=np.uint32), np.array([NO_PIECE, *pieces, NO_PIECE], dtype=np.int64)
 
-    def _encoded(self, word: str) -> tuple[list[int], list[int], int]:
+    def _tokens(self, word: str) -> tuple[list[int], list[int], int]:
+        """Return the tokens of a word, the piece of each, and the number of pieces."""
         tokens, starts = self.tokenizer.encode_word(word)
         firsts = [piece.characters[0] for piece in pieces_of(word)]
-        pieces = [max(bisect_right(firsts, start) - 1, 0) for start in starts]
-        return tokens, pieces, len(firsts)
+        return tokens, [max(bisect_right(firsts, start) - 1, 0) for start in starts], len(firsts)
+
+    def _characters(self, word: str) -> tuple[list[int], list[int], int]:
+        """Return no tokens, the piece of each character of a word, and the number of pieces."""
+        spans = [piece.characters for piece in pieces_of(word)]
+        pieces = [number for number, (start, end) in enumerate(spans) for _ in range(start, end)]
+        return [], pieces, len(spans)
 
 
 @dataclass(frozen=True, slots=True)
 class TextEncoder:
     """Encodes samples as a data section describes."""
 
-    tokens: PieceTokens | CharacterTokens
+    tokens: TextTokens
     features: WordFeatures
     real: RealWords
     output: TextTokenizer | None
@@ -68,9 +81,8 @@ class TextEncoder:
     def of(cls, data: SpellingTexts) -> TextEncoder:
         """Load tokenizers and dictionary. Raises DataError."""
         dictionary = read_dictionary(Path(data.dictionary)) if data.dictionary else {}
-        tokenizer = load_tokenizer(Path(data.tokenizer_path))
         return cls(
-            CharacterTokens(tokenizer) if tokenizer.reads_spaces else PieceTokens(tokenizer),
+            TextTokens(load_tokenizer(Path(data.tokenizer_path))),
             WordFeatures(dictionary),
             RealWords(dictionary),
             load_tokenizer(Path(data.output_tokenizer_path)) if data.output_tokenizer_path else None,
@@ -85,7 +97,7 @@ class TextEncoder:
         spaced  the text before noise changed its white space; None if no noise did
         """
         repaired, repairs = text, _NONE
-        if isinstance(self.tokens, CharacterTokens):
+        if self.tokens.tokenizer.reads_spaces:
             known = repaired_text(text, target, labels, spaced)
             repaired = text if known is None else known
             repairs = repair_labels(text, known, labels is None)

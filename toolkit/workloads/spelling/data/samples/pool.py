@@ -8,14 +8,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import cache
 from multiprocessing import get_context, parent_process
 
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.samples.shards import Job, Shard, ShardMaker
-
-#: In a process of the pool: the job, and the maker of its shards, created for the first shard.
-_job: Job | None = None
-_maker: ShardMaker | None = None
 
 
 def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
@@ -35,9 +32,9 @@ def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 
 def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
     # Not fork: a training process has threads, and their locks would stay locked in the copy.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(job,))
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
     try:
-        futures = {pool.submit(_make, shard): shard for shard in shards}
+        futures = {pool.submit(_make, job, shard): shard for shard in shards}
         for future in as_completed(futures):
             future.result()
             done(futures[future])
@@ -50,9 +47,7 @@ def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(job: Job) -> None:
-    global _job
-    _job = job
+def _begin() -> None:
     # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job. The parent handles them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
@@ -67,9 +62,11 @@ def _leave_with_parent() -> None:
     os._exit(1)
 
 
-def _make(shard: Shard) -> None:
-    global _maker
-    if _maker is None:
-        assert _job is not None
-        _maker = ShardMaker(_job)
-    _maker.make(shard)
+def _make(job: Job, shard: Shard) -> None:
+    _maker(job).make(shard)
+
+
+@cache
+def _maker(job: Job) -> ShardMaker:
+    """Return the maker of the shards of a job; a process of the pool creates it for its first shard."""
+    return ShardMaker(job)

@@ -1,4 +1,4 @@
-"""The made-up language, to be prepared."""
+"""Data sections with texts of the made-up language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make(language: Path, tmp_path: Path) -> Make:
-    """Makes the data section of that language with other settings; sets go to a folder of the test's own."""
+    """Makes the data section of that language with other settings; each test has its own folder of sets."""
     found: SpellingTexts = tiny_words(language).data
 
     def made(**settings: Any) -> SpellingTexts:

@@ -1,4 +1,4 @@
-"""Data sets are limited over their whole length, and no limit touches what validates."""
+"""A limit chooses evenly from a data set and does not change the validation samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data_sets(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(data_sets())
-def test_splits_have_nothing_in_common_and_their_sizes(data_set: dict[str, Any]) -> None:
+def test_splits_are_disjoint_and_have_their_sizes(data_set: dict[str, Any]) -> None:
     parts = [places.tolist() for places in divide(**data_set)]
     train, validation = map(set, parts)
     assert not train & validation
@@ -42,33 +42,26 @@ def test_splits_have_nothing_in_common_and_their_sizes(data_set: dict[str, Any])
     assert len(train) == (left if limit is None else min(left, limit))
 
 
-def test_a_changed_limit_does_not_change_validation_and_keeps_the_samples_of_a_lower_one() -> None:
+def test_a_higher_limit_adds_samples_and_does_not_change_validation() -> None:
     (low, validation), (high, same) = (divide(**{**WIKI, "limit": limit}) for limit in (1000, 1001))
     assert np.array_equal(validation, same)
     assert set(low) < set(high)
 
 
-def test_a_limit_is_spread_over_the_whole_set() -> None:
-    """About ten in every hundred; drawn at random, some hundreds would have 3, and others 18."""
-    counts = np.bincount(divide(**WIKI)[0] // 100, minlength=100)
-    assert counts.min() >= 7
-    assert counts.max() <= 13
-
-
 @given(st.integers(1, 2000), st.integers(1, 2000))
-def test_no_gap_is_longer_than_three_of_the_mean(n: int, limit: int) -> None:
+def test_no_gap_is_longer_than_three_times_the_mean(n: int, limit: int) -> None:
     chosen = spread(np.arange(n), limit)
     assert len(chosen) == min(n, limit)
     assert np.diff(chosen, prepend=-1, append=n).max() <= 3 * max(n / limit, 1) + 1
 
 
 @pytest.mark.parametrize("period", [2, 3, 5, 8, 10, 13, 100])
-def test_a_limit_takes_as_much_of_everything_that_comes_in_turns(period: int) -> None:
+def test_a_limit_takes_equal_shares_of_texts_that_alternate(period: int) -> None:
     counts = np.bincount(spread(np.arange(100_000), 10_000) % period, minlength=period)
     assert np.all(np.abs(counts / counts.mean() - 1) < 0.05)
 
 
-def test_seed_and_name_change_what_validates_but_hardly_what_is_trained_on() -> None:
+def test_seed_and_name_change_validation_but_hardly_training() -> None:
     train, validation = divide(**WIKI)
     for other in ({"seed": 1}, {"name": "news"}):
         others, other_validation = divide(**{**WIKI, **other})
@@ -77,7 +70,7 @@ def test_seed_and_name_change_what_validates_but_hardly_what_is_trained_on() -> 
 
 
 @pytest.mark.parametrize("val_split", [0, -1, 0.001, 0.999, 300, 301, 2.5, float("nan")])
-def test_a_split_that_leaves_nothing_is_refused_with_the_set_and_its_size(val_split: float) -> None:
+def test_a_share_that_leaves_an_empty_split_is_refused_with_the_size_of_the_set(val_split: float) -> None:
     with pytest.raises(DataError, match="data set books has 300 samples"):
         divide("books", 300, val_split, None, seed=0)
 

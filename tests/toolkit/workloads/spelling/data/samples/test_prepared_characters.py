@@ -1,4 +1,4 @@
-"""Texts as characters: the words of the repaired text, and what repairs it."""
+"""Texts as characters: the words of the repaired text, and the repairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from toolkit.workloads.spelling.config.noise import (
     WhitespaceNoise,
 )
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.characters import visible
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
 from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
@@ -54,13 +53,14 @@ def text_of(found: SpellingSet, index: int, split: str = "train") -> str:
     return found.split(split).origins(np.array([index]))[index].text
 
 
-def test_every_character_is_a_token_and_spaces_are_of_no_piece(made: Callable[..., SpellingSet]) -> None:
+def test_each_character_is_a_token_and_spaces_have_no_piece(made: Callable[..., SpellingSet]) -> None:
     found = made(noise=SPACES)
     for index in range(20):
         text = text_of(found, index)
         pieces = row(found, layout.PIECES, index)
         assert len(row(found, layout.TOKENS, index)) == len(text) + 2
-        np.testing.assert_array_equal(np.array(pieces) == layout.NO_PIECE, [True, *~visible(text), True])
+        are_spaces = [character == " " for character in text]
+        assert [piece == layout.NO_PIECE for piece in pieces] == [True, *are_spaces, True]
 
 
 def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., SpellingSet]) -> None:
@@ -80,7 +80,7 @@ def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., Spe
         assert not any(row(found, layout.LABELS, index))
 
 
-def test_repairs_lead_from_noisy_space_to_the_misspelt_words_and_labels_compare_these_with_the_clean_ones(
+def test_repairs_give_the_misspelt_words_and_labels_compare_them_with_the_clean_words(
     made: Callable[..., SpellingSet],
 ) -> None:
     found, other = made(noise=PLUS), made(noise=ChainedNoise(steps=(*PLUS.steps[:1], *PLUS.steps[3:])))
@@ -96,7 +96,7 @@ def test_repairs_lead_from_noisy_space_to_the_misspelt_words_and_labels_compare_
             if word.strip(",") in known:
                 assert not label
     assert errors
-    # Saved or not: what is right is the clean text.
+    # Labels compare with the clean text also without the noises save and replace.
     for name in (layout.LABELS, layout.REPAIRS, layout.TOKENS):
         assert row(found, name, 3) == row(other, name, 3)
 
@@ -110,7 +110,7 @@ def test_repairs_lead_from_noisy_space_to_the_misspelt_words_and_labels_compare_
         ("th ecat", "0 1", [layout.UNKNOWN] * 7, [0, 1]),
     ],
 )
-def test_files_say_what_is_right_as_far_as_it_can_be_known(
+def test_repairs_and_labels_come_from_files_as_far_as_they_are_known(
     made: Callable[..., SpellingSet],
     tmp_path: Path,
     text: str,
@@ -127,5 +127,5 @@ def test_files_say_what_is_right_as_far_as_it_can_be_known(
     assert row(found, layout.LABELS, 0, "test") == labels
 
 
-def test_other_tokenizers_know_no_repairs(make: Make) -> None:
+def test_sets_of_other_tokenizers_have_no_repairs(make: Make) -> None:
     assert row(prepare(make()), layout.REPAIRS, 0) == [-1]

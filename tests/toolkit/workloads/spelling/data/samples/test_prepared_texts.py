@@ -1,4 +1,4 @@
-"""What a prepared set of texts holds, and how it is found again."""
+"""The contents of prepared sets of texts, and how a set is found again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def words_wrong(prepared: SpellingSet, split: str) -> list[list[int]]:
     return [labels[:size] for labels, size in zip(found, sizes, strict=True)]
 
 
-def test_texts_are_divided_and_every_one_has_its_errors(make: Make) -> None:
+def test_texts_are_divided_and_have_labels_of_their_errors(make: Make) -> None:
     prepared = prepare(make())
     assert prepared.splits == {"train": 61, "validation": 23, "test": 11}
     for split in prepared.splits:
@@ -54,7 +54,7 @@ def test_texts_are_divided_and_every_one_has_its_errors(make: Make) -> None:
     assert rows(prepared, "SELECT count(*) FROM samples WHERE errors > 0")[0][0] > 60
 
 
-def test_errors_of_a_text_are_those_that_its_noise_makes(make: Make) -> None:
+def test_the_errors_of_a_text_are_those_of_its_noise(make: Make) -> None:
     data = make()
     prepared = prepare(data)
     seed = Source.open(data.datasets[0], None, lambda *_: None, memory_of(data)).seed(data.noise_seed)
@@ -88,7 +88,7 @@ def test_tokens_pieces_and_words_fit_the_text(make: Make) -> None:
 
 
 def test_real_words_are_those_of_benchmarks(make: Make, tmp_path: Path) -> None:
-    # River is in the dictionary as river alone; no punctuation beyond ASCII is.
+    # The dictionary has river, but not River, and no punctuation beyond ASCII.
     lines = ["stone, rivr River x-stone river", "“stone” – stone’s «stone» (stone) ... stone… 4 stone4 stone"]
     path = write_texts(tmp_path / "own.txt", lines)
     samples = prepare(make(test=(str(path),), noise=NoNoise())).split("test")
@@ -100,7 +100,7 @@ def test_real_words_are_those_of_benchmarks(make: Make, tmp_path: Path) -> None:
     assert len(FEATURES) == samples.features(np.array([0])).shape[-1]
 
 
-def test_a_limit_takes_fewer_texts_to_train_on_and_the_same_to_validate_on(make: Make) -> None:
+def test_a_limit_reduces_training_and_does_not_change_validation(make: Make) -> None:
     whole, limited = prepare(make()), prepare(make(dataset_limits=(20,)))
     assert limited.splits == {"train": 20, "validation": 23, "test": 11}
     query = "SELECT line, text FROM samples WHERE split = '{}'"
@@ -109,21 +109,21 @@ def test_a_limit_takes_fewer_texts_to_train_on_and_the_same_to_validate_on(make:
     assert set(rows(limited, query.format("train"))) < set(rows(whole, query.format("train")))
 
 
-def test_texts_to_train_on_are_drawn_as_often_as_that_is_asked(make: Make, small_shards: int) -> None:
+def test_training_texts_occur_once_for_each_draw(make: Make, small_shards: int) -> None:
     once, thrice = prepare(make()), prepare(make(noise_draws=3))
     assert thrice.splits == {**once.splits, "train": 3 * once.splits["train"]}
     query = "SELECT line, text, target FROM samples WHERE split = '{}'"
     for split in ("validation", "test"):
         assert rows(thrice, query.format(split)) == rows(once, query.format(split))
     first, drawn = (rows(found, query.format("train")) for found in (once, thrice))
-    # As many errors once more: of the same lines, and others.
+    # Further draws have the same lines with other errors.
     assert sorted(set(first) & set(drawn)) == sorted(first)
     assert {(line, target) for line, _, target in drawn} == {(line, target) for line, _, target in first}
     texts_of_lines = {line: {text for other, text, _ in drawn if other == line} for line, _, _ in first}
     assert sum(map(len, texts_of_lines.values())) > 2.5 * len(first)
 
 
-def test_one_draw_is_the_set_that_was_made_before(make: Make) -> None:
+def test_the_fingerprint_with_one_draw_is_that_of_earlier_versions(make: Make) -> None:
     data = make()
     settings = describe(data, find_sources(data, lambda *_: None), None)["settings"]
     assert "noise_draws" not in settings
@@ -131,7 +131,7 @@ def test_one_draw_is_the_set_that_was_made_before(make: Make) -> None:
     assert describe(drawn, find_sources(drawn, lambda *_: None), None)["settings"]["noise_draws"] == 2
 
 
-def test_errors_do_not_depend_on_the_data_sets_beside(make: Make, tmp_path: Path) -> None:
+def test_errors_do_not_depend_on_other_data_sets(make: Make, tmp_path: Path) -> None:
     data = make()
     more = write_texts(tmp_path / "more.txt", texts(30, first=500))
     assert data.datasets is not None
@@ -144,7 +144,7 @@ def test_errors_do_not_depend_on_the_data_sets_beside(make: Make, tmp_path: Path
     }
 
 
-def test_validation_may_have_files_of_its_own(make: Make, language: Path) -> None:
+def test_validation_may_have_separate_files(make: Make, language: Path) -> None:
     found = prepare(make(val_splits=None, validation=(str(language / "test.txt"),), test=None))
     assert found.splits == {"train": 84, "validation": 11}
 
@@ -158,7 +158,7 @@ def test_long_and_empty_lines_are_left_out_and_counted(make: Make, tmp_path: Pat
     assert "left out: 1 lines (too long)" in prepared.summary()
 
 
-def test_objects_may_say_what_a_text_should_be(make: Make, tmp_path: Path) -> None:
+def test_json_lines_may_have_targets(make: Make, tmp_path: Path) -> None:
     records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}]
     path = write_texts(tmp_path / "own.jsonl", [json.dumps(record) for record in records])
     prepared = prepare(make(test=(str(path),), noise=NoNoise()))
@@ -173,7 +173,7 @@ def test_objects_may_say_what_a_text_should_be(make: Make, tmp_path: Path) -> No
         (["1", "0"], [[layout.UNKNOWN] * 2] * 2, [1, 0]),
     ],
 )
-def test_folders_of_benchmarks_say_what_is_right(
+def test_folders_of_benchmarks_have_targets_or_labels(
     make: Make, tmp_path: Path, golds: list[str], words: list[list[int]], errors: list[int]
 ) -> None:
     write_texts(tmp_path / "corrupt.txt", ["a stoen", "the river"])
@@ -198,7 +198,7 @@ def test_folders_of_benchmarks_say_what_is_right(
         ({}, "own.txt cannot be read"),
     ],
 )
-def test_a_wrong_line_is_refused_with_its_place(
+def test_an_invalid_line_is_refused_with_file_and_line(
     make: Make, tmp_path: Path, files: dict[str, str | bytes], said: str
 ) -> None:
     folder = tmp_path / "given"
@@ -212,7 +212,7 @@ def test_a_wrong_line_is_refused_with_its_place(
     assert not list((tmp_path / "prepared").glob("[!.]*"))
 
 
-def test_what_a_text_should_be_is_kept_for_correction(make: Make) -> None:
+def test_tokens_of_targets_are_kept_for_correction(make: Make) -> None:
     data = make()
     prepared = prepare(dataclasses.replace(data, output_tokenizer_path=data.tokenizer_path))
     tokenizer, samples = load_tokenizer(Path(data.tokenizer_path)), prepared.split("test")
@@ -222,7 +222,7 @@ def test_what_a_text_should_be_is_kept_for_correction(make: Make) -> None:
         assert samples.rows(layout.OUTPUT_WORDS, np.array([number]), -1)[0].tolist() == words.tolist()
 
 
-def test_the_same_content_is_found_again_and_other_content_is_another_set(make: Make) -> None:
+def test_the_same_content_is_found_again_and_other_content_gives_another_set(make: Make) -> None:
     first, again = prepare(make()), prepare(make(workers=3))
     assert (first.built, again.built) == (True, False)
     assert again.path == first.path
@@ -230,13 +230,13 @@ def test_the_same_content_is_found_again_and_other_content_is_another_set(make: 
         assert prepare(make(**settings)).fingerprint != first.fingerprint
 
 
-def test_a_sample_knows_where_it_comes_from(make: Make) -> None:
+def test_the_origin_of_a_sample_is_known(make: Make) -> None:
     samples = prepare(make()).split("test")
     (origin,) = origins(samples, np.array([4]))
     assert (Path(origin.file).name, origin.line) == ("test.txt", 5)
 
 
-def test_a_sample_whose_row_is_gone_is_told_by_its_number(make: Make) -> None:
+def test_a_sample_whose_row_is_missing_is_named_by_its_number(make: Make) -> None:
     prepared = prepare(make())
     with closing(sqlite3.connect(prepared.database)) as connection, connection:
         connection.execute("DELETE FROM samples")

@@ -1,4 +1,4 @@
-"""Texts are prepared by any number of processes alike, and an interruption loses no shard that is done."""
+"""Any number of processes prepares the same set, and an interruption loses no finished shard."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def content(prepared: SpellingSet) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(prepared.path.iterdir())}
 
 
-def test_any_number_of_processes_makes_the_same_bytes(make: Make, tmp_path: Path, small_shards: int) -> None:
+def test_any_number_of_processes_writes_the_same_bytes(make: Make, tmp_path: Path, small_shards: int) -> None:
     one, two, three = (
         prepare(make(workers=count, prepared_dir=str(tmp_path / str(count)))) for count in (1, 2, 3)
     )
@@ -72,7 +72,7 @@ def test_any_number_of_processes_makes_the_same_bytes(make: Make, tmp_path: Path
     assert content(one) == content(two) == content(three)
 
 
-def test_shards_say_how_far_it_is(make: Make, small_shards: int) -> None:
+def test_progress_is_reported_after_each_shard(make: Make, small_shards: int) -> None:
     said: list[tuple[str, int, int | None]] = []
     prepare(make(), lambda *progress: said.append(progress))
     assert [done for stage, done, _ in said if stage == "make samples"] == [
@@ -81,7 +81,7 @@ def test_shards_say_how_far_it_is(make: Make, small_shards: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_preparation_goes_on_with_the_shards_that_are_done(
+def test_a_killed_preparation_continues_with_the_finished_shards(
     make: Make,
     language: Path,
     tmp_path: Path,
@@ -117,10 +117,10 @@ def test_a_killed_preparation_goes_on_with_the_shards_that_are_done(
     assert not list(interrupted.glob(".*.parts"))
 
 
-def test_a_preparation_that_is_asked_to_end_keeps_the_shards_under_way_and_says_nothing_odd(
+def test_a_preparation_that_gets_a_signal_finishes_its_current_shards_quietly(
     language: Path, tmp_path: Path
 ) -> None:
-    """All processes of a job get the signal, and may get it again."""
+    """All processes of a job get the signal, perhaps several times."""
     script = tmp_path / "job.py"
     script.write_text(_JOB, encoding="utf-8")
     experiment = load(
@@ -164,7 +164,7 @@ def test_a_damaged_shard_is_made_again(make: Make, tmp_path: Path, monkeypatch: 
     assert content(damaged) == content(prepare(make(prepared_dir=str(tmp_path / "whole"))))
 
 
-def test_a_fault_in_a_process_of_the_pool_is_told(make: Make, tmp_path: Path, small_shards: int) -> None:
+def test_an_error_in_a_process_of_the_pool_is_reported(make: Make, tmp_path: Path, small_shards: int) -> None:
     path = tmp_path / "own.jsonl"
     path.write_text('{"sequence": "a stone"}\n' * 25 + "no JSON\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"own\.jsonl:26: not JSON"):

@@ -18,7 +18,7 @@ from toolkit.workloads.spelling.data.texts.dictionary import (
 counts = st.dictionaries(st.sampled_from("abcdefg"), st.integers(1, 5))
 
 
-def test_what_was_written_is_read_in_its_order(tmp_path):
+def test_a_written_dictionary_is_read_in_its_order(tmp_path):
     words = {"the": 12, "Ökonomie": 3, "don't": 1}
     write_dictionary(tmp_path / "d.txt", words)
     assert (tmp_path / "d.txt").read_text(encoding="utf-8") == "the\t12\nÖkonomie\t3\ndon't\t1\n"
@@ -41,13 +41,13 @@ def test_a_faulty_line_is_named(tmp_path, line, problem):
         read_dictionary(tmp_path / "d.txt")
 
 
-def test_bytes_that_are_not_utf8_are_said(tmp_path):
+def test_a_file_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "d.txt").write_bytes(b"caf\xe9\t1\n")
     with pytest.raises(DataError, match=r"d\.txt is not UTF-8"):
         read_dictionary(tmp_path / "d.txt")
 
 
-def test_words_are_counted_in_their_case_without_what_surrounds_them():
+def test_words_are_counted_case_sensitively_without_punctuation_around_them():
     lines = ['The "cat" sat.', "the cat's 2,000 € at a@b.org, sat; the B2B"]
     assert count_words(lines) == {
         "The": 1,
@@ -69,7 +69,7 @@ def test_merging_adds_up(first, second):
 
 
 @given(counts, st.integers(0, 8))
-def test_the_most_frequent_come_first_and_their_order_is_fixed(words, n):
+def test_the_most_frequent_words_come_first_in_a_fixed_order(words, n):
     backwards = dict(reversed(words.items()))
     kept = list(most_frequent(words, n).items())
     assert kept == list(most_frequent(backwards, n).items())

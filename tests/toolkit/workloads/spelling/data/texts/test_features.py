@@ -14,12 +14,8 @@ def features() -> WordFeatures:
     return WordFeatures(FREQUENCIES, 2)
 
 
-def test_there_are_thirteen():
-    assert len(set(FEATURES)) == 13
-
-
 @pytest.mark.parametrize(
-    "piece, seen",
+    "piece, expected",
     [
         ("the", {"lower", "stop_word", "alphabetic", "in_dictionary", "lower_in_dictionary"}),
         ("The", {"title", "stop_word", "alphabetic", "in_dictionary", "lower_in_dictionary"}),
@@ -34,19 +30,19 @@ def test_there_are_thirteen():
         ("www.example.org", {"url", "lower"}),
     ],
 )
-def test_a_piece_has_the_features_that_are_seen(features, piece, seen):
+def test_a_piece_has_its_features(features, piece, expected):
     (row,), _ = features.of([piece])
-    assert {name for name, value in zip(FEATURES, row, strict=True) if value} == seen
+    assert {name for name, value in zip(FEATURES, row, strict=True) if value} == expected
 
 
-def test_rows_are_of_pieces_and_say_whose_word_they_are(features):
+def test_there_is_a_row_for_each_piece_and_the_number_of_its_word(features):
     rows, words = features.of(["(the", "cat)."])
     assert words.tolist() == [0, 0, 1, 1]
     spaces = rows[:, FEATURES.index("space_after")]
-    assert spaces.tolist() == [0, 1, 0, 0], "after the last word stands nothing"
+    assert spaces.tolist() == [0, 1, 0, 0], "nothing follows the last word"
 
 
-def test_what_was_seen_before_is_the_same_again(features):
+def test_a_cached_word_has_the_same_features(features):
     first, _ = features.of(["cat", "cat"])
     again, _ = features.of(["cat", "cat"])
     assert (first == again).all()
@@ -59,6 +55,6 @@ def test_a_text_without_words_has_no_rows(features):
     assert words.shape == (0,)
 
 
-def test_stop_words_are_the_most_frequent_ones_of_letters():
+def test_stop_words_are_the_most_frequent_words_of_letters():
     assert stop_words(FREQUENCIES, 2) == {"the", "of"}
     assert stop_words({"The": 5, "cat": 4, "the": 1, "1,000": 9}, 1) == {"the"}

@@ -1,4 +1,4 @@
-"""What repairs white space."""
+"""Operations that repair white space."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from toolkit.workloads.spelling.data.texts.repairs import (
     repairs_of,
 )
 
-#: Words, and the same characters cut otherwise.
+#: Words of a target.
 _WORDS = st.lists(st.text("ab,é漢", min_size=1, max_size=5), min_size=1, max_size=6)
 
 
 @given(_WORDS, st.randoms(use_true_random=False))
-def test_repairs_make_the_target_of_the_text(words: list[str], random: object) -> None:
+def test_repairs_turn_the_text_into_the_target(words: list[str], random: object) -> None:
     characters = "".join(words)
     text = "".join(c + (" " if random.random() < 0.3 else "") for c in characters).strip()  # type: ignore[attr-defined]
     target = " ".join(words)
@@ -30,12 +30,12 @@ def test_repairs_make_the_target_of_the_text(words: list[str], random: object) -
 
 
 @given(st.text("ab ", max_size=12), st.data())
-def test_no_repairs_change_more_than_space(text: str, data: st.DataObject) -> None:
+def test_repairs_change_only_white_space(text: str, data: st.DataObject) -> None:
     repairs = data.draw(
         st.lists(st.sampled_from([KEEP, INSERT, DELETE]), min_size=len(text), max_size=len(text))
     )
     assert differs_in_space(text, repaired(text, repairs))
 
 
-def test_a_space_is_inserted_before_a_character_and_deleted_itself() -> None:
+def test_a_space_is_inserted_before_a_character_and_deleted_at_its_own_place() -> None:
     assert repairs_of("th ecat", "the cat") == [KEEP, KEEP, DELETE, KEEP, INSERT, KEEP, KEEP]

@@ -1,4 +1,4 @@
-"""Files of texts: reading, and an even choice of them."""
+"""Files of texts: reading, and choosing texts evenly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.text_files import read_texts, spread
 
 
-def test_texts_have_single_spaces_and_none_is_blank(tmp_path):
+def test_texts_have_single_spaces_and_blank_lines_are_skipped(tmp_path):
     (tmp_path / "t.txt").write_bytes("\ufeffone  text\r\n\n \t\ncafé\u00a0two\nlast".encode())
     assert list(read_texts(tmp_path / "t.txt")) == ["one text", "café two", "last"]
 
@@ -43,10 +43,10 @@ def test_a_limit_is_spread_evenly_over_the_file(hundred, limit):
     assert max(steps, default=0) - min(steps, default=0) <= 1
 
 
-def test_without_a_limit_there_are_all(hundred):
+def test_without_a_limit_all_texts_are_read(hundred):
     assert len(list(spread(hundred, None))) == 100
 
 
-def test_a_file_without_texts_has_none_with_a_limit(tmp_path):
+def test_a_limit_works_for_a_file_without_texts(tmp_path):
     (tmp_path / "t.txt").write_text("\n")
     assert list(spread(tmp_path / "t.txt", 5)) == []

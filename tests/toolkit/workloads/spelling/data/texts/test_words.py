@@ -31,12 +31,12 @@ KINDS = {
         ("", []),
     ],
 )
-def test_pieces_end_at_white_space_and_at_punctuation_around_words(text, pieces):
+def test_pieces_are_separated_by_white_space_and_punctuation_around_words(text, pieces):
     assert [piece.text for piece in pieces_of(text)] == pieces
 
 
 @given(st.text(alphabet=st.sampled_from("aZ9.,-'_ \t\n$é"), max_size=30))
-def test_pieces_hold_all_characters_but_white_space(text):
+def test_pieces_have_all_characters_but_white_space(text):
     pieces = pieces_of(text)
     assert "".join(piece.text for piece in pieces) == "".join(text.split())
     assert all(text[slice(*piece.characters)] == piece.text for piece in pieces)
@@ -70,7 +70,7 @@ def test_normalised_text_has_single_spaces():
         ("word@", None),
     ],
 )
-def test_special_pieces_are_told_from_words(piece, kind):
+def test_special_pieces_are_distinguished_from_words(piece, kind):
     assert is_special(piece) == (kind is not None)
     assert kind is None or KINDS[kind](piece)
 
@@ -85,5 +85,5 @@ def test_special_pieces_are_told_from_words(piece, kind):
         ("", "", []),
     ],
 )
-def test_a_word_is_labelled_where_it_differs(text, target, labels):
+def test_a_word_that_differs_is_labelled_1(text, target, labels):
     assert word_labels(text, target) == labels

@@ -111,7 +111,9 @@ def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: pytest
     ]
 
 
-def test_the_metrics_of_a_single_prediction_can_be_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_metrics_of_a_single_prediction_can_be_json(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert single(correction_benchmark(root), "idle_1.txt", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["kind"], told["lines"], told["metrics"]["f1"]) == ("sec", 3, 0.0)
@@ -157,7 +159,9 @@ def test_lowercase_does_not_change_labels(root: Path, capsys: pytest.CaptureFixt
     assert told[0] == told[1]
 
 
-def test_lowercase_does_not_fit_a_file_of_lines_or_a_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowercase_does_not_fit_a_file_of_lines_or_a_run(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     flags = write_lines(root / "flags.txt", "1", "0", "1")
     assert single(correction_benchmark(root), "right.txt", "--lowercase", "--lowercase-file", flags) == 2
     assert "--lowercase-file" in capsys.readouterr().err

@@ -63,7 +63,9 @@ def test_misspellings_are_divided_into_splits(texts: User) -> None:
         ("words", ("--dictionary", "words.txt", "--vocabulary", "24"), 24),
     ],
 )
-def test_tokenizers_of_all_kinds_are_made(texts: User, kind: str, options: tuple[str, ...], tokens: int) -> None:
+def test_tokenizers_of_all_kinds_are_made(
+    texts: User, kind: str, options: tuple[str, ...], tokens: int
+) -> None:
     texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
     answer = texts.stk("spelling", "tokenizer", kind, "t.json", *options)
     assert (answer.code, answer.out) == (0, f"wrote t.json: {tokens} tokens\n")

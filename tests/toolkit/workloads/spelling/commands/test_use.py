@@ -103,7 +103,9 @@ def test_a_line_is_answered_before_the_next_line_arrives(detects: RunDir, stk: S
 
 
 @pytest.mark.slow
-def test_a_command_ends_without_an_error_if_its_reader_stops(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
+def test_a_command_ends_without_an_error_if_its_reader_stops(
+    detects: RunDir, stk: Stk, tmp_path: Path
+) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\n" * 20_000)
     command = [*_STK, "detect", str(detects.path), "texts.txt"]
     with subprocess.Popen(

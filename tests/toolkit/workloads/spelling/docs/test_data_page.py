@@ -36,9 +36,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_commands_work_one_after_the_other(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_work_one_after_the_other(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(COMMANDS) == 7
     for command in COMMANDS:
         assert main(shlex.split(command)[1:]) == 0, command

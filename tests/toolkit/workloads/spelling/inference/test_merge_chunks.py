@@ -130,7 +130,9 @@ def test_no_passage_is_lost_for_any_correction(words: list[str], size: int, data
 
 
 @given(words=_WORDS, made=_ANY, data=st.data())
-def test_unmarked_words_are_not_lost_beside_marked_words(words: list[str], made: str, data: st.DataObject) -> None:
+def test_unmarked_words_are_not_lost_beside_marked_words(
+    words: list[str], made: str, data: st.DataObject
+) -> None:
     labels = data.draw(st.lists(st.integers(0, 1), min_size=len(words), max_size=len(words)))
     if all(labels):
         labels[0] = 0

@@ -55,9 +55,7 @@ def words_read(corrector: Corrector, lines: list[str]) -> list[int]:
 @pytest.mark.parametrize("search", ["greedy", "beam", "best_first"])
 @given(seed=st.integers(0, 10**6), lines=_LINES)
 @settings(max_examples=3)
-def test_no_search_loses_a_word(
-    corrector: Corrector, search: str, seed: int, lines: list[str]
-) -> None:
+def test_no_search_loses_a_word(corrector: Corrector, search: str, seed: int, lines: list[str]) -> None:
     random = untrained(corrector, seed, search=search, beam_width=2)
     made = random.correct(lines)
     assert [len(line.split()) for line in made] == words_read(random, lines)

@@ -81,16 +81,15 @@ def score_entries(
                     of.kind, of.corrupt, of.correct, lowercase=is_lower, dictionary=dictionary
                 )
             if (sheet := sheets[of]) is not None:
-                predictions, source = _predictions(model, made_by, sheet)
-                count = len(sheet.inputs)
-                figures = sheet.score(predictions, source, lambda lines, n=count: tell(lines / n))
-                yield Result(benchmark=of, model=model, figures=figures)
+                yield Result(benchmark=of, model=model, figures=_figures(model, made_by, sheet, tell))
         except UserError as error:
             yield error
 
 
-def _predictions(model: str, made_by: Path | Predictor, sheet: Sheet) -> tuple[Sequence[str], str]:
-    """Return the predictions, and their name for messages."""
+def _figures(model: str, made_by: Path | Predictor, sheet: Sheet, tell: Callable[[float], object]) -> Figures:
+    texts = sheet.inputs
     if isinstance(made_by, Path):
-        return read_lines(made_by), str(made_by)
-    return [made_by(text) for text in sheet.inputs], model
+        predictions, source = read_lines(made_by), str(made_by)
+    else:
+        predictions, source = [made_by(text) for text in texts], model
+    return sheet.score(predictions, source, lambda lines: tell(lines / len(texts)))

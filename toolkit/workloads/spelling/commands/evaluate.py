@@ -24,7 +24,7 @@ from toolkit.system.sanitize import clean
 from toolkit.workloads.spelling.data.texts.text_files import writing
 
 if TYPE_CHECKING:
-    from toolkit.workloads.spelling.benchmarks.scoring import Entry, Predictors, Result
+    from toolkit.workloads.spelling.benchmarks.scoring import Predictors, Result
 
 
 _DESCRIPTION = """\
@@ -48,11 +48,7 @@ sed_sequence: 0 or 1 for the line; sec and tokenization_repair: texts."""
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    _add_benchmarks(parser.add_argument_group("benchmarks of spelling", _BENCHMARKS))
-    _add_single(parser.add_argument_group("a single prediction of spelling", _SINGLE))
-
-
-def _add_benchmarks(group: argparse._ArgumentGroup) -> None:
+    group = parser.add_argument_group("benchmarks of spelling", _BENCHMARKS)
     group.add_argument("--benchmark", type=Path, metavar="FOLDER", help="score all predictions below it")
     group.add_argument(
         "--baselines",
@@ -73,9 +69,7 @@ def _add_benchmarks(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to FILE, in Markdown")
     group.add_argument("--latex", type=Path, metavar="FILE", help="write all tables to FILE, for LaTeX")
-
-
-def _add_single(group: argparse._ArgumentGroup) -> None:
+    group = parser.add_argument_group("a single prediction of spelling", _SINGLE)
     group.add_argument(
         "--kind",
         choices=("sed_words", "sed_sequence", "sec", "tokenization_repair"),
@@ -126,20 +120,31 @@ def score_folder(arguments: Namespace, host: Host) -> int:
     Invalid files and runs without predictions are reported below the tables of the others.
     """
     from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
-    from toolkit.workloads.spelling.benchmarks.scoring import Result, entries
+    from toolkit.workloads.spelling.benchmarks.scoring import Result, entries, score_entries
     from toolkit.workloads.spelling.commands.benchmark_runs import predict
 
     benchmarks = find_benchmarks(arguments.benchmark)
     names = [arguments.run, *arguments.overrides] if arguments.run else []
     runs = [RunDir(host.find_run(name)) for name in names]
     predicted, unused = predict(runs, benchmarks, host, partial(print, file=sys.stderr, flush=True))
-    wanted = entries(benchmarks, _predictors(arguments), predicted)
+    dictionary = _dictionary(arguments)
+    predictors: Predictors = {}
+    if arguments.baselines:
+        from toolkit.workloads.spelling.benchmarks.baselines import baselines, english_words
+
+        predictors = baselines(dictionary or english_words())
+    wanted = entries(benchmarks, predictors, predicted)
     if not wanted and not unused:
         raise UserError(
             f"{arguments.benchmark} has no predictions; expected predictions/MODEL.txt beside "
             f"{benchmarks[0].corrupt}, a RUN, or --baselines"
         )
-    found = _score(wanted, arguments)
+    found: list[Result | UserError] = []
+    with _progress("scoring", len(wanted)) as (say, tell):
+        lowercase = arguments.lowercase
+        for each in score_entries(wanted, dictionary=dictionary, lowercase=lowercase, tell=tell):
+            found.append(each)
+            say(len(found))
     results = [each for each in found if isinstance(each, Result)]
     faults = [each for each in found if not isinstance(each, Result)]
     _show(results, faults, unused, arguments)
@@ -148,31 +153,10 @@ def score_folder(arguments: Namespace, host: Host) -> int:
     return ExitCode.FAILED if unused else ExitCode.WRONG_INPUT if faults else 0
 
 
-def _predictors(arguments: Namespace) -> Predictors:
-    """Return the baselines if they are requested."""
-    if not arguments.baselines:
-        return {}
-    from toolkit.workloads.spelling.benchmarks.baselines import baselines, english_words
-
-    return baselines(_dictionary(arguments) or english_words())
-
-
 def _dictionary(arguments: Namespace) -> dict[str, int] | None:
     from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 
     return None if arguments.dictionary is None else read_dictionary(arguments.dictionary)
-
-
-def _score(wanted: Sequence[Entry], arguments: Namespace) -> list[Result | UserError]:
-    from toolkit.workloads.spelling.benchmarks.scoring import score_entries
-
-    found: list[Result | UserError] = []
-    with _progress("scoring", len(wanted)) as (say, tell):
-        dictionary, lowercase = _dictionary(arguments), arguments.lowercase
-        for each in score_entries(wanted, dictionary=dictionary, lowercase=lowercase, tell=tell):
-            found.append(each)
-            say(len(found))
-    return found
 
 
 def _show(

@@ -28,7 +28,6 @@ from toolkit.workloads.spelling.data.noise.misspellings import (
 )
 from toolkit.workloads.spelling.data.texts.dictionary import (
     count_words,
-    merge,
     most_frequent,
     read_dictionary,
     write_dictionary,
@@ -54,8 +53,9 @@ def _dictionary(arguments: Namespace) -> None:
     check_positive(arguments, "top", "at_least")
     if not arguments.text and not arguments.dictionary:
         raise UserError("nothing to count: name files with --text or --dictionary")
-    counted = count_words(_texts(arguments.text)) if arguments.text else {}
-    found = merge([counted, *map(read_dictionary, arguments.dictionary)])
+    found = count_words(_texts(arguments.text))
+    for path in arguments.dictionary:
+        found.update(read_dictionary(path))
     words = most_frequent(found, arguments.top, arguments.at_least)
     write_dictionary(arguments.out, words)
     frequency = sum(words.values())

@@ -104,7 +104,7 @@ def detect(arguments: Namespace, host: Host) -> int:
     if arguments.threshold is not None and not 0 <= arguments.threshold <= 1:
         raise UserError(f"--threshold is {arguments.threshold:g}: it is a probability, from 0 to 1")
     job = Job(input=arguments.file, output=arguments.output, form=arguments.form or "labels")
-    _become(run, host, _request(arguments, job, threshold=arguments.threshold))
+    _become(run, host, arguments, job, threshold=arguments.threshold)
 
 
 def correct(arguments: Namespace, host: Host) -> int:
@@ -121,7 +121,7 @@ def correct(arguments: Namespace, host: Host) -> int:
         detections=arguments.detections,
         detected=arguments.detected,
     )
-    _become(run, host, _request(arguments, job, options=_search_options(arguments, run)))
+    _become(run, host, arguments, job, options=_search_options(arguments, run))
 
 
 def _search_options(arguments: Namespace, run: RunDir) -> dict[str, object]:
@@ -147,19 +147,13 @@ def _find_run(arguments: Namespace, host: Host, tasks: tuple[str, ...], otherwis
     return run
 
 
-def _request(arguments: Namespace, job: Job, **given: Any) -> Request:
-    """Return the request to the run, with the options that both commands have."""
-    return Request(
-        jobs=(job,),
-        device=arguments.device,
-        batch_tokens=arguments.batch_tokens,
-        progress=arguments.progress,
-        **given,
-    )
+def _become(run: RunDir, host: Host, arguments: Namespace, job: Job, **given: Any) -> NoReturn:
+    """Replace this process by the one that does the work; so that one gets signals and pipes directly.
 
-
-def _become(run: RunDir, host: Host, request: Request) -> NoReturn:
-    """Replace this process by the one that does the work. So that one gets signals and pipes directly."""
+    given  what only one of the two commands has in its request
+    """
+    device, batch_tokens, progress = arguments.device, arguments.batch_tokens, arguments.progress
+    request = Request(jobs=(job,), device=device, batch_tokens=batch_tokens, progress=progress, **given)
     command, environment = host.process(run.path, MODULE, request.to_json(), EARLIER_MODULE)
     sys.stdout.flush()
     os.execve(command[0], command, environment)

@@ -15,8 +15,9 @@ from toolkit.config.schema import Evaluation, Experiment
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS
 from toolkit.workloads.spelling.inference.correcting import Corrector
-from toolkit.workloads.spelling.inference.detecting import THRESHOLD, Detector
+from toolkit.workloads.spelling.inference.detecting import Detector
 from toolkit.workloads.spelling.inference.load_run import open_run
+from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 _TEXT = "text"
 

@@ -18,7 +18,7 @@ from toolkit.files import open_atomic
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.data.texts.text_files import writing
 from toolkit.workloads.spelling.inference.correcting import Corrector
-from toolkit.workloads.spelling.inference.detecting import THRESHOLD, Detector
+from toolkit.workloads.spelling.inference.detecting import Detector
 from toolkit.workloads.spelling.inference.line_io import Source, blocks, source
 from toolkit.workloads.spelling.inference.load_run import BATCH_TOKENS, open_run
 from toolkit.workloads.spelling.inference.output_formats import (
@@ -30,6 +30,7 @@ from toolkit.workloads.spelling.inference.output_formats import (
     parse_labels,
 )
 from toolkit.workloads.spelling.inference.requests import Job, Request
+from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 #: Corrects texts: all words, or with labels only the words labelled 1.
 Correct = Callable[[Sequence[str], Sequence[Labels] | None], list[str]]

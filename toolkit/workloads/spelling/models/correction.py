@@ -98,7 +98,7 @@ class CorrectionWordsNMT(Translation):
         Words are separate sequences, so that finished words cost nothing.
         """
         states, blocks = self._states(batch), blocks_of(batch.words)
-        contexts = [Context(states=blocks.gather(states), mask=blocks.mask)]
+        contexts = [blocks.context(states)]
         if self._with_text:
             contexts.append(Context(states=states[blocks.texts], mask=batch.real[blocks.texts, None]))
         return DecoderModel(self.decoder, contexts, blocks.first), blocks.texts

@@ -166,7 +166,8 @@ def complete_attention(
     )
     come = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
     outside = (0, 0, part.first, len(queries) - part.last)
-    return functional.pad(come.flatten(0, 1)[part.places], outside)
+    found: torch.Tensor = functional.pad(come.flatten(0, 1)[part.places], outside)
+    return found
 
 
 def _split(nodes: torch.Tensor, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -107,10 +107,7 @@ class TokenizationRepairPlus(nn.Module):
         states = self._states(batch)
         words = batch.words_of_tokens()
         characters, pieces = blocks_of(words), blocks_of(batch.words)
-        contexts = [
-            Context(states=characters.gather(states.characters), mask=characters.mask),
-            Context(states=pieces.gather(states.pieces), mask=pieces.mask),
-        ]
+        contexts = [characters.context(states.characters), pieces.context(states.pieces)]
         return DecoderModel(self.decoder, contexts, characters.first), characters.texts
 
     def repairs(self, batch: Batch) -> torch.Tensor:

@@ -30,10 +30,10 @@ class DescribedNoise:
         listed = cache(load)
         self._words: dict[Any, WordNoise] = {}
         for _, each in config.noises_within(described):
-            if isinstance(each, config.WordNoise):
-                lists = isinstance(each, config.RealisticNoise)
-                misspellings = listed(Path(each.misspellings)) if lists else Misspellings({})
-                self._words[each] = WordNoise(each, misspellings)
+            if isinstance(each, config.RealisticNoise):
+                self._words[each] = WordNoise(each, listed(Path(each.misspellings)))
+            elif isinstance(each, config.WordNoise):
+                self._words[each] = WordNoise(each, Misspellings({}))
 
     def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
         """Return the changed sample."""

@@ -114,7 +114,8 @@ def usable(listed: Listed, dictionary: Collection[str]) -> dict[str, list[str]]:
     """
 
     def keeps(word: str, wrong: str) -> bool:
-        return wrong.isalpha() and wrong != word and is_near(word, wrong)
+        is_near = Levenshtein.distance(word, wrong, score_cutoff=MAX_EDITS) <= MAX_EDITS
+        return wrong.isalpha() and wrong != word and is_near
 
     found = {
         word: [wrong for wrong in wrongs if keeps(word, wrong)]
@@ -122,11 +123,6 @@ def usable(listed: Listed, dictionary: Collection[str]) -> dict[str, list[str]]:
         if word.isalpha() and (word in dictionary or word.lower() in dictionary)
     }
     return {word: wrongs for word, wrongs in found.items() if wrongs}
-
-
-def is_near(word: str, wrong: str) -> bool:
-    """Whether at most MAX_EDITS letters are inserted, deleted or replaced."""
-    return Levenshtein.distance(word, wrong, score_cutoff=MAX_EDITS) <= MAX_EDITS
 
 
 def divide(listed: Listed, shares: Mapping[str, float], seed: int) -> dict[str, dict[str, list[str]]]:

@@ -24,7 +24,7 @@ def read_dictionary(path: Path) -> dict[str, int]:
                     f"{path}:{number}: found {line.rstrip()!r}, expected a word, a tab and a number"
                 )
             if word in words:
-                raise DataError(f"{path}:{number}: {word!r} is listed twice; `merge` adds them up")
+                raise DataError(f"{path}:{number}: {word!r} is listed twice; keep one of the lines")
             words[word] = int(frequency)
     return words
 
@@ -47,14 +47,6 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
             if not is_special(piece.text):
                 counts[piece.text] += count
     return counts
-
-
-def merge(dictionaries: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Add up the frequencies of several dictionaries, word by word."""
-    counts = Counter[str]()
-    for words in dictionaries:
-        counts.update(words)
-    return dict(counts)
 
 
 def most_frequent(words: Mapping[str, int], n: int | None = None, at_least: int = 1) -> dict[str, int]:

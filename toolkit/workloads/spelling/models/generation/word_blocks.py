@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from toolkit.workloads.spelling.models.batches import NONE, within
-from toolkit.workloads.spelling.models.generation.decoder import causal
+from toolkit.workloads.spelling.models.generation.decoder import Context, causal
 
 
 def block_causal(words: torch.Tensor) -> torch.Tensor:
@@ -59,14 +59,10 @@ class Blocks:
     index: torch.Tensor
     lengths: torch.Tensor
 
-    def gather(self, states: torch.Tensor) -> torch.Tensor:
-        """Return the states [N, M, d] of the words' tokens from those of the texts [B, L, d]."""
-        return states.flatten(0, 1)[self.index]
-
-    @property
-    def mask(self) -> torch.Tensor:
-        """Mask [N, 1, M] of the tokens."""
-        return within(self.lengths, self.index.shape[1])[:, None]
+    def context(self, states: torch.Tensor) -> Context:
+        """Return the states of the words' tokens, from those of the texts [B, L, d]; each word is a row."""
+        mask = within(self.lengths, self.index.shape[1])[:, None]
+        return Context(states=states.flatten(0, 1)[self.index], mask=mask)
 
 
 def blocks_of(words: torch.Tensor) -> Blocks:

@@ -1,4 +1,4 @@
-"""Dictionaries: reading, writing, counting, merging."""
+"""Dictionaries: reading, writing, counting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.dictionary import (
     count_words,
-    merge,
     most_frequent,
     read_dictionary,
     write_dictionary,
@@ -58,14 +57,6 @@ def test_words_are_counted_case_sensitively_without_punctuation_around_them():
         "at": 1,
         "B2B": 1,
     }
-
-
-@given(counts, counts)
-def test_merging_adds_up(first, second):
-    both = merge([first, second])
-    assert both == merge([second, first])
-    assert all(both[word] == first.get(word, 0) + second.get(word, 0) for word in both)
-    assert both.keys() == first.keys() | second.keys()
 
 
 @given(counts, st.integers(0, 8))

@@ -64,7 +64,8 @@ def test_words_as_separate_rows_have_their_tokens() -> None:
     assert blocks.first.tolist() == [1, 4, 0, 1]
     assert blocks.lengths.tolist() == [2, 1, 1, 3]
     places = torch.arange(10.0).view(2, 5, 1)
-    kept = blocks.gather(places)[blocks.mask.squeeze(1)].squeeze(1)
+    context = blocks.context(places)
+    kept = context.states[context.mask.squeeze(1)].squeeze(1)
     assert kept.tolist() == [1, 3, 4, 5, 6, 7, 8]
 
 

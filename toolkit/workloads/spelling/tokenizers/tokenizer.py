@@ -11,7 +11,6 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from toolkit.errors import DataError
-from toolkit.workloads.spelling.data.texts.text_files import reading
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
 
 Numbers = npt.NDArray[np.int32]
@@ -22,8 +21,10 @@ _REMEMBERED = 1 << 18
 
 def load_tokenizer(path: Path) -> TextTokenizer:
     """Load a tokenizer from its JSON file. Raises DataError."""
-    with reading(path):
+    try:
         text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
     try:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 #: From a letter or digit to a letter or digit, or a run of punctuation: `("don't!` is `("`, `don't`, `!`.
-PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
+_PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
 
 
 class Piece(NamedTuple):
@@ -31,7 +31,7 @@ def words_of(text: str) -> list[str]:
 
 def pieces_of(text: str) -> list[Piece]:
     """Split a text or a word into its pieces; together they have all characters but white space."""
-    return [Piece(match.group(), match.span()) for match in PIECE.finditer(text)]
+    return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
 
 
 def word_labels(text: str, target: str) -> list[int]:

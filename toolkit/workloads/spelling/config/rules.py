@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from toolkit.config.schema import Experiment
 from toolkit.registry import extra_with
@@ -38,10 +37,9 @@ def _packages(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("task.kind", "data")
 def _noise(experiment: Experiment) -> Iterator[Violation]:
-    for each in fields(experiment.data):
-        value = getattr(experiment.data, each.name)
-        if isinstance(value, tuple(NOISES.values())):
-            yield from noise_faults(value, ("data", each.name))
+    noise = getattr(experiment.data, "noise", None)
+    if isinstance(noise, tuple(NOISES.values())):
+        yield from noise_faults(noise, ("data", "noise"))
 
 
 @rule("task.kind", "data.path", "data.datasets", "data.dataset_limits", "data.val_splits", "data.validation")

@@ -138,9 +138,14 @@ def open_run(
     verify(checkpoint)
     experiment = without_origin(run, load_to_run(run.config))
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
-    encoding = _encoding(run)
+    encoding = ExportedFiles(run).encoding
+    if not (encoding / layout.TOKENIZER).exists():
+        raise DataError(
+            f"{encoding} has no {layout.TOKENIZER}, which a run leaves there when it finishes: "
+            "nothing else says how its model reads; train it again"
+        )
     experiment = replace(experiment, data=layout.encoded_by(experiment.data, encoding))
-    encoder = TextEncoder.of(experiment.data)
+    encoder = TextEncoder(experiment.data)
     # A task must have a text.
     model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
     load_weights(checkpoint, model)
@@ -153,17 +158,6 @@ def open_run(
         device=where,
         batch_tokens=batch_tokens,
     )
-
-
-def _encoding(run: RunDir) -> Path:
-    """Return the folder of the tokenizers and the dictionary. Raises DataError."""
-    folder = ExportedFiles(run).encoding
-    if not (folder / layout.TOKENIZER).exists():
-        raise DataError(
-            f"{folder} has no {layout.TOKENIZER}, which a run leaves there when it finishes: "
-            "nothing else says how its model reads; train it again"
-        )
-    return folder
 
 
 def _task(

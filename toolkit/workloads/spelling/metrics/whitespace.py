@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from toolkit.nlp.ratio import ratio
-from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, spaces_in
+from toolkit.workloads.spelling.data.texts.repairs import spaces_in
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts, LineScore
 
 
@@ -29,9 +29,9 @@ def score_whitespace(
 ) -> WhitespaceScore:
     """Compare the inserted and deleted spaces with those that had to be inserted and deleted.
 
-    Raises ValueError if the three lines at a place differ in more than white space.
+    The three lines at a place must differ in nothing but white space.
     """
-    found = [_counts(*lines) for lines in zip(inputs, predictions, golds, strict=True)]
+    found = [_counts(*map(spaces_in, lines)) for lines in zip(inputs, predictions, golds, strict=True)]
     return WhitespaceScore(
         counts=sum(found, NOTHING),
         lines=len(found),
@@ -40,9 +40,6 @@ def score_whitespace(
     )
 
 
-def _counts(text: str, prediction: str, gold: str) -> Counts:
-    if not differs_in_space(text, prediction) or not differs_in_space(text, gold):
-        raise ValueError("the lines differ in more than white space")
-    spaces = spaces_in(text)
+def _counts(spaces: Set[int], found: Set[int], gold: Set[int]) -> Counts:
     # The text decides whether a place needs an insertion or a deletion, so the places alone are compared.
-    return Counts.of_sets(spaces ^ spaces_in(gold), spaces ^ spaces_in(prediction))
+    return Counts.of_sets(spaces ^ gold, spaces ^ found)

@@ -60,6 +60,7 @@ class DetectionBatch(Batch):
     features    [B, P, F] features of the pieces; None if the model reads none
     word_count  largest number of words of a text, W
     labels      [B, W] of words, or [B] of texts: 1 for an error; None if unknown
+    real_words  which labels are those of real words (all False: unknown); None without labels
     host_pieces, host_words   copies of pieces and words in host memory, if there are any
     """
 
@@ -68,6 +69,7 @@ class DetectionBatch(Batch):
     features: torch.Tensor | None = None
     word_count: int
     labels: torch.Tensor | None = None
+    real_words: torch.Tensor | None = None
     host_pieces: torch.Tensor | None = None
     host_words: torch.Tensor | None = None
 

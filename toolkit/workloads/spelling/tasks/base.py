@@ -23,7 +23,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Report, build_model
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.prepared import Encoding, SpellingSet, prepare
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.samples.sources import data_sets
 from toolkit.workloads.spelling.data.texts.words import words_of
@@ -51,8 +51,7 @@ class SpellingTask:
         self.splits: Mapping[str, SpellingSamples] = {name: data.split(name) for name in data.splits}
 
     def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
-        base = Encoding(path=self._data.path, fingerprint=self._data.fingerprint)
-        known = prepare(data, report, base=base)
+        known = prepare(data, report, encoding=self._data.path, trained_on=self._data.fingerprint)
         return type(self)(replace(self._experiment, data=data), known)
 
     @classmethod
@@ -62,7 +61,7 @@ class SpellingTask:
         if not (folder / layout.TOKENIZER).is_file():
             return None
         fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
-        known = prepare(data, report, base=Encoding(path=folder, fingerprint=fingerprint))
+        known = prepare(data, report, encoding=folder, trained_on=fingerprint)
         experiment = without_origin(run, experiment)
         return cls(replace(experiment, data=layout.encoded_by(data, folder)), known)
 
@@ -140,6 +139,12 @@ class SpellingTask:
 def on(values: Array, device: torch.device) -> torch.Tensor:
     """Return an array as a tensor on a device."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
+
+
+def label_fields(labels: Array, real: Array, device: torch.device) -> dict[str, Any]:
+    """Return the fields of a DetectionBatch for labels, and for which of them are those of real words."""
+    labelled = int((labels != NONE).sum())
+    return {"labels": on(labels, device), "real_words": on(real, device), "labelled": labelled}
 
 
 def write_lines(

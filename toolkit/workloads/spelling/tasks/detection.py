@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,19 +19,11 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.detection import COUNTS, DetectionScore, label_counts
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, write_lines
+from toolkit.workloads.spelling.tasks.base import SpellingTask, label_fields, no_errors, write_lines
 
 #: A word or text with a higher probability of an error is called wrong.
 THRESHOLD = 0.5
 _OUTPUT = "probabilities"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledBatch:
-    """Texts with their labels; real: which labels are those of real words (all False: unknown)."""
-
-    texts: DetectionBatch
-    real: torch.Tensor
 
 
 class DetectionTask(SpellingTask):
@@ -51,15 +42,10 @@ class DetectionTask(SpellingTask):
     def model(self) -> nn.Module:
         return self._built(of_texts=self.of_texts)
 
-    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> LabelledBatch:
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> DetectionBatch:
         samples = self.splits[split]
-        labels, real = self._labels(samples, indices)
-        texts = DetectionBatch(
-            **self._word_fields(samples, indices, device),
-            labels=on(labels, device),
-            labelled=int((labels != NONE).sum()),
-        )
-        return LabelledBatch(texts=texts, real=on(real, device))
+        labels = label_fields(*self._labels(samples, indices), device)
+        return DetectionBatch(**self._word_fields(samples, indices, device), **labels)
 
     def _labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
         """Return the labels, NONE where not known, and which words are real; both have the same shape."""
@@ -68,22 +54,21 @@ class DetectionTask(SpellingTask):
             return errors, np.zeros(errors.shape, dtype=bool)
         return self._word_labels(samples, indices)
 
-    def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
+    def loss(self, model: nn.Module, batch: DetectionBatch) -> Loss:
         scores, labels = _scores(model, batch)
-        texts, total = batch.texts, summed_cross_entropy(scores, labels)
-        correct = right_labels(scores, labels).sum()
-        return Loss(total=total, count=texts.labelled, tokens=texts.real_tokens, sums=correct[None].double())
+        total, correct = summed_cross_entropy(scores, labels), right_labels(scores, labels).sum()
+        return Loss(total=total, count=batch.labelled, tokens=batch.real_tokens, sums=correct[None].double())
 
-    def score(self, model: nn.Module, batch: LabelledBatch) -> Score:
+    def score(self, model: nn.Module, batch: DetectionBatch) -> Score:
         scores, labels = _scores(model, batch)
-        total, count = summed_cross_entropy(scores, labels), batch.texts.labelled
         probabilities = scores.float().softmax(-1)[..., 1]
-        sums = [loss_sums(total, count), counts_of(probabilities > THRESHOLD, labels, batch.real)]
+        loss = loss_sums(summed_cross_entropy(scores, labels), batch.labelled)
+        sums = [loss, counts_of(probabilities > THRESHOLD, batch)]
         return Score(sums=torch.cat(sums), outputs={_OUTPUT: self._labelled(probabilities, batch)})
 
-    def _labelled(self, probabilities: torch.Tensor, batch: LabelledBatch) -> torch.Tensor | Ragged:
+    def _labelled(self, probabilities: torch.Tensor, batch: DetectionBatch) -> torch.Tensor | Ragged:
         """Return the probabilities of the texts [B], or of the words that they have."""
-        return probabilities if self.of_texts else of_words(probabilities, batch.texts.words)
+        return probabilities if self.of_texts else of_words(probabilities, batch.words)
 
     def detect(
         self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
@@ -132,9 +117,9 @@ class SedSequenceTask(DetectionTask):
     accuracy = "accuracy"
 
 
-def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    assert batch.texts.labels is not None
-    return batch.texts.scored_by(model).float(), batch.texts.labels
+def _scores(model: nn.Module, batch: DetectionBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    assert batch.labels is not None
+    return batch.scored_by(model).float(), batch.labels
 
 
 def line_of(probabilities: Array) -> str:
@@ -150,11 +135,8 @@ def of_words(probabilities: torch.Tensor, words: torch.Tensor) -> Ragged:
     return Ragged(rows=probabilities, lengths=words.max(1).values + 1)
 
 
-def counts_of(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Return `label_counts` on the device, [9] float64.
-
-    found   [...] which words or texts are called wrong
-    labels  [...] NONE for a word without a label
-    real    [...] which words are real words
-    """
-    return torch.stack(label_counts(found, labels == 1, labels != NONE, real)).double()
+def counts_of(found: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
+    """Return `label_counts` on the device, [9] float64; found: which words or texts are called wrong."""
+    labels = batch.labels
+    assert labels is not None
+    return torch.stack(label_counts(found, labels == 1, labels != NONE, batch.real_words)).double()

@@ -37,7 +37,7 @@ class WordNoise:
         self._artificial: float = getattr(described, "artificial", 0.0 if is_listed else 1.0)
         # Without artificial errors there is no such key.
         self._more_edits: float = getattr(described, "more_edits", 0.0)
-        self._listed: dict[str, _Listed] = {}
+        self._listed_of = lru_cache(_REMEMBERED)(self._listed)
 
     def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
         """Return the sample with words of its text misspelt."""
@@ -58,14 +58,10 @@ class WordNoise:
                 words[place] = self._with_edits(words[place], random)
         return replace(sample, text=" ".join(words))
 
-    def _listed_of(self, word: str) -> _Listed:
-        """The pieces of a word that have misspellings; each distinct word is looked up once."""
-        if (known := self._listed.get(word)) is None:
-            if len(self._listed) >= _REMEMBERED:
-                self._listed.clear()
-            pieces = ((piece, self._misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
-            known = self._listed[word] = tuple(each for each in pieces if each[1])
-        return known
+    def _listed(self, word: str) -> _Listed:
+        """Return the pieces of a word that have misspellings."""
+        pieces = ((piece, self._misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
+        return tuple(each for each in pieces if each[1])
 
     def _with_listed(self, word: str, random: np.random.Generator) -> str:
         (a, b), wrongs = pick(self._listed_of(word), random)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import numpy.typing as npt
 from toolkit.data.ragged import Array
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.characters import repair_labels, repaired_text
 from toolkit.workloads.spelling.data.samples.layout import NO_PIECE, UNKNOWN
 from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.repairs import repaired_text, repairs_of
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
@@ -68,25 +67,15 @@ class TextTokens:
         return [], pieces, len(spans)
 
 
-@dataclass(frozen=True, slots=True)
 class TextEncoder:
-    """Encodes samples as a data section describes."""
+    """Encodes samples as a data section describes; loads its tokenizers and dictionary. Raises DataError."""
 
-    tokens: TextTokens
-    features: WordFeatures
-    real: RealWords
-    output: TextTokenizer | None
-
-    @classmethod
-    def of(cls, data: SpellingTexts) -> TextEncoder:
-        """Load tokenizers and dictionary. Raises DataError."""
+    def __init__(self, data: SpellingTexts) -> None:
         dictionary = read_dictionary(Path(data.dictionary)) if data.dictionary else {}
-        return cls(
-            TextTokens(load_tokenizer(Path(data.tokenizer_path))),
-            WordFeatures(dictionary),
-            RealWords(dictionary),
-            load_tokenizer(Path(data.output_tokenizer_path)) if data.output_tokenizer_path else None,
-        )
+        output = data.output_tokenizer_path
+        self.tokens = TextTokens(load_tokenizer(Path(data.tokenizer_path)))
+        self.output = load_tokenizer(Path(output)) if output else None
+        self._features, self._real = WordFeatures(dictionary), RealWords(dictionary)
 
     def lists(
         self, text: str, target: str | None, labels: tuple[int, ...] | None, spaced: str | None = None
@@ -100,12 +89,14 @@ class TextEncoder:
         if self.tokens.tokenizer.reads_spaces:
             known = repaired_text(text, target, labels, spaced)
             repaired = text if known is None else known
-            repairs = repair_labels(text, known, labels is None)
+            repairs = np.full(len(text) + 2, UNKNOWN, dtype=np.uint8)
+            if known is not None and labels is None:
+                repairs[1:-1] = repairs_of(text, known)
             labels = (UNKNOWN,) * len(words_of(text)) if known is None else labels
         words = words_of(repaired)
         tokens, pieces = self.tokens.of(text, words)
-        features, word_of_piece = self.features.of(words)
-        real = self.real.of(words)[word_of_piece]
+        features, word_of_piece = self._features.of(words)
+        real = self._real.of(words)[word_of_piece]
         found = {
             layout.TOKENS: tokens, layout.PIECES: pieces, layout.WORDS: word_of_piece,
             layout.FEATURES: features @ _BITS + real * REAL, layout.REPAIRS: repairs,
@@ -121,11 +112,6 @@ def _labels(text: str, target: str | None, labels: tuple[int, ...] | None, words
     if labels is None:
         return np.array(word_labels(text, text if target is None else target), dtype=np.uint8)
     return np.array(labels if len(labels) == words else [UNKNOWN] * words, dtype=np.uint8)
-
-
-def has_error(labels: Array, of_text: tuple[int, ...] | None) -> bool:
-    """Whether a text has an error, by its own label if it has one, else by the labels of its words."""
-    return bool(of_text[0]) if of_text is not None and len(of_text) == 1 else bool(np.any(labels == 1))
 
 
 def unpack_features(bits: Array) -> npt.NDArray[np.uint8]:

@@ -70,9 +70,9 @@ def encoded_by(data: SpellingTexts, folder: Path) -> SpellingTexts:
     return replace(data, **held)  # type: ignore[arg-type]
 
 
-def column(name: str, dtype: str = "") -> Column:
-    """Return the column of a list or a number; `dtype` is given if it differs between sets."""
-    return Column(f"{name}.bin", dtype or DTYPES[name])
+def column(name: str) -> Column:
+    """Return the column of a list or a number."""
+    return Column(f"{name}.bin", DTYPES[name])
 
 
 def offsets(name: str) -> Column:

@@ -97,41 +97,33 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
         return found
 
     def _array(self, name: str) -> Array:
-        return map_array(self.path, layout.column(name, self.meta["dtypes"][name]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """How a trained model encodes texts.
-
-    path         folder of the tokenizers and the dictionary
-    fingerprint  of the data that the model was trained on
-    """
-
-    path: Path
-    fingerprint: str
+        return map_array(self.path, layout.column(name).of(self.meta["dtypes"][name]))
 
 
 def prepare(
     data: SpellingTexts,
     progress: Progress | None = None,
     *,
-    base: Encoding | None = None,
+    encoding: Path | None = None,
+    trained_on: str | None = None,
 ) -> SpellingSet:
     """Open the prepared set of a data section; make it first if it is missing.
 
     An interrupted preparation continues with the shards that exist.
-    If `base` is given, `data.path` is a file to be scored: the whole file is the split `test`, and tokenizers
-    and dictionary are those of `base`.
+
+    encoding    folder of the tokenizers and the dictionary of a trained model; `data.path` is then a file to
+                be scored, and the whole file is the split `test`
+    trained_on  fingerprint of the data that this model was trained on
+
     Everything else is as for PreparedFolder.open_or_build.
     """
     report = progress or silent
-    if base is None:
+    if encoding is None:
         sources = find_sources(data, report)
     else:
-        data = layout.encoded_by(data, base.path)
+        data = layout.encoded_by(data, encoding)
         sources = (Source.open(str(data.path), TEST, report, memory_of(data)),)
-    description = describe(data, sources, base.fingerprint if base else None)
+    description = describe(data, sources, trained_on)
     path, fingerprint = set_place(data.prepared_dir, sources, description)
     parts = path.with_name(f".{path.name}.parts")
     speed = ""

@@ -20,7 +20,7 @@ from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.encoding import TextEncoder, has_error
+from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
 from toolkit.workloads.spelling.data.samples.lines import Line, LineReader, holds_labels, line_starts
 from toolkit.workloads.spelling.data.samples.mixture import divide, spread
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
@@ -151,7 +151,7 @@ class ShardMaker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self._noise = DescribedNoise(job.data.noise)
-        self._encoder = TextEncoder.of(job.data)
+        self._encoder = TextEncoder(job.data)
 
     def make(self, shard: Shard) -> None:
         """Write a shard. Raises DataError naming file and line, OSError."""
@@ -169,7 +169,9 @@ class ShardMaker:
             if (tokens := len(encoded[layout.TOKENS])) > job.data.max_length:
                 left_out.append((number, split, text, tokens, layout.TOO_LONG))
                 continue
-            wrong = has_error(encoded[layout.LABELS], line.labels)
+            # A text with a single label of its own has that one.
+            of_words = line.labels is None or len(line.labels) != 1
+            wrong = bool(np.any((encoded[layout.LABELS] if of_words else np.array(line.labels)) == 1))
             samples.append((number, split, wrong, text, target))
             lists.append(encoded)
         path = shard.file(job.parts)

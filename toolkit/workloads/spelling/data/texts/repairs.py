@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from toolkit.workloads.spelling.data.texts.words import normalised
+from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 
 #: Operations on a character: keep it; insert a space before it; delete it, if it is white space.
 KEEP, INSERT, DELETE = range(3)
@@ -38,6 +38,22 @@ def repairs_of(text: str, target: str) -> list[int]:
             found.append(INSERT if is_wanted else KEEP)
             count += 1
     return found
+
+
+def repaired_text(text: str, target: str | None, labels: object, spaced: str | None) -> str | None:
+    """Return a text with the right white space; None if that is not known.
+
+    target  the right text; None if there are only `labels` of its words
+    spaced  the text before noise changed its white space; None if no noise did
+    """
+    if spaced is not None:
+        return spaced
+    if target is None or labels is not None:
+        return text
+    if differs_in_space(text, target):
+        return target
+    # Texts with the same number of words have the same words, some of them misspelt.
+    return text if len(words_of(text)) == len(words_of(target)) else None
 
 
 def repaired(text: str, repairs: Sequence[int]) -> str:

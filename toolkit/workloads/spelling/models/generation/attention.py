@@ -27,12 +27,6 @@ class Memory:
         mask = None if self.mask is None else self.mask[rows]
         return Memory(keys=self.keys[rows], values=self.values[rows], mask=mask)
 
-    def then(self, more: Memory) -> Memory:
-        """Return these keys and values, followed by more; nothing is masked."""
-        return Memory(
-            keys=torch.cat([self.keys, more.keys], dim=2), values=torch.cat([self.values, more.values], dim=2)
-        )
-
 
 class Attention(nn.Module):
     """Scaled dot-product attention with several heads (Vaswani et al. 2017)."""
@@ -90,7 +84,8 @@ class DecoderLayer(nn.Module):
         """
         written = self.own.memory(states, mask)
         if past is not None:
-            written = past.then(written)
+            keys = torch.cat([past.keys, written.keys], dim=2)
+            written = Memory(keys=keys, values=torch.cat([past.values, written.values], dim=2))
         states = self.norms[0](states + self.dropout(self.own(states, written)))
         for norm, attention, context in zip(self.norms[1:], self.contexts, contexts, strict=False):
             states = norm(states + self.dropout(attention(states, context)))

@@ -29,13 +29,10 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
 
     @torch.no_grad()
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
-        lengths = [self._most(text) for text in texts]
+        # A longer output is not a correction.
+        lengths = [_TIMES * len(self._output.encode_words(text)[0]) + _MORE for text in texts]
         limits = limits_of(self._output, self._experiment.model.max_output_length, lengths)
         return [[each] for each in self._search.write(model.reading(batch), limits)]
-
-    def _most(self, text: str) -> int:
-        """Return the largest number of tokens of a correction; a longer output is not a correction."""
-        return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
         outputs = samples.rows(layout.OUTPUTS, indices, NONE)

@@ -38,7 +38,7 @@ from toolkit.workloads.spelling.models.losses import loss_sums, losses_of_texts,
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
 from toolkit.workloads.spelling.repair_run import repair_experiment
-from toolkit.workloads.spelling.tasks.base import no_errors, on, write_lines
+from toolkit.workloads.spelling.tasks.base import label_fields, no_errors, on, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
     learnable,
@@ -72,12 +72,10 @@ _CORRECTED = tuple(f"corrected_{name}" for name in Counts.__slots__)
 class PlusBatch:
     """Texts with their labels and targets.
 
-    real   [B, W] which words are real words (all False: unknown)
     lines  each text, the words that the model reads, and the target; None if no words are to be written
     """
 
     texts: RepairPlusBatch
-    real: torch.Tensor
     lines: Sequence[tuple[str, list[str], str | None]] | None
 
 
@@ -120,11 +118,9 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> PlusBatch:
         samples = self.splits[split]
-        labels, real = self._word_labels(samples, indices)
         texts = RepairPlusBatch(
             **self._word_fields(samples, indices, device),
-            labels=on(labels, device),
-            labelled=int((labels != NONE).sum()),
+            **label_fields(*self._word_labels(samples, indices), device),
             repair_labels=known_labels(samples.rows(layout.REPAIRS, indices, layout.UNKNOWN), device),
         )
         lines = None
@@ -133,7 +129,7 @@ class TokenizationRepairPlusTask(RepairingTask):
             if split == _WRITTEN:
                 read = zip(samples.texts(indices), words_read(samples, indices), strict=True)
                 lines = [(text, words, target) for (text, target), words in read]
-        return PlusBatch(texts=texts, real=on(real, device), lines=lines)
+        return PlusBatch(texts=texts, lines=lines)
 
     def _with_targets(
         self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
@@ -166,7 +162,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         probabilities = scores.words.softmax(-1)[..., 1]
         sums = [
             loss_sums(self._loss(scores, texts), texts.labelled),
-            counts_of(probabilities > THRESHOLD, texts.labels, batch.real),
+            counts_of(probabilities > THRESHOLD, texts),
             self._repair_sums(scores.repair, texts.repair_labels, texts.tokens),
             _tokens(scores, texts),
         ]
@@ -242,7 +238,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     @cached_property
     def _encoder(self) -> TextEncoder:
         # Created only for use, because evaluations need no dictionary.
-        return TextEncoder.of(layout.encoded_by(self._experiment.data, self._data.path))
+        return TextEncoder(layout.encoded_by(self._experiment.data, self._data.path))
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}

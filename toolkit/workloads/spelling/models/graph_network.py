@@ -130,7 +130,9 @@ def edge_attention(
     weights = softmax_by_end(products.sum(-1) * q.shape[-1] ** -0.5, end, len(q))
     weighted = functional.dropout(weights, dropout).unsqueeze(-1) * v.index_select(0, begin).float()
     at = end[:, None, None].expand_as(weighted)
-    return weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted).flatten(-2)
+    come = weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted)
+    found: torch.Tensor = come.flatten(-2)
+    return found
 
 
 def softmax_by_end(scores: torch.Tensor, end: torch.Tensor, nodes: int) -> torch.Tensor:

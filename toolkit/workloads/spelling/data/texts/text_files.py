@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -12,7 +11,6 @@ from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.words import normalised
 
 Opener: TypeAlias = Callable[[Path], AbstractContextManager[BinaryIO]]
-_binary: Opener = partial(open, mode="rb")
 
 
 @contextmanager
@@ -45,7 +43,11 @@ def decoded(file: object, number: int, line: bytes) -> str:
         ) from error
 
 
-def read_texts(path: Path, opened: Opener = _binary) -> Iterator[str]:
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    return open(path, "rb")
+
+
+def read_texts(path: Path, opened: Opener = _opened) -> Iterator[str]:
     """Yield the texts of a file with single spaces; blank lines are skipped. Raises DataError.
 
     opened  opens the file; it may show a progress bar
@@ -56,7 +58,7 @@ def read_texts(path: Path, opened: Opener = _binary) -> Iterator[str]:
                 yield text
 
 
-def spread(path: Path, limit: int | None, opened: Opener = _binary) -> Iterator[str]:
+def spread(path: Path, limit: int | None, opened: Opener = _opened) -> Iterator[str]:
     """Yield at most `limit` texts, spread evenly over a file; None: all texts. Raises DataError."""
     if limit is None:
         yield from read_texts(path, opened)

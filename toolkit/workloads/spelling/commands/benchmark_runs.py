@@ -85,7 +85,7 @@ def predict(
 
 
 def _wanted(run: RunDir, benchmarks: Sequence[Benchmark]) -> list[_Wanted]:
-    task = check_use(run, tuple(ON_BENCHMARKS), "is for no benchmark of spelling")
+    task = check_use(run, tuple(ON_BENCHMARKS), "predicts no benchmark of spelling")
     forms = ON_BENCHMARKS[task]
     # Errors in a benchmark are reported when it is scored.
     usable = (each for each in benchmarks if each.kind in forms and each.corrupt.is_file())

@@ -108,7 +108,7 @@ def _tokenizer(arguments: Namespace) -> None:
         )
     elif kind == "words":
         if arguments.dictionary is None:
-            raise UserError("words are those of a dictionary; name it with --dictionary")
+            raise UserError("the words come from a dictionary; name it with --dictionary")
         room = max(arguments.vocabulary - len(make_tokenizer.SPECIAL), 0)
         tokenizer = make_tokenizer.words(list(islice(read_dictionary(arguments.dictionary), room)))
     else:

@@ -129,7 +129,7 @@ def _search_options(arguments: Namespace, run: RunDir) -> dict[str, object]:
     given = {"search": arguments.search, "beam_width": arguments.beam_width}
     options = {name: value for name, value in given.items() if value is not None}
     if options and not hasattr(load_resolved(run.config).task, "search"):
-        raise UserError(f"{run.run_id} repairs white space, for which nothing is searched: no --search")
+        raise UserError(f"{run.run_id} repairs white space without a search: leave --search out")
     return options
 
 

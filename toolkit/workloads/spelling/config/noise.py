@@ -167,7 +167,7 @@ def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Itera
         problem = f"found {len(weights)}, expected one for each of the {choices} choices"
         yield Violation(key=key, problem=problem)
     elif not sum(weights):
-        yield Violation(key=key, problem="found zeros only, so that nothing can be chosen")
+        yield Violation(key=key, problem="found only zeros, so nothing can be chosen")
 
 
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:

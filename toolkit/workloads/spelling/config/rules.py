@@ -107,7 +107,7 @@ def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
         problem = f"found {model.hidden_dim}, but a position is encoded by as many sines as cosines"
         yield Violation(key=key, problem=problem, hint="an even number")
     elif model.hidden_dim % model.heads:
-        problem = f"found {model.hidden_dim}, which {model.heads} attention heads cannot share equally"
+        problem = f"found {model.hidden_dim}, which is not a multiple of the {model.heads} attention heads"
         yield Violation(
             key=key, problem=problem, hint="a multiple of model.num_heads (of 64, if that is null)"
         )
@@ -132,7 +132,7 @@ def _written_words(experiment: Experiment) -> Iterator[Violation]:
         problem = f"is missing, but the model's {model.num_sec_layers} model.num_sec_layers write words"
         yield Violation(key=key, problem=problem, hint="the JSON file of the output tokenizer")
     elif data.output_tokenizer_path is not None and not model.num_sec_layers:
-        problem = "found one, but nothing is written where model.num_sec_layers is 0"
+        problem = "found one, but the model writes nothing if model.num_sec_layers is 0"
         yield Violation(key=key, problem=problem)
 
 

@@ -141,8 +141,8 @@ def open_run(
     encoding = ExportedFiles(run).encoding
     if not (encoding / layout.TOKENIZER).exists():
         raise DataError(
-            f"{encoding} has no {layout.TOKENIZER}, which a run leaves there when it finishes: "
-            "nothing else says how its model reads; train it again"
+            f"{encoding} has no {layout.TOKENIZER}, which a run writes when it finishes: "
+            "without it, the encoding of texts is not known; train it again"
         )
     experiment = replace(experiment, data=layout.encoded_by(experiment.data, encoding))
     encoder = TextEncoder(experiment.data)

@@ -113,8 +113,8 @@ def _batches(order: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[int]]
         rows, columns = len(pairs[place].first) + 2, pairs[place].bound + 2
         if rows * columns > _CELLS_OF_PAIR:
             raise DataError(
-                f"a line of {rows - 2} characters differs by about {columns - 2} edits from the one at its "
-                "place: too many to be compared. Do the files belong together?"
+                f"a line of {rows - 2} characters differs by about {columns - 2} edits from the line at "
+                "its place: too many to be compared. Do the files belong together?"
             )
         if batch and (len(batch) + 1) * rows * max(width, columns) > _CELLS_OF_BATCH:
             yield batch

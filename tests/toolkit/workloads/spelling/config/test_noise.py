@@ -75,7 +75,7 @@ def test_the_default_of_kind_is_the_name_of_the_kind():
             "data.noise.weights",
             "found 1, expected one for each of the 2 choices",
         ),
-        ({"kind": "switch", "choices": ["none"], "weights": [0]}, "data.noise.weights", "found zeros only"),
+        ({"kind": "switch", "choices": ["none"], "weights": [0]}, "data.noise.weights", "found only zeros"),
         ({"kind": "whitespace", "none": 0.6, "every": 0.5}, "data.noise.every", "is more than 1"),
         (
             {"kind": "chained", "steps": ["whitespace", "artificial"]},

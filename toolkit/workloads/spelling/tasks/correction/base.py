@@ -213,6 +213,6 @@ def _check_targets(samples: SpellingSamples) -> None:
         if target is None:
             (origin,) = samples.origins(np.array([first])).values()
             raise DataError(
-                f"{origin.file}: correct.txt holds labels, expected texts: name a benchmark of corrections "
+                f"{origin.file}: correct.txt has labels, expected texts: name a benchmark of corrections "
                 "(task sec)"
             )

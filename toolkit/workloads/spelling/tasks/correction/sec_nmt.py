@@ -56,7 +56,7 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
 
     def _misfit(self) -> str:
         most = self._experiment.model.max_output_length
-        return f"what they should say has more tokens than model.max_output_length, {most} with the end sign"
+        return f"their targets have more tokens than model.max_output_length, {most} with the end token"
 
     def _check(self) -> None:
         tokens, _ = self._output.encode_words(_PROBE)

@@ -62,8 +62,8 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
     def _misfit(self) -> str:
         most = self._experiment.model.max_output_length
         return (
-            f"what they should say has more tokens than model.max_output_length, {most} with an end sign for "
-            "each word, or not as many words as they have"
+            f"their targets have more tokens than model.max_output_length, {most} with an end token for each "
+            "word, or another number of words"
         )
 
     def _check(self) -> None:
@@ -71,6 +71,5 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         if reads.reads_spaces:
             raise DataError(
                 f"{self._experiment.data.tokenizer_path}: this tokenizer reads characters, expected one that "
-                "reads words (`stk spelling tokenizer bpe`): for texts whose white space is wrong, there is "
-                "sec_nmt"
+                "reads words (`stk spelling tokenizer bpe`); for texts with wrong white space, use sec_nmt"
             )

@@ -167,7 +167,7 @@ def test_targets_that_are_too_long_are_left_out_and_counted(made):
     missing = len(whole.splits["train"]) - len(task.splits["train"])
     assert missing > 0
     assert max(map(max, lengths)) == 19
-    assert f"left out: {missing} texts of train (what they should say has more tokens" in task.summary
+    assert f"left out: {missing} texts of train (their targets have more tokens" in task.summary
     assert len(task.splits["test"]) == len(whole.splits["test"])
 
 
@@ -192,7 +192,7 @@ def test_texts_with_another_number_of_words_are_written_but_not_learnt(made):
 
 def test_labels_are_not_accepted_as_corrections(made):
     labels = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
-    with pytest.raises(DataError, match="holds labels, expected texts"):
+    with pytest.raises(DataError, match="has labels, expected texts"):
         made(tiny_corrections, correct=labels)
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
 from tests.toolkit.nlp.sentences import TEXTS
-from toolkit.errors import DataError
 from toolkit.workloads.spelling.config import noise as config
 from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings, write_misspellings
@@ -33,8 +30,3 @@ def test_a_file_of_misspellings_is_read_once():
         config.SwitchNoise(choices=(mixed, steps)), lambda path: reads.append(path) or Misspellings({})
     )
     assert reads == [Path("m.json")]
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"none\.json cannot be read"):
-        DescribedNoise(config.MixedNoise(misspellings=str(tmp_path / "none.json")))

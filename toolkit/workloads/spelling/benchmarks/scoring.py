@@ -62,13 +62,13 @@ def score_entries(
     *,
     dictionary: Collection[str] | None = None,
     lowercase: bool = False,
-    tell: Callable[[float], object] = lambda share: None,
+    advance: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Result | UserError]:
     """Yield the result of each entry, or its error; the error of a benchmark only once.
 
     dictionary  see `open_sheet`
-    lowercase   whether to ignore case in all benchmarks, not only as their own files say
-    tell        called with the share of an entry that was scored since the last call
+    lowercase   ignore case in all benchmarks, not only in the lines that their own files mark
+    advance     called with the share of an entry that was scored since the last call
     """
     sheets: dict[Benchmark, Sheet | None] = {}
     for of, model, made_by in wanted:
@@ -81,15 +81,17 @@ def score_entries(
                     of.kind, of.corrupt, of.correct, lowercase=is_lower, dictionary=dictionary
                 )
             if (sheet := sheets[of]) is not None:
-                yield Result(benchmark=of, model=model, figures=_figures(model, made_by, sheet, tell))
+                yield Result(benchmark=of, model=model, figures=_figures(model, made_by, sheet, advance))
         except UserError as error:
             yield error
 
 
-def _figures(model: str, made_by: Path | Predictor, sheet: Sheet, tell: Callable[[float], object]) -> Figures:
+def _figures(
+    model: str, made_by: Path | Predictor, sheet: Sheet, advance: Callable[[float], object]
+) -> Figures:
     texts = sheet.inputs
     if isinstance(made_by, Path):
         predictions, source = read_lines(made_by), str(made_by)
     else:
         predictions, source = [made_by(text) for text in texts], model
-    return sheet.score(predictions, source, lambda lines: tell(lines / len(texts)))
+    return sheet.score(predictions, source, lambda lines: advance(lines / len(texts)))

@@ -28,7 +28,7 @@ from toolkit.workloads.spelling.metrics.whitespace import score_whitespace
 
 Figures = dict[str, float]
 #: Called several times, with the number of lines that were scored since the last call.
-Tell = Callable[[int], object]
+Advance = Callable[[int], object]
 
 _LINES_AT_ONCE = 2000
 
@@ -39,13 +39,13 @@ class Sheet(ABC):
     def __init__(self, inputs: Sequence[str]) -> None:
         self.inputs = inputs
 
-    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+    def score(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
         """Return the metrics of the kind by name. Raises DataError naming source and line."""
         check_count(source, predictions, len(self.inputs), "the input")
-        return self._figures(predictions, source, tell)
+        return self._figures(predictions, source, advance)
 
     @abstractmethod
-    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures: ...
+    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures: ...
 
 
 def open_sheet(
@@ -110,9 +110,9 @@ class _Detection(Sheet):
             return labels(source, lines, counts, "one for each word of the input")
         return flags(source, lines)
 
-    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
         found = score_labels(self._labels(source, predictions), self._golds, self._real)
-        tell(len(predictions))
+        advance(len(predictions))
         accuracy = "word_accuracy" if self._of_words else "sequence_accuracy"
         figures = {**found.counts.figures(), accuracy: found.accuracy}
         if self._real is not None:
@@ -139,7 +139,7 @@ class _Corrections(_Texts):
         super().__init__(inputs, golds, lower)
         self._misspelt: list[Words] = []
 
-    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
         check_texts(source, predictions, self.inputs)
         made = self._cased(predictions)
         score = CorrectionScore()
@@ -150,7 +150,7 @@ class _Corrections(_Texts):
                 score += score_corrections(self._texts[part], made[part], self._golds[part], misspelt)
             except DataError as error:
                 raise DataError(f"{source}:{start + 1}-{start + len(misspelt)}: {error}") from error
-            tell(len(misspelt))
+            advance(len(misspelt))
         return {**score.counts.figures(), "sequence_f1": score.sequence_f1, "mned": score.mned}
 
     def _misspelt_words(self, part: slice) -> Sequence[Words]:
@@ -175,11 +175,11 @@ class _Repair(_Texts):
                     f"({shortened(text)!r}): only white space may differ"
                 )
 
-    def _figures(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
         made = self._cased(predictions)
         self._check(source, made)
         score = score_whitespace(self._texts, made, self._golds)
-        tell(len(made))
+        advance(len(made))
         return {
             **score.counts.figures(),
             "sequence_f1": score.sequence_f1,

@@ -41,7 +41,7 @@ class _Wanted:
         return self.file.with_suffix(".json")
 
     def facts(self) -> dict[str, Any]:
-        """What the predictions depend on: checksums of weights and texts, and the output format."""
+        """Everything that decides the predictions: checksums of weights and texts, the output format."""
         step = int(read_json(self.run.result)["best"]["step"])
         return {
             "weights": crc32(self.run.checkpoint(step) / MANIFEST),

@@ -105,8 +105,8 @@ def score_single(arguments: Namespace, host: Host) -> int:
         dictionary=_dictionary(arguments),
     )
     predictions = read_lines(arguments.prediction)
-    with _progress("scoring", len(sheet.inputs)) as (_, tell):
-        figures = sheet.score(predictions, str(arguments.prediction), tell)
+    with _progress("scoring", len(sheet.inputs)) as (_, advance):
+        figures = sheet.score(predictions, str(arguments.prediction), advance)
     if arguments.json:
         print(json.dumps({"kind": arguments.kind, "lines": len(predictions), "metrics": figures}))
     else:
@@ -140,11 +140,11 @@ def score_folder(arguments: Namespace, host: Host) -> int:
             f"{benchmarks[0].corrupt}, a RUN, or --baselines"
         )
     found: list[Result | UserError] = []
-    with _progress("scoring", len(wanted)) as (say, tell):
+    with _progress("scoring", len(wanted)) as (show, advance):
         lowercase = arguments.lowercase
-        for each in score_entries(wanted, dictionary=dictionary, lowercase=lowercase, tell=tell):
+        for each in score_entries(wanted, dictionary=dictionary, lowercase=lowercase, advance=advance):
             found.append(each)
-            say(len(found))
+            show(len(found))
     results = [each for each in found if isinstance(each, Result)]
     faults = [each for each in found if not isinstance(each, Result)]
     _show(results, faults, unused, arguments)

@@ -173,7 +173,7 @@ def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Itera
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:
     """Yield the noises that must not follow a change of white space; `before` collects the earlier kinds."""
     if WhitespaceNoise in before and isinstance(noise, WordNoise | SaveNoise | ReplaceNoise):
-        problem = f"found {noise.kind} after whitespace, when words are no longer those of the target"
+        problem = f"found {noise.kind} after whitespace, which changes the words"
         yield Violation(key=(*key, "kind"), problem=problem, hint=f"put {noise.kind} before whitespace")
     after = {*before, type(noise)}
     for inner_key, inner in _parts(noise, key):

@@ -1,4 +1,4 @@
-"""What runs of each task can be used for. Imports no torch."""
+"""The uses of runs of each task. Imports no torch."""
 
 from __future__ import annotations
 

@@ -50,11 +50,11 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
             sink = output if job.output is None else stack.enter_context(_file(Path(job.output)))
             # By default, the bar is not shown on the terminal that shows the lines.
             is_shown = not sink.isatty() if request.progress is None else request.progress
-            tell = stack.enter_context(_bar(given, is_shown and sys.stderr.isatty()))
+            advance = stack.enter_context(_bar(given, is_shown and sys.stderr.isatty()))
             for texts, labels, size in _labelled(given, job, stack):
                 sink.writelines(f"{line}\n" for line in answers(texts, labels, job.form))
                 sink.flush()
-                tell(size, len(texts))
+                advance(size, len(texts))
 
 
 def _answers(run: RunDir, request: Request) -> Answers:
@@ -140,9 +140,9 @@ def _bar(given: Source, is_shown: bool) -> Iterator[Callable[[int, int], object]
         task = bar.add_task(Path(given.name).name, total=given.size, lines=0)
         done = 0
 
-        def tell(count: int, lines: int) -> None:
+        def advance(count: int, lines: int) -> None:
             nonlocal done
             done += lines
             bar.update(task, advance=count, lines=done)
 
-        yield tell
+        yield advance

@@ -120,9 +120,9 @@ def test_baselines_are_scored_beside_files_of_predictions(tmp_path: Path) -> Non
 
 def test_progress_is_reported(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
-    told: list[float] = []
-    list(score_entries(entries(find_benchmarks(tmp_path), {}), tell=told.append))
-    assert sum(told) == 2
+    steps: list[float] = []
+    list(score_entries(entries(find_benchmarks(tmp_path), {}), advance=steps.append))
+    assert sum(steps) == 2
 
 
 def test_a_table_marks_the_highest_score_and_the_lowest_distance(tmp_path: Path) -> None:

@@ -43,5 +43,5 @@ def test_a_fixed_repair_model_learns_nothing(fixed: bool) -> None:
 
 
 def test_mixed_layers_begin_with_equal_shares() -> None:
-    """Two layers are mixed, because there are no three layers."""
+    """The repair model here has only two layers."""
     assert plus().shares.softmax(0).tolist() == [0.5, 0.5]

@@ -31,7 +31,7 @@ TOKENS = "tokens"
 PIECES = "pieces"
 #: The word of each piece.
 WORDS = "words"
-#: Features of each piece, the first in the lowest bit. The bit after the last says whether its word is real.
+#: Features of each piece, the first in the lowest bit. The bit after the last is 1 if its word is real.
 FEATURES = "features"
 #: The label of each word, 1 for an error; UNKNOWN if the file has only one label for the text.
 LABELS = "labels"

@@ -63,7 +63,7 @@ def made(tmp_path: Path) -> Made:
 
 
 def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:
-    """Make the task write this, whatever its model is."""
+    """Make the task write this with any model."""
     output, reads = (
         load_tokenizer(task.prepared / name) for name in (layout.OUTPUT_TOKENIZER, layout.TOKENIZER)
     )

@@ -18,11 +18,11 @@ from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score, build_model
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
-from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
+from toolkit.workloads.text_classification.data.prepared import Prepared, prepare
 from toolkit.workloads.text_classification.data.samples import pad_batch
 from toolkit.workloads.text_classification.inference.kept_encoding import (
     keep,
@@ -35,7 +35,7 @@ from toolkit.workloads.text_classification.models.pretrained import Pretrained
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """tokens [B, L] padded at the end, labels [B], the number of real tokens, and weights [B] or None."""
+    """Tokens [B, L], padded at the end; labels [B]; number of tokens without padding; weights [B] or None."""
 
     tokens: torch.Tensor
     labels: torch.Tensor
@@ -43,13 +43,13 @@ class Batch:
     weights: torch.Tensor | None = None
 
 
-#: Counts of each class: those of `Classification`, in its order.
+#: Counts of each class, in the order of the fields of `Classification`.
 _COUNTS = ("support", "predicted", "right")
 _OUTPUT = "log_probabilities"
 
 
 class TextClassificationTask:
-    """Cross-entropy over the labels; scores are counts of each class, of samples and of whole texts.
+    """Cross-entropy over the labels. Scores come from counts of each class, for samples and for whole texts.
 
     Outputs are the log-probabilities of the classes.
     """
@@ -68,34 +68,35 @@ class TextClassificationTask:
         self.summary = self._data.summary()
         self.splits = {name: self._data.split(name) for name in self._data.splits}
         self.labels = self._data.labels
+        self._encoding = self._data.encoding
         training = self.splits["train"].labels if "train" in self.splits else np.array([], dtype=np.int64)
         self._class_weights = class_weights(experiment.task.class_weights, self.labels, training)
-        # Not each cell of the confusion matrix: of 20,000 classes it has 400 million.
+        # Not the cells of the confusion matrix: for 20,000 classes these are 400 million.
         codes = range(len(self.labels))
         self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
 
     def on(self, data: TextTable, report: Report | None = None) -> TextClassificationTask:
-        known = prepare_benchmark(data, self._data.encoding, report)
+        known = prepare(data, report, known=self._encoding)
         return TextClassificationTask(replace(self._experiment, data=data), known)
 
     @classmethod
     def of_kept(
         cls, run: RunDir, experiment: Experiment, data: TextTable, report: Report
     ) -> TextClassificationTask | None:
-        """This task on another file, with the labels and the tokenizer that a run keeps."""
+        """Return this task for another file, with the labels and the tokenizer that a run has kept."""
         kept = stored_encoding(run)
         if kept is None:
             return None
-        known = prepare_benchmark(data, kept, report)
+        known = prepare(data, report, known=kept)
         return cls(replace(without_origin(run, experiment), data=data), known)
 
     def model(self) -> nn.Module:
         model = build_model(
             self._experiment,
-            vocabulary_size=self._data.vocabulary_size,
+            vocabulary_size=self._encoding.vocabulary_size,
             labels=self.labels,
-            pad_id=self._data.pad_id,
-            tokens=lambda: self._data.vocabulary().decode(range(self._data.vocabulary_size)),
+            pad_id=self._encoding.pad_id,
+            tokens=lambda: self._data.vocabulary().decode(range(self._encoding.vocabulary_size)),
         )
         if isinstance(model, Pretrained):
             longest = max(int(samples.lengths.max(initial=0)) for samples in self.splits.values())
@@ -103,7 +104,7 @@ class TextClassificationTask:
         return model
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
-        tokens, lengths, labels = pad_batch(self.splits[split], indices, self._data.pad_id)
+        tokens, lengths, labels = pad_batch(self.splits[split], indices, self._encoding.pad_id)
         weights = None
         if split == "train" and self._class_weights is not None:
             weights = torch.from_numpy(self._class_weights[labels]).to(device, non_blocking=True)
@@ -130,7 +131,7 @@ class TextClassificationTask:
         log_probabilities = model(batch.tokens).float().log_softmax(1)
         loss = functional.nll_loss(log_probabilities, batch.labels, reduction="sum")
         classes, predicted = len(self.labels), log_probabilities.argmax(1)
-        # A wrong prediction is counted in an extra class, which is dropped.
+        # Wrong predictions are counted in an extra class, which is dropped.
         right = torch.where(predicted == batch.labels, predicted, classes)
         counts = [
             torch.bincount(codes, minlength=classes + 1)[:classes].double()
@@ -143,7 +144,7 @@ class TextClassificationTask:
         return {"accuracy": sums["correct"] / count}
 
     def metrics_need_outputs(self, split: str) -> bool:
-        """Whether some text is in several samples, so that scores of samples and of texts differ."""
+        """Whether a text is in several samples: scores of samples and of texts then differ."""
         text_ids = self.splits[split].text_ids
         return len(np.unique(text_ids)) < len(text_ids)
 
@@ -178,18 +179,23 @@ class TextClassificationTask:
         splits = {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
         write_labels(run, self.labels, splits, self._data.notes)
         pretrained = model.network if isinstance(model, Pretrained) else None
-        keep(run, self._data.encoding)
+        keep(run, self._encoding)
         export_model(run, model, self._root, self._data.tokenizer_files, pretrained)
 
     @property
     def _root(self) -> str:
-        """The beginning of the names of a run's files: that of its data file."""
+        """The beginning of some file names: the name of the data file without its ending."""
         data = self._experiment.data
         return unpacked_name(Path(data.path or data.train)).stem
 
     def _predictions(self, split: str, evaluation: Evaluation) -> Predictions:
         samples = self.splits[split]
-        found = evaluation.outputs[_OUTPUT].rows
-        return Predictions.of_samples(
-            split, self.labels, samples.labels, found, samples.ids, samples.text_ids
+        return Predictions(
+            split=split,
+            labels=self.labels,
+            truth=samples.labels,
+            log_probabilities=evaluation.outputs[_OUTPUT].rows,
+            sample_ids=samples.ids,
+            text_ids=samples.text_ids,
+            fragments=samples_per_text(samples.text_ids),
         )

@@ -1,4 +1,4 @@
-"""Predictions for the samples of a split, as arrays."""
+"""The predictions for the samples of a split, as arrays."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Predictions:
-    """The predictions of one split: of samples, or of whole texts that were folded into several.
+    """The predictions for one split: for its samples, or for its whole texts.
 
     split              train, validation, test, …
     labels             the names of the C classes
     truth              [n] codes of the true classes
     log_probabilities  [n, C], finite
-    sample_ids         [n], ids in the prepared set; of a whole text, that of its first fragment
-    text_ids           [n], the text that each sample is a fragment of
-    fragments          [n], how many samples this text was folded into
+    sample_ids         [n], ids in the prepared set; for a whole text, the id of its first fragment
+    text_ids           [n], the text of each sample
+    fragments          [n], number of samples of this text
     pooled             whether the rows are whole texts
     """
 
@@ -35,33 +35,10 @@ class Predictions:
     sample_ids: Integers
     text_ids: Integers
     fragments: Integers
-    pooled: bool
-
-    @classmethod
-    def of_samples(
-        cls,
-        split: str,
-        labels: tuple[str, ...],
-        truth: npt.NDArray[np.integer],
-        log_probabilities: npt.NDArray[np.floating],
-        sample_ids: Integers,
-        text_ids: Integers,
-    ) -> Predictions:
-        """Make predictions from the outputs of an evaluation: a row for each sample."""
-        _, place, counts = np.unique(text_ids, return_inverse=True, return_counts=True)
-        return cls(
-            split=split,
-            labels=labels,
-            truth=truth,
-            log_probabilities=log_probabilities,
-            sample_ids=sample_ids,
-            text_ids=text_ids,
-            fragments=counts[place].astype(np.int64),
-            pooled=False,
-        )
+    pooled: bool = False
 
     def of_texts(self, pooling: str) -> Predictions:
-        """Pool the fragments of each text, in the order of their first fragments."""
+        """Pool the fragments of each text; texts are in the order of their first fragments."""
         first, log_probabilities = pool_probabilities(self.log_probabilities, self.text_ids, pooling)
         return replace(
             self,
@@ -75,22 +52,22 @@ class Predictions:
 
     @property
     def folded(self) -> bool:
-        """Whether some text is in several rows, so that scores of samples and of texts differ."""
+        """Whether a text is in several rows: scores of samples and of texts then differ."""
         return not self.pooled and bool((self.fragments > 1).any())
 
     @property
     def level(self) -> str:
-        """Return the unit of a row: a `text`, or a `fragment` of one."""
+        """What a row is: a `text`, or a `fragment` of a text."""
         return "fragment" if self.folded else "text"
 
     @property
     def name(self) -> str:
-        """The beginning of the names of their files: the split, or `<split>_text`."""
+        """The beginning of file names: the split, or `<split>_text`."""
         return f"{self.split}_text" if self.pooled else self.split
 
     @property
     def predicted(self) -> npt.NDArray[np.int64]:
-        """Predicted class indices, [n]; ties go to the lowest."""
+        """Codes of the predicted classes, [n]; of equal probabilities, the lowest code."""
         likeliest: npt.NDArray[np.int64] = self.log_probabilities.argmax(axis=1)
         return likeliest
 
@@ -101,7 +78,7 @@ class Predictions:
 
     @property
     def loss(self) -> float:
-        """Mean negative log-likelihood of the true classes, in nats; 0 of nothing."""
+        """Mean negative log-likelihood of the true classes, in nats; 0 without samples."""
         chosen = self.log_probabilities[np.arange(len(self.truth)), self.truth]
         return float(-chosen.astype(np.float64).mean()) if len(chosen) else 0.0
 
@@ -110,3 +87,9 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.truth)
+
+
+def samples_per_text(text_ids: Integers) -> Integers:
+    """The number of samples of each sample's text, [n]."""
+    _, place, counts = np.unique(text_ids, return_inverse=True, return_counts=True)
+    return counts[place].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Texts to numbered tokens: by a vocabulary that is counted on the way, or a pretrained tokenizer."""
+"""Encode texts as numbered tokens, with a vocabulary of the texts or a pretrained tokenizer."""
 
 from __future__ import annotations
 
@@ -19,19 +19,36 @@ from toolkit.nlp.tokens import PAD_ID, RESERVED, UNK_ID, Pieces, Vocabulary, tok
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 
-#: Stands for the tokens of an empty text; the tokens that are met count from 1.
+#: Number of the one token of a text without words; numbers of words begin at 1.
 _NO_TOKEN = 0
 
 
-def encoder(data: TextTable) -> Encoder:
-    """The encoder that a data section describes. Raises DataError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """The encoding of a trained model, for reading other texts.
+
+    folder           holds the tokenizer: vocabulary.json, or the files of a pretrained tokenizer
+    labels           in the order of their codes
+    vocabulary_size  number of token ids, including padding and the unknown token
+    pad_id           fills a batch up to its longest sample; is not in any sample
+    """
+
+    folder: Path
+    labels: tuple[str, ...]
+    vocabulary_size: int
+    pad_id: int
+
+
+def encoder(data: TextTable, known: Encoding | None) -> Encoder:
+    """The encoder of a data section, with the tokens of `known` if it is given. Raises DataError."""
     if data.tokenizer == "pretrained":
-        return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens, key="data.max_tokens")
-    return VocabularyEncoder(data)
+        pad_id = known.pad_id if known else None
+        return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens, pad_id, key="data.max_tokens")
+    return VocabularyEncoder(data, Vocabulary.load(known.folder / layout.VOCABULARY) if known else None)
 
 
 def cut_texts(data: TextTable, texts: Sequence[str], numbers: Callable[[list[str]], bytes]) -> Pieces:
-    """Cut texts into words; `numbers` returns those of the words of a text, at least one."""
+    """Cut texts into words; `numbers` returns the numbers of a text's words, at least one, as bytes."""
     kind, lowercase = data.tokenizer, data.lowercase
     cut = tokenizer(kind, lowercase=lowercase)
     return Pieces(
@@ -42,11 +59,11 @@ def cut_texts(data: TextTable, texts: Sequence[str], numbers: Callable[[list[str
 
 @dataclass(slots=True)
 class VocabularyEncoder:
-    """Words of the texts; which of them get an id is known when all are counted. Memory: distinct words.
+    """Numbers the words of texts, and gives ids after all words are counted. Memory: distinct words.
 
-    known          the words that get an id, where another set has decided that
+    known          the words with an id, if another set has decided that
     before, after  numbers of the special tokens around every sample
-    pad_id         fills a batch up to its longest sample; occurs in no sample
+    pad_id         fills a batch up to its longest sample; is not in any sample
     unk_id         the id for an unknown token; None without such a token
     """
 
@@ -62,7 +79,7 @@ class VocabularyEncoder:
     _vocabulary: Vocabulary | None = None
 
     def encode(self, texts: Sequence[str]) -> Pieces:
-        """Cut texts into tokens, at least one each, special ones included."""
+        """Cut texts into numbered tokens, at least one for each text."""
         number, nothing = self._numbers.__getitem__, array("I", [_NO_TOKEN]).tobytes()
         return cut_texts(
             self.data, texts, lambda tokens: array("I", map(number, tokens)).tobytes() or nothing
@@ -71,25 +88,25 @@ class VocabularyEncoder:
     def finalize(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         """Return the final id of every number, and the token and count of every id.
 
-        counts  [numbers met, or fewer] how often each occurs in the training split
+        counts  how often each number occurs in the training split; may end early, zeros follow
         """
         counted = np.zeros(len(self._numbers) + 1, dtype=np.int64)
         counted[: len(counts)] = counts
         vocabulary = self.known or self._most_frequent(counted)
         self._vocabulary = vocabulary
-        # The texts that a known vocabulary was counted on are not available.
+        # The training texts of a known vocabulary are not available here.
         unknown = 0 if self.known else int(counted.sum()) - sum(vocabulary.counts)
         reserved = [(RESERVED[PAD_ID], 0), (RESERVED[UNK_ID], unknown)]
         names = [*reserved, *zip(vocabulary.tokens, vocabulary.counts, strict=True)]
         return np.concatenate([[UNK_ID], vocabulary.encode(self._numbers)]), names
 
     def save(self, folder: Path) -> None:
-        """Write the files that are needed to read or make such ids again."""
+        """Write the vocabulary into a folder."""
         assert self._vocabulary is not None, "finalize comes first"
         self._vocabulary.save(folder / layout.VOCABULARY)
 
     def _most_frequent(self, counted: npt.NDArray[np.int64]) -> Vocabulary:
-        """The vocabulary that the section describes, of these counts by number. Raises DataError."""
+        """The vocabulary of the section's settings for these counts by number. Raises DataError."""
         vocabulary = Vocabulary.from_counts(
             dict(zip(self._numbers, counted[_NO_TOKEN + 1 :].tolist(), strict=True)),
             min_count=self.data.min_count,
@@ -104,5 +121,5 @@ class VocabularyEncoder:
         return vocabulary
 
 
-#: Cuts texts into tokens with provisional numbers, which `finalize` maps to the final ones.
+#: Cuts texts into tokens with provisional numbers; `finalize` returns the id of each number.
 Encoder: TypeAlias = VocabularyEncoder | PretrainedEncoder

@@ -1,13 +1,11 @@
-"""The prepared set of texts with labels (toolkit/data/prepared/folder.py).
+"""The prepared set of texts with labels (see toolkit/data/prepared/folder.py).
 
-Its folder also holds the tokenizer: vocabulary.json, or the files of a pretrained one.
+Its folder also holds the tokenizer: vocabulary.json, or the files of a pretrained tokenizer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +17,18 @@ from toolkit.data.prepared.folder import PreparedFolder
 from toolkit.data.ragged import protect
 from toolkit.data.sources.source_files import TEST, set_place
 from toolkit.files import crc32
-from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER, TOKENIZER_SETTINGS
 from toolkit.nlp.tokens import Vocabulary
 from toolkit.workload import Progress, silent
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.build import build
-from toolkit.workloads.text_classification.data.encoders import Encoder, VocabularyEncoder, encoder
+from toolkit.workloads.text_classification.data.encoders import Encoding, encoder
 from toolkit.workloads.text_classification.data.samples import Samples
 from toolkit.workloads.text_classification.data.sources.first_pass import survey
 from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
 from toolkit.workloads.text_classification.data.sources.source_files import (
     Rows,
-    Source,
     describe,
     find_sources,
     one_source,
@@ -52,20 +48,9 @@ class Prepared(PreparedFolder[Samples]):
         return tuple(self.meta["labels"])
 
     @property
-    def vocabulary_size(self) -> int:
-        """Number of token ids, padding and the unknown token included."""
-        return int(self.meta["vocabulary_size"])
-
-    @property
-    def pad_id(self) -> int:
-        """Fills a batch up to its longest sample; occurs in no sample."""
-        return int(self.meta["pad_id"])
-
-    @property
     def encoding(self) -> Encoding:
-        return Encoding(
-            folder=self.path, labels=self.labels, vocabulary_size=self.vocabulary_size, pad_id=self.pad_id
-        )
+        vocabulary_size, pad_id = int(self.meta["vocabulary_size"]), int(self.meta["pad_id"])
+        return Encoding(folder=self.path, labels=self.labels, vocabulary_size=vocabulary_size, pad_id=pad_id)
 
     @property
     def notes(self) -> list[str]:
@@ -77,17 +62,17 @@ class Prepared(PreparedFolder[Samples]):
 
     @property
     def tokenizer_files(self) -> tuple[Path, ...]:
-        """The tokenizer's files: the vocabulary, or those of a pretrained one by their usual names."""
+        """The tokenizer's files: the vocabulary, or the files of a pretrained tokenizer."""
         names = (layout.VOCABULARY, TOKENIZER, *TOKENIZER_SETTINGS)
         return tuple(self.path / name for name in names if name in self.meta["files"])
 
     def vocabulary(self) -> Vocabulary:
-        """Tokens and counts of the tokenizers words and whitespace. Raises DataError for another one."""
+        """The vocabulary of the tokenizers `words` and `whitespace`. Raises DataError for `pretrained`."""
         return Vocabulary.load(self.path / layout.VOCABULARY)
 
     def _contents(self) -> str:
         texts = "" if self.meta["samples"] == self.meta["texts"] else f" from {self.meta['texts']:,} texts"
-        return f"{texts}; {len(self.labels)} labels, {self.vocabulary_size:,} tokens"
+        return f"{texts}; {len(self.labels)} labels, {self.meta['vocabulary_size']:,} tokens"
 
     def _details(self) -> list[str]:
         return [*describe_skipped(self.meta["skipped"]), *self.notes]
@@ -103,68 +88,29 @@ class Prepared(PreparedFolder[Samples]):
         return Samples(ids=ids, tokens=tokens, database=self.database, **arrays)
 
 
-def prepare(data: TextTable, progress: Progress | None = None) -> Prepared:
-    """Open the prepared set of a data section, which is made first if it is missing.
+def prepare(data: TextTable, progress: Progress | None = None, *, known: Encoding | None = None) -> Prepared:
+    """Open the prepared set of a data section; build it first if it is missing.
 
-    `progress` gets stage, done and total; stages: hash (bytes), read, tokenize (rows), encode (tokens).
-    Otherwise as PreparedFolder.open_or_build.
+    With `known` (of a trained model), all of the file `data.path` is the split `test`, with known labels and
+    tokens. `progress` gets stage, done and total. Stages are hash (bytes), read and tokenize (rows), and
+    encode (tokens). Otherwise as PreparedFolder.open_or_build.
     """
     report = progress or silent
-    sources = find_sources(data, report)
-    return _publish(data, sources, describe(data, sources), partial(encoder, data), report)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """The encoding of a trained model, for other texts that it is to read.
-
-    folder           holds the tokenizer: vocabulary.json, or the files of a pretrained one
-    labels           by their codes
-    vocabulary_size  numbers of tokens
-    pad_id           fills a batch up to its longest sample
-    """
-
-    folder: Path
-    labels: tuple[str, ...]
-    vocabulary_size: int
-    pad_id: int
-
-
-def prepare_benchmark(data: TextTable, known: Encoding, progress: Progress | None = None) -> Prepared:
-    """Open the whole file `data.path` as the one split `test`, with known labels and tokens.
-
-    Made first if it is missing, as `prepare` does it. Raises DataError.
-    """
-    report = progress or silent
-    data = replace(data, labels=known.labels)
-    using: Callable[[], Encoder]
-    if data.tokenizer == "pretrained":
-        # The set's own copy: where it came from, there may be another one by now.
-        data = replace(data, tokenizer_path=str(known.folder))
-        using = partial(PretrainedEncoder, str(known.folder), data.max_tokens, known.pad_id)
-        further: dict[str, Any] = {}
+    further: dict[str, Any] = {}
+    if known is None:
+        sources = find_sources(data, report)
     else:
-        file = known.folder / layout.VOCABULARY
-        using = partial(VocabularyEncoder, data, Vocabulary.load(file))
-        further = {"vocabulary": crc32(file)}
-    sources = (one_source(data, TEST, report),)
-    return _publish(data, sources, describe(data, sources, **further), using, report)
-
-
-def _publish(
-    data: TextTable,
-    sources: Sequence[Source],
-    description: dict[str, Any],
-    using: Callable[[], Encoder],
-    report: Progress,
-) -> Prepared:
-    """Open the set of these sources, which is made first if it is missing."""
+        # The copy of a pretrained tokenizer in the set: the original folder may have changed.
+        data = replace(data, labels=known.labels, tokenizer_path=str(known.folder))
+        if data.tokenizer != "pretrained":
+            further = {"vocabulary": crc32(known.folder / layout.VOCABULARY)}
+        sources = (one_source(data, TEST, report),)
+    description = describe(data, sources, **further)
 
     def fill(folder: Path) -> None:
-        # Its faults first: they are found sooner than those of the rows.
-        tokens = using()
+        # First, because its faults are found sooner than those of the rows.
+        tokens = encoder(data, known)
         rows = Rows(data, sources)
-        known = survey(data, sources, rows, report)
-        build(folder, data, sources, rows, known, tokens, description, report)
+        build(folder, data, sources, rows, survey(data, sources, rows, report), tokens, description, report)
 
     return Prepared.open_or_build(*set_place(data.prepared_dir, sources, description), fill)

@@ -1,4 +1,4 @@
-"""The encoding that a run keeps: labels, tokenizer, padding. No torch."""
+"""The encoding that a run keeps: labels, tokenizer, padding. Imports no torch."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
 from toolkit.workloads.text_classification.config import DocNN, TextTable
 from toolkit.workloads.text_classification.data import layout
-from toolkit.workloads.text_classification.data.prepared import Encoding
+from toolkit.workloads.text_classification.data.encoders import Encoding
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
 
 def keep(run: RunDir, encoding: Encoding) -> None:
-    """Write the encoding without the tokenizer, whose files are exported with the model."""
+    """Write the encoding. The files of the tokenizer are exported with the model instead."""
     write_json(ClassificationFiles(run).encoding, {**asdict(encoding), "folder": None})
 
 
 def stored_encoding(run: RunDir) -> Encoding | None:
-    """Read what a run keeps; None for one of an earlier version, which kept less. Raises DataError."""
+    """Read the encoding of a run; None if its version did not keep it. Raises DataError."""
     stored = read_json(ClassificationFiles(run).encoding)
     return None if stored is None else _read(run, stored)
 
 
 def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> Encoding:
-    """Read what a run keeps; of an earlier version's, which kept less, from its prepared data.
+    """Read the encoding of a run; if its version did not keep it, from its prepared data.
 
-    fingerprint  of the data that the run has learnt from
-    Raises DataError where that is gone, or its data have changed.
+    fingerprint  fingerprint of the run's training data
+    Raises DataError if the encoding is missing, or if the training data have changed.
     """
     if (stored := stored_encoding(run)) is not None:
         return stored
@@ -42,13 +42,13 @@ def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> Encoding:
     if prepared.fingerprint != fingerprint:
         raise DataError(
             f"{run.run_id} is of a version that did not keep its vocabulary, and its training data have "
-            "changed since: put back what it was trained on"
+            "changed since then: restore the data that it was trained on"
         )
     return prepared.encoding
 
 
 def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
-    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
+    """Return the experiment without its initial weights: the trained weights are loaded instead."""
     model = experiment.model
     if isinstance(model, DocNN):
         return replace(experiment, model=replace(model, vectors=None))
@@ -63,8 +63,8 @@ def _read(run: RunDir, stored: Mapping[str, Any]) -> Encoding:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise DataError(
-            f"{run.artifacts} has no tokenizer, which a run leaves there when it finishes "
-            f"({layout.VOCABULARY} or {TOKENIZER}): put it back, or train again"
+            f"{run.artifacts} has no tokenizer, which every finished run has there "
+            f"({layout.VOCABULARY} or {TOKENIZER}): restore it, or train again"
         )
     try:
         facts = Encoding(**{**stored, "labels": tuple(stored["labels"]), "folder": found.parent})

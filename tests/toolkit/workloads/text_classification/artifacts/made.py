@@ -1,4 +1,4 @@
-"""Made-up predictions."""
+"""Predictions for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 
 
 def predictions(
@@ -17,15 +17,17 @@ def predictions(
     labels: tuple[str, ...] = ("ham", "spam"),
     text_ids: Sequence[int] | None = None,
 ) -> Predictions:
-    """Predictions of samples whose ids begin at 100; each is a text of its own unless text_ids are given."""
+    """Predictions of samples whose ids begin at 100; each is one text unless text_ids are given."""
     rows = len(truth)
-    return Predictions.of_samples(
-        split,
-        labels,
-        np.array(truth, dtype=np.int32),
-        np.log(np.array(probabilities, dtype=np.float32).reshape(rows, len(labels))),
-        np.arange(100, 100 + rows),
-        np.arange(50, 50 + rows) if text_ids is None else np.array(text_ids),
+    ids = np.arange(50, 50 + rows) if text_ids is None else np.array(text_ids)
+    return Predictions(
+        split=split,
+        labels=labels,
+        truth=np.array(truth, dtype=np.int32),
+        log_probabilities=np.log(np.array(probabilities, dtype=np.float32).reshape(rows, len(labels))),
+        sample_ids=np.arange(100, 100 + rows),
+        text_ids=ids,
+        fragments=samples_per_text(ids),
     )
 
 

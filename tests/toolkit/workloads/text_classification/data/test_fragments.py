@@ -1,4 +1,4 @@
-"""Long texts as several samples: what is stored of them, and which split they go to."""
+"""Long texts as several samples: what is stored, and their splits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.toolkit.nlp.tokenizers.pieces import (
     token_numbers,
 )
 from tests.toolkit.tiny import query
-from tests.toolkit.workloads.text_classification.data.films import tokens_of
+from tests.toolkit.workloads.text_classification.data.films import tokens_of, write_table
 from toolkit.data.provenance import origins
 from toolkit.errors import DataError
 from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder
@@ -28,17 +28,12 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare
 
 
-def write(path: Path, rows: list[tuple[str, str]]) -> str:
-    path.write_text("".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows]))
-    return str(path)
-
-
 @pytest.fixture
 def letters(tmp_path: Path) -> TextTable:
-    """One text of twelve words and fourteen pieces, one of two words, for a tokenizer as BERT's."""
+    """A text of twelve words and fourteen pieces, and one of two words, with a tokenizer like BERT's."""
     return TextTable(
-        train=write(tmp_path / "train.tsv", [(SENTENCE, "left"), ("good film", "right")]),
-        validation=write(tmp_path / "dev.tsv", [("bad film", "left")]),
+        train=write_table(tmp_path / "train.tsv", [(SENTENCE, "left"), ("good film", "right")]),
+        validation=write_table(tmp_path / "dev.tsv", [("bad film", "left")]),
         tokenizer="pretrained",
         tokenizer_path=bert(tmp_path / "bert"),
         prepared_dir=str(tmp_path / "prepared"),
@@ -54,7 +49,7 @@ def mails(tmp_path: Path) -> TextTable:
         for n in range(60)
     ]
     return TextTable(
-        path=write(tmp_path / "mails.tsv", rows),
+        path=write_table(tmp_path / "mails.tsv", rows),
         max_tokens=4,
         fold="word",
         splits={"train": 0.7, "validation": 0.2, "test": 0.1},
@@ -69,7 +64,7 @@ def mails(tmp_path: Path) -> TextTable:
     "max_tokens, lengths",
     [(128, [16]), (16, [16]), (15, [15, 3]), (6, [6, 6, 6, 4]), (4, [4] * 7), (3, [3] * 14)],
 )
-def test_fourteen_pieces_become_fragments_with_masks_of_their_own(
+def test_fourteen_pieces_become_fragments_of_these_lengths(
     letters: TextTable, max_tokens: int, lengths: list[int]
 ) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=max_tokens))
@@ -78,7 +73,7 @@ def test_fourteen_pieces_become_fragments_with_masks_of_their_own(
     ]
 
 
-def test_every_fragment_stands_between_special_tokens(letters: TextTable) -> None:
+def test_every_fragment_is_between_special_tokens(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6))
     train, names = (
         prepared.split("train"),
@@ -99,7 +94,7 @@ def test_twelve_words_at_four_a_fragment_are_three_rows(letters: TextTable) -> N
     ]  # fmt: skip
 
 
-def test_without_folding_the_end_is_cut_off_and_counted(letters: TextTable) -> None:
+def test_without_folding_the_end_is_cut_off_and_the_text_is_counted(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6, fold="none"))
     assert prepared.meta["cut_texts"] == 1
     train = prepared.split("train")
@@ -110,13 +105,13 @@ def test_without_folding_the_end_is_cut_off_and_counted(letters: TextTable) -> N
 
 @pytest.mark.parametrize("unit", ["wordpiece", "word", "sentence"])
 @pytest.mark.parametrize("make", [bert, byte_level, bare])
-def test_the_fragments_of_a_text_hold_its_tokens_each_once(
+def test_each_token_of_a_text_is_in_one_fragment(
     letters: TextTable, tmp_path: Path, make: Callable[[Path], str], unit: str
 ) -> None:
     text = "aa the  ab. The hem ba!\u00a0bb aa 'ab.' ba bb"
     data = dataclasses.replace(
         letters,
-        train=write(tmp_path / "train.tsv", [(text, "left")]),
+        train=write_table(tmp_path / "train.tsv", [(text, "left")]),
         tokenizer_path=make(tmp_path / "model"),
         max_tokens=7,
         fold=unit,
@@ -132,7 +127,7 @@ def test_the_fragments_of_a_text_hold_its_tokens_each_once(
 
 
 @pytest.mark.skipif("STK_MINILM" not in os.environ, reason="STK_MINILM names no folder with a real tokenizer")
-def test_a_real_tokenizer_gives_the_golden_values_too(letters: TextTable) -> None:
+def test_a_real_tokenizer_gives_the_golden_values(letters: TextTable) -> None:
     data = dataclasses.replace(letters, tokenizer_path=os.environ["STK_MINILM"])
     for max_tokens, lengths in ((128, [16]), (6, [6, 6, 6, 4]), (4, [4] * 7)):
         prepared = prepare(dataclasses.replace(data, max_tokens=max_tokens))
@@ -142,7 +137,7 @@ def test_a_real_tokenizer_gives_the_golden_values_too(letters: TextTable) -> Non
 # -- what is stored --------------------------------------------------------------------------------
 
 
-def test_the_tokens_in_the_database_are_those_that_training_reads(letters: TextTable) -> None:
+def test_the_database_has_the_tokens_that_training_reads(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6))
     train = prepared.split("train")
     stored = dict(query(prepared, "SELECT sample_id, tok_ids FROM Samples"))
@@ -151,7 +146,7 @@ def test_the_tokens_in_the_database_are_those_that_training_reads(letters: TextT
     ]
 
 
-def test_fragments_know_their_text(letters: TextTable) -> None:
+def test_a_fragment_has_its_part_of_the_text_and_its_origin(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6))
     train = prepared.split("train")
     assert train.text_ids.tolist() == [0, 0, 0, 0, 1]
@@ -163,11 +158,11 @@ def test_fragments_know_their_text(letters: TextTable) -> None:
     assert str(origins(train, np.array([3]))[0]) == f"sample 3 ({letters.train}:2) [left] dinner."
 
 
-def test_a_fragments_own_text_is_cut_from_the_text_as_it_was(tmp_path: Path) -> None:
-    """Lower case has a letter more than the capital, an emoji is one character in SQLite too."""
+def test_the_text_of_a_fragment_is_cut_from_the_unchanged_text(tmp_path: Path) -> None:
+    """The lower case of İ has one more character, and an emoji is one character in SQLite too."""
     data = TextTable(
-        train=write(tmp_path / "train.tsv", [("İİ 🙂 Größe Ende", "x")]),
-        validation=write(tmp_path / "dev.tsv", [("a", "x")]),
+        train=write_table(tmp_path / "train.tsv", [("İİ 🙂 Größe Ende", "x")]),
+        validation=write_table(tmp_path / "dev.tsv", [("a", "x")]),
         tokenizer="whitespace",
         max_tokens=2,
         fold="word",
@@ -176,7 +171,7 @@ def test_a_fragments_own_text_is_cut_from_the_text_as_it_was(tmp_path: Path) -> 
     assert prepare(data).split("train").texts([0, 1]) == ["İİ 🙂", "Größe Ende"]
 
 
-def test_queries_of_the_original_run(letters: TextTable) -> None:
+def test_queries_of_bert_train_parallel_work(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6))
     assert query(prepared, "SELECT key_col, val_col FROM LabelEncodings") == [("0", "left"), ("1", "right")]
     assert query(prepared, "SELECT sample_id FROM TrainQueue") == [(sample,) for sample in range(5)]
@@ -200,8 +195,8 @@ def test_the_tokenizer_is_kept_in_the_set(letters: TextTable) -> None:
     assert query(prepared, "SELECT id, token, count FROM tokens WHERE token IN ('[CLS]', 'film', 'bad')") == [
         (2, "[CLS]", 2), (20, "bad", 0), (21, "film", 1)
     ]  # fmt: skip
-    assert (prepared.pad_id, prepared.meta["unk_id"]) == (0, 1)
-    assert prepared.vocabulary_size == len(query(prepared, "SELECT * FROM tokens"))
+    assert (prepared.meta["pad_id"], prepared.meta["unk_id"]) == (0, 1)
+    assert prepared.encoding.vocabulary_size == len(query(prepared, "SELECT * FROM tokens"))
     with pytest.raises(DataError, match="no vocabulary can be read"):
         prepared.vocabulary()
 
@@ -227,17 +222,17 @@ def test_a_second_preparation_tokenizes_nothing(letters: TextTable) -> None:
     assert set(told) == {"hash"}
 
 
-def test_a_faulty_tokenizer_leaves_nothing_behind(letters: TextTable) -> None:
+def test_a_faulty_setting_of_the_tokenizer_leaves_no_files(letters: TextTable) -> None:
     with pytest.raises(DataError, match=r"data\.max_tokens is 2"):
         prepare(dataclasses.replace(letters, max_tokens=2))
     assert [file for file in Path(letters.prepared_dir).iterdir() if file.suffix != ".lock"] == []
 
 
-def test_more_fragments_than_a_block_come_out_right(tmp_path: Path) -> None:
+def test_more_tokens_than_a_block_are_stored_correctly(tmp_path: Path) -> None:
     texts = [" ".join(f"w{(text * 31 + word) % 997}" for word in range(700)) for text in range(500)]
     data = TextTable(
-        train=write(tmp_path / "train.tsv", [(text, "x") for text in texts]),
-        validation=write(tmp_path / "dev.tsv", [("w1", "x")]),
+        train=write_table(tmp_path / "train.tsv", [(text, "x") for text in texts]),
+        validation=write_table(tmp_path / "dev.tsv", [("w1", "x")]),
         max_tokens=64,
         fold="wordpiece",
         prepared_dir=str(tmp_path),
@@ -271,7 +266,7 @@ def test_all_fragments_of_a_text_are_in_one_split(mails: TextTable, stratify: bo
     ) == [(0,)]
 
 
-def test_stratified_texts_share_their_labels(mails: TextTable) -> None:
+def test_stratified_splits_have_the_same_share_of_each_label(mails: TextTable) -> None:
     prepared = prepare(dataclasses.replace(mails, stratify=True))
     assert query(prepared, "SELECT split, texts FROM label_counts WHERE label = 1") == [
         ("train", 14), ("validation", 4), ("test", 2)
@@ -279,7 +274,7 @@ def test_stratified_texts_share_their_labels(mails: TextTable) -> None:
 
 
 @pytest.mark.parametrize("stratify", [False, True])
-def test_fragments_can_be_split_by_themselves(mails: TextTable, stratify: bool) -> None:
+def test_fragments_can_be_split_instead_of_texts(mails: TextTable, stratify: bool) -> None:
     prepared = prepare(dataclasses.replace(mails, split_unit="fragment", stratify=stratify))
     total = prepared.meta["samples"]
     for split, share in mails.splits.items():
@@ -296,7 +291,7 @@ def test_fragments_can_be_split_by_themselves(mails: TextTable, stratify: bool) 
             assert abs(count - whole * share) <= 2
 
 
-def test_the_seed_decides_the_splits_and_nothing_else_does(mails: TextTable, tmp_path: Path) -> None:
+def test_only_the_seed_decides_the_splits(mails: TextTable, tmp_path: Path) -> None:
     first = text_splits(prepare(mails))
     again = text_splits(prepare(dataclasses.replace(mails, prepared_dir=str(tmp_path / "again"))))
     other = text_splits(prepare(dataclasses.replace(mails, split_seed=1)))
@@ -309,7 +304,7 @@ def test_the_seed_decides_the_splits_and_nothing_else_does(mails: TextTable, tmp
 
 
 @pytest.mark.skipif("STK_REFERENCE_DATA" not in os.environ, reason="STK_REFERENCE_DATA names no folder")
-def test_sst_2_without_a_header_is_read_whole(tmp_path: Path) -> None:
+def test_all_of_sst_2_is_read_without_a_header(tmp_path: Path) -> None:
     folder = Path(os.environ["STK_REFERENCE_DATA"]).absolute() / "sst2"
     data = TextTable(
         train=str(folder / "train.tsv"),

@@ -1,11 +1,10 @@
-"""A prepared set says what the sources say, and is built once."""
+"""A prepared set has the content of its sources."""
 
 from __future__ import annotations
 
 import dataclasses
 import gzip
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,10 @@ import pytest
 
 from tests.toolkit.tiny import query
 from tests.toolkit.workloads.text_classification.data.films import (
-    left_over,
     some_rows,
     tokens_of,
     write_table,
 )
-from toolkit.errors import DataError
 from toolkit.nlp.tokens import UNK_ID, tokenizer
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import prepare
@@ -52,10 +49,10 @@ def test_three_files_are_the_three_splits(three_files: TextTable) -> None:
     assert prepared.split("validation").texts([1, 0, 1]) == ["c", "a unseen", "c"]
 
 
-def test_the_vocabulary_is_that_of_the_training_split(three_files: TextTable) -> None:
+def test_the_vocabulary_is_from_the_training_split(three_files: TextTable) -> None:
     prepared = prepare(three_files)
     assert prepared.vocabulary().tokens == ("c", "a", "b")
-    assert prepared.vocabulary_size == 5
+    assert prepared.encoding.vocabulary_size == 5
     assert tokens_of(prepared.split("validation"), 0).tolist() == [3, UNK_ID]
 
 
@@ -66,27 +63,13 @@ def test_empty_texts_are_left_out_and_counted(three_files: TextTable) -> None:
     assert prepared.meta["skipped"]["empty_texts"] == {"rows": 1, "first": f"{three_files.train}:3"}
 
 
-def test_long_texts_are_cut_and_counted(three_files: TextTable) -> None:
-    prepared = prepare(three_files)
-    assert prepared.split("test").lengths.tolist() == [5]
-    assert prepared.meta["cut_texts"] == 1
-
-
-def test_labels_keep_the_order_that_is_given(three_files: TextTable) -> None:
+def test_given_labels_keep_their_order(three_files: TextTable) -> None:
     prepared = prepare(dataclasses.replace(three_files, labels=("yes", "maybe", "no")))
     assert prepared.labels == ("yes", "maybe", "no")
     assert prepared.split("train").labels.tolist() == [0, 0, 2]
 
 
-def test_stratified_splits_share_the_labels(table: TextTable) -> None:
-    """A third of the 60 texts is negative."""
-    shares = {"train": 0.5, "validation": 0.25, "test": 0.25}
-    prepared = prepare(dataclasses.replace(table, splits=shares, stratify=True))
-    negative = {split: int((prepared.split(split).labels == 0).sum()) for split in shares}
-    assert negative == {"train": 10, "validation": 5, "test": 5}
-
-
-def test_people_can_query_it(three_files: TextTable) -> None:
+def test_the_database_can_be_queried(three_files: TextTable) -> None:
     prepared = prepare(three_files)
     assert query(
         prepared,
@@ -112,7 +95,7 @@ def test_people_can_query_it(three_files: TextTable) -> None:
     ]  # fmt: skip
 
 
-def test_more_rows_than_a_batch_and_more_tokens_than_16_bits_come_out_right(tmp_path: Path) -> None:
+def test_more_rows_than_a_batch_and_more_tokens_than_16_bits_are_stored_correctly(tmp_path: Path) -> None:
     rows = [(f"w{i}a w{i}b w{i}c w{i}d", "ab"[i % 2]) for i in range(20_000)]
     data = TextTable(
         train=write_table(tmp_path / "train.tsv", rows),
@@ -121,7 +104,7 @@ def test_more_rows_than_a_batch_and_more_tokens_than_16_bits_come_out_right(tmp_
     )
     prepared = prepare(data)
     train = prepared.split("train")
-    assert prepared.vocabulary_size == 80_002
+    assert prepared.encoding.vocabulary_size == 80_002
     assert tokens_of(train, 0).dtype == np.uint32
     names = prepared.vocabulary().decode
     assert all(" ".join(names(tokens_of(train, i))) == rows[i][0] for i in (0, 8191, 8192, 16_384, 19_999))
@@ -144,13 +127,8 @@ def test_a_split_without_samples_is_empty(table: TextTable) -> None:
     assert test_split.texts([]) == []
 
 
-def test_an_unknown_split_is_answered_with_those_there_are(table: TextTable) -> None:
-    with pytest.raises(DataError, match="no split 'dev', only train, validation, test"):
-        prepare(table).split("dev")
-
-
 @pytest.mark.parametrize("name", ["films.jsonl", "films.jsonl.gz", "films.tsv.gz"])
-def test_every_kind_of_file_becomes_the_same_samples(table: TextTable, tmp_path: Path, name: str) -> None:
+def test_all_formats_give_the_same_samples(table: TextTable, tmp_path: Path, name: str) -> None:
     content = Path(str(table.path)).read_bytes()
     if "jsonl" in name:
         rows = ({"text": text, "label": label} for text, label in some_rows(60))
@@ -166,14 +144,6 @@ def test_every_kind_of_file_becomes_the_same_samples(table: TextTable, tmp_path:
 
 
 # -- the key ---------------------------------------------------------------------------------------
-
-
-def test_the_same_content_is_built_once(table: TextTable) -> None:
-    first, second = prepare(table), prepare(table)
-    assert (first.built, second.built) == (True, False)
-    assert first.path == second.path
-    assert first.fingerprint == second.fingerprint
-    assert left_over(table) == [first.path.name]
 
 
 @pytest.mark.parametrize(
@@ -199,24 +169,8 @@ def test_every_setting_that_matters_makes_another_set(table: TextTable, changed:
     assert other.fingerprint != prepare(table).fingerprint
 
 
-def test_where_files_lie_does_not_matter(table: TextTable, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    copy = str(shutil.copy(str(table.path), tmp_path / "elsewhere"))
-    first = prepare(table)
-    assert not prepare(dataclasses.replace(table, path=copy)).built
-    moved = prepare(dataclasses.replace(table, prepared_dir=str(tmp_path / "other")))
-    assert moved.fingerprint == first.fingerprint
-
-
-def test_changed_content_makes_another_set(table: TextTable) -> None:
-    first = prepare(table)
-    write_table(Path(str(table.path)), [*some_rows(59), ("another film", "positive")])
-    second = prepare(table)
-    assert second.built
-    assert second.fingerprint != first.fingerprint
-
-
-def test_two_builds_hold_the_same_bytes(table: TextTable, tmp_path: Path) -> None:
+def test_two_builds_give_the_same_files(table: TextTable, tmp_path: Path) -> None:
     one = prepare(table)
     other = prepare(dataclasses.replace(table, prepared_dir=str(tmp_path / "other")))
+    assert one.fingerprint == other.fingerprint
     assert one.meta["files"] == other.meta["files"]

@@ -1,4 +1,4 @@
-"""Made-up runs of text classification, as the worker leaves them behind."""
+"""Run folders of text classification, as a worker writes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.toolkit.report import report_folders
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
-from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
@@ -23,7 +23,7 @@ KIND = "text_classification"
 
 
 def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> list[list[int]]:
-    """Write the scores of a confusion matrix in which each class is taken for the next one at times."""
+    """Write the scores of a confusion matrix with errors between each class and the next."""
     run.artifacts.mkdir(exist_ok=True)
     size = len(labels)
     confusion = [[0] * size for _ in labels]
@@ -58,10 +58,10 @@ def write_predictions(run: RunDir, rows: Sequence[Sequence[Any]], split: str = "
 
 
 def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folded: bool = True) -> None:
-    """Write what a finished evaluation of validation and test leaves, and the distribution of labels.
+    """Write the files of the final evaluation of validation and test, and the distribution of labels.
 
-    Rarer towards the last label; where folded, every third text is in three fragments. The model is right
-    about four times in five.
+    Later labels are rarer. If folded, every third text has three fragments. About four of five predictions
+    are right.
     """
     generator = np.random.default_rng(len(labels))
     shares = np.linspace(2, 1, len(labels)) / np.linspace(2, 1, len(labels)).sum()
@@ -76,8 +76,14 @@ def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folde
         scores = generator.normal(0, 1, (len(codes), len(labels)))
         scores[np.arange(len(codes)), codes] += 0.9 + 0.8 * math.log(len(labels))
         log_probabilities = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-        made = Predictions.of_samples(
-            split, tuple(labels), codes, log_probabilities, np.arange(len(codes)), text_ids
+        made = Predictions(
+            split=split,
+            labels=tuple(labels),
+            truth=codes,
+            log_probabilities=log_probabilities,
+            sample_ids=np.arange(len(codes)),
+            text_ids=text_ids,
+            fragments=samples_per_text(text_ids),
         )
         write_evaluation(
             run,
@@ -91,7 +97,7 @@ def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folde
 
 
 def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"), **config: Any) -> RunDir:
-    """Write a run that came to its end after one preemption, with two mistakes on the test set."""
+    """Write a finished run with one preemption and two mistakes on the test set."""
     run = report_folders.write_trained(path, **{"kind": KIND, **config})
     write_classes(run, labels)
     first, second = labels[0], labels[1]
@@ -108,7 +114,7 @@ def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"),
 
 
 def write_new(path: Path) -> RunDir:
-    """Write a run of which only the config is there."""
+    """Write a run that has only its config."""
     run = RunDir(path)
     report_folders.write_config(run, kind=KIND)
     return run

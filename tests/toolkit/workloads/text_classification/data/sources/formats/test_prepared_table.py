@@ -1,4 +1,4 @@
-"""The database of a prepared set in the place of a table."""
+"""The database of a prepared set as a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.errors import DataError
 from toolkit.workload import silent
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.checks import table_violations
-from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
+from toolkit.workloads.text_classification.data.prepared import Prepared, prepare
 
 
 def texts_of(prepared: Prepared, split: str) -> list[tuple[str, str]]:
@@ -22,7 +22,7 @@ def texts_of(prepared: Prepared, split: str) -> list[tuple[str, str]]:
 
 
 def on_database(table: TextTable, **settings: object) -> TextTable:
-    """The section with the database of its prepared set in the place of its files."""
+    """The section with the database of its prepared set instead of its files."""
     files = dict.fromkeys(("train", "validation", "test"))
     return dataclasses.replace(table, path=str(prepare(table).database), **files, **settings)
 
@@ -32,8 +32,8 @@ def either(request: pytest.FixtureRequest, table: TextTable, three_files: TextTa
     return table if request.param == "one file" else three_files
 
 
-def test_its_texts_keep_their_labels_and_splits(either: TextTable) -> None:
-    # Neither has a part in it.
+def test_texts_of_a_prepared_set_keep_their_labels_and_splits(either: TextTable) -> None:
+    # These settings have no effect.
     again = prepare(on_database(either, split_seed=7, splits={"train": 0.5, "validation": 0.5}))
     known = prepare(either)
     assert again.splits == known.splits
@@ -42,14 +42,14 @@ def test_its_texts_keep_their_labels_and_splits(either: TextTable) -> None:
         assert texts_of(again, split) == texts_of(known, split)
 
 
-def test_other_settings_make_other_samples_of_the_same_texts(table: TextTable) -> None:
+def test_other_settings_give_other_samples_of_the_same_texts(table: TextTable) -> None:
     again = prepare(on_database(table, max_tokens=2, fold="word"))
     known = prepare(table)
     assert max(again.split("train").lengths) == 2
     assert again.meta["texts"] == known.meta["texts"]
 
 
-def test_scores_that_runs_add_change_nothing(table: TextTable) -> None:
+def test_scores_of_runs_do_not_change_the_fingerprint(table: TextTable) -> None:
     section = on_database(table)
     before = section.prepared_place(silent)
     prepare(section)
@@ -60,13 +60,13 @@ def test_scores_that_runs_add_change_nothing(table: TextTable) -> None:
     assert not prepare(section).built
 
 
-def test_all_of_its_texts_are_scored_where_another_file_is_asked_for(table: TextTable) -> None:
+def test_a_prepared_set_as_a_scored_file_gives_all_its_texts(table: TextTable) -> None:
     known = prepare(table)
-    scored = prepare_benchmark(on_database(table), known.encoding)
+    scored = prepare(on_database(table), known=known.encoding)
     assert scored.splits == {"test": sum(known.splits.values())}
 
 
-def test_a_database_that_is_of_no_prepared_texts_is_refused_before_a_job(
+def test_a_database_that_is_not_of_prepared_texts_is_refused_before_a_job(
     table: TextTable, tmp_path: Path
 ) -> None:
     stray = tmp_path / "stray" / "x.sqlite"
@@ -82,7 +82,7 @@ def test_a_database_that_is_of_no_prepared_texts_is_refused_before_a_job(
         prepare(TextTable(path=str(damaged), prepared_dir=str(tmp_path / "other")))
 
 
-def test_a_set_whose_fragments_were_split_is_refused(table: TextTable) -> None:
+def test_a_set_with_split_fragments_is_refused(table: TextTable) -> None:
     section = on_database(dataclasses.replace(table, fold="word", max_tokens=3, split_unit="fragment"))
     with pytest.raises(DataError, match="split_unit"):
         prepare(section)

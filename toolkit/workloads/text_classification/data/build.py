@@ -1,4 +1,4 @@
-"""Writing a prepared set into a folder, from a survey and a second reading of the sources."""
+"""Write a prepared set into a folder, from a survey and a second reading of the sources."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def build(
     description: dict[str, Any],
     progress: Progress,
 ) -> None:
-    """Write a whole prepared set into an empty folder and flush it to disk; the manifest comes last.
+    """Write a whole prepared set into an empty folder and flush it to disk, the manifest last.
 
-    Raises DataError where a source changed, OSError and sqlite3.Error where writing fails.
+    Raises DataError if a source has changed, and OSError or sqlite3.Error if writing fails.
     """
     with new_database(folder, layout.SCHEMA) as database:
         files = enumerate(zip(sources, survey.source_rows, strict=True))
@@ -81,7 +81,7 @@ def build(
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """The samples of a set whose texts are written; `splits` has the number of each one's split, [n]."""
+    """The samples of a set whose texts are written; `splits` [n] has the number of each sample's split."""
 
     folder: Path
     database: sqlite3.Connection
@@ -90,7 +90,7 @@ class _Samples:
     splits: SplitNumbers
 
     def train_counts(self) -> npt.NDArray[np.int64]:
-        """Return the count of each provisional number in the training split, if there is one."""
+        """Return the count of each provisional number in the training split; zero without that split."""
         counts, names = np.zeros(1, dtype=np.int64), self.survey.splits
         if TRAIN not in names:
             return counts
@@ -102,7 +102,7 @@ class _Samples:
         return counts
 
     def write_label_counts(self) -> None:
-        """Write how many texts and samples of each label are in each split, zeros included."""
+        """Write the numbers of texts and of samples of each label in each split, zeros included."""
         names, text_ids = self.survey.splits, self.fragments.text_ids
         shape = len(names), len(self.survey.labels)
 
@@ -111,7 +111,7 @@ class _Samples:
             counts: list[int] = np.bincount(cells, minlength=shape[0] * shape[1]).tolist()
             return counts
 
-        # One for each text that has a fragment in a split.
+        # One pair for each text with a fragment in a split.
         pairs = np.unique(text_ids * shape[0] + self.splits)
         texts, samples = table(*np.divmod(pairs, shape[0])), table(text_ids, self.splits)
         cells = ((split, label) for split in names for label in range(shape[1]))
@@ -149,7 +149,7 @@ class _Samples:
             "rows_read": survey.source_rows,
             "skipped": survey.skipped.to_json(),
             "notable": survey.notable,
-            "texts": fragments.texts,
+            "texts": len(survey),
             "cut_texts": fragments.cut_texts,
             "samples": len(fragments),
             "splits": dict(zip(survey.splits, sizes, strict=True)),
@@ -158,7 +158,7 @@ class _Samples:
         }
 
     def _blocks(self) -> Iterator[tuple[slice, npt.NDArray[np.uint32]]]:
-        """Yield runs of whole samples and their provisional tokens, a block at a time."""
+        """Yield blocks of whole samples and their provisional tokens."""
         ends = np.cumsum(self.fragments.lengths, dtype=np.int64)
         first = done = 0
         with open(self.folder / PROVISIONAL, "rb") as stream:
@@ -169,7 +169,10 @@ class _Samples:
                 first, done = stop, done + count
 
     def _write_rows(self, part: slice, lists: Iterator[str]) -> None:
-        """Write a run of samples, with the lists of their ids."""
+        """Write the rows of a block of samples.
+
+        lists  the token ids of each sample, as JSON
+        """
         survey, fragments = self.survey, self.fragments
         numbers, text_ids = np.arange(part.start, part.stop), fragments.text_ids[part]
         columns = (
@@ -188,9 +191,9 @@ class _Samples:
 
 
 class JsonLists:
-    """Writes token ids as lists in JSON, with one look-up for all of their digits.
+    """Writes token ids as JSON lists; the digits of all ids are looked up at once.
 
-    ids  how many there are
+    ids  number of all ids
     """
 
     def __init__(self, ids: int) -> None:
@@ -199,7 +202,7 @@ class JsonLists:
         self._widths = np.char.str_len(self._digits)
 
     def of(self, ids: Numbers, ends: Numbers) -> Iterator[str]:
-        """Yield the lists of consecutive ids that end at these places."""
+        """Yield a list of consecutive ids for each of these ends."""
         joined = self._digits[ids].tobytes().translate(None, b"\0").decode("ascii")
         places = np.cumsum(self._widths[ids])[ends - 1].tolist()
         for a, b in pairwise([0, *places]):

@@ -1,18 +1,20 @@
-"""Cutting a text that is too long into fragments, at the ends of sentences, words or tokens.
+"""Cut texts that are too long into fragments, at the ends of sentences, words or tokens.
 
-A word is what is between blanks, with its punctuation, however the tokenizer cuts it. A sentence
-ends after . ! ? or … (and the quotes or brackets that close behind it) before a blank, after 。！？ also
-without one, and at an empty line; abbreviations such as "Dr." are not known.
+A word is the text between blanks, with its punctuation, even where the tokenizer cuts it. A sentence ends
+after . ! ? or … and closing quotes or brackets, if a blank follows; after 。！？ without a blank too; and at
+an empty line. Abbreviations such as "Dr." are not known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.nlp.tokens import Places
+from toolkit.nlp.tokens import NUMBER, Pieces, Places
 
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(
@@ -23,16 +25,53 @@ _SENTENCE_END = re.compile(
 _UNITS: Mapping[str, tuple[str, ...]] = {"wordpiece": (), "word": ("word",), "sentence": ("sentence", "word")}
 
 
+class TextSample(NamedTuple):
+    """A sample of one of several texts: place of that text, start and end in it (code points), tokens.
+
+    tokens  as the bytes of NUMBER, without the special ones
+    """
+
+    place: int
+    start: int
+    stop: int
+    tokens: bytes
+
+
+def cut_into_samples(texts: Sequence[str], pieces: Pieces, room: int, unit: str) -> Iterator[TextSample]:
+    """Yield the samples of texts, in their order.
+
+    room  most tokens of a sample, without the special ones
+    unit  none: a longer text loses its end; else it is folded
+    """
+    size = NUMBER.itemsize
+    long = [place for place, numbers in enumerate(pieces.numbers) if len(numbers) > room * size]
+    spans = iter(pieces.spans(long) if unit != "none" else ())
+    for place, (text, numbers) in enumerate(zip(texts, pieces.numbers, strict=True)):
+        if unit == "none" or len(numbers) <= room * size:
+            yield TextSample(place, 0, len(text), numbers[: room * size])
+            continue
+        starts, ends = next(spans)
+        for a, b in pairwise(fold(text, ends, room, unit)):
+            start, stop = _without_blanks(text, int(starts[a]), int(ends[b - 1]))
+            yield TextSample(place, start, stop, numbers[a * size : b * size])
+
+
+def _without_blanks(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Start and end of a part of a text without the blanks around it: some tokens begin with a blank."""
+    own = text[start:stop].lstrip()
+    return stop - len(own), stop - len(own) + len(own.rstrip())
+
+
 def fold(text: str, ends: Places, room: int, unit: str) -> list[int]:
     """Cut the n tokens of a text into consecutive fragments of at most `room`: [0, …, n].
 
-    Fragment i holds the tokens from cut i to cut i + 1. Each is filled with as many whole units as it takes;
-    a unit longer than a fragment is cut at the next smaller one, at last between tokens.
+    Fragment i holds the tokens from cut i to cut i + 1. Each fragment takes as many whole units as fit. A
+    unit longer than a fragment is cut at the next smaller unit, and finally between tokens.
 
     ends  [n] where each token ends in the text (code points)
     unit  wordpiece (a token), word or sentence
     """
-    # Ascending, even where a tokenizer reorders characters: the search needs that.
+    # The search needs ascending places, and some tokenizers reorder characters.
     last = np.maximum.accumulate(ends) - 1
     levels = [np.searchsorted(last, _starts(text, each), side="left") for each in _UNITS[unit]]
     return _fill(len(ends), room, levels)
@@ -48,7 +87,7 @@ def _starts(text: str, unit: str) -> list[int]:
 def _fill(n: int, room: int, levels: Sequence[Places]) -> list[int]:
     """Cut range(n) at the last boundary that fits, of the first level that has one.
 
-    levels  ascending places at which a cut is welcome, the most welcome level first
+    levels  ascending places where a cut is preferred, the most preferred level first
     """
     cuts = [0]
     while n - cuts[-1] > room:

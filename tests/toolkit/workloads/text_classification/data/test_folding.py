@@ -1,4 +1,4 @@
-"""A long text becomes fragments, none over-long, cut where it hurts least."""
+"""Long texts are cut into fragments, at the ends of sentences and words where possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.nlp.tokenizers.pieces import SENTENCE
 from toolkit.nlp.tokens import token_spans
 from toolkit.workloads.text_classification.data.folding import fold
 
@@ -19,7 +18,7 @@ ROOMS = st.integers(1, 12)
 
 
 def fragments(text: str, room: int, unit: str, kind: str = "words") -> list[str]:
-    """The own texts of the fragments."""
+    """The texts of the fragments."""
     starts, ends = token_spans(text, kind, lowercase=False)
     cuts = fold(text, ends, room, unit)
     return [text[starts[a] : ends[b - 1]] for a, b in pairwise(cuts)]
@@ -28,7 +27,7 @@ def fragments(text: str, room: int, unit: str, kind: str = "words") -> list[str]
 @given(
     TEXTS, ROOMS, st.sampled_from(["wordpiece", "word", "sentence"]), st.sampled_from(["words", "whitespace"])
 )
-def test_fragments_follow_each_other_and_none_is_empty_or_too_long(
+def test_fragments_are_consecutive_and_neither_empty_nor_too_long(
     text: str, room: int, unit: str, kind: str
 ) -> None:
     _, ends = token_spans(text, kind, lowercase=False)
@@ -38,7 +37,7 @@ def test_fragments_follow_each_other_and_none_is_empty_or_too_long(
 
 
 @given(TEXTS, ROOMS)
-def test_word_pieces_fill_every_fragment_but_the_last(text: str, room: int) -> None:
+def test_wordpieces_fill_every_fragment_but_the_last(text: str, room: int) -> None:
     _, ends = token_spans(text, "words", lowercase=False)
     sizes = np.diff(fold(text, ends, room, "wordpiece"))
     assert (sizes[:-1] == room).all()
@@ -46,7 +45,7 @@ def test_word_pieces_fill_every_fragment_but_the_last(text: str, room: int) -> N
 
 @given(TEXTS, ROOMS)
 def test_a_word_is_whole_unless_it_is_longer_than_a_fragment(text: str, room: int) -> None:
-    """A cut within a word comes only after `room` tokens of it, counted from where the fragment begins."""
+    """A cut within a word is at the end of a full fragment that has only tokens of this word."""
     starts, ends = token_spans(text, "words", lowercase=False)
     cuts = fold(text, ends, room, "word")
     for first, cut in pairwise(cuts[:-1]):
@@ -56,7 +55,7 @@ def test_a_word_is_whole_unless_it_is_longer_than_a_fragment(text: str, room: in
 
 
 @given(TEXTS, ROOMS)
-def test_as_many_words_as_fit_are_taken(text: str, room: int) -> None:
+def test_a_fragment_takes_as_many_words_as_fit(text: str, room: int) -> None:
     starts, ends = token_spans(text, "words", lowercase=False)
     cuts = fold(text, ends, room, "word")
     for first, cut in pairwise(cuts[:-1]):
@@ -66,20 +65,13 @@ def test_as_many_words_as_fit_are_taken(text: str, room: int) -> None:
         assert stop - first > room
 
 
-def test_the_twelve_words_at_four_a_fragment_are_three_fragments() -> None:
-    for unit in ("word", "wordpiece"):
-        assert fragments(SENTENCE, 4, unit, "whitespace") == [
-            "the old letter was", "opened, twice and then", "read aloud at dinner."
-        ]  # fmt: skip
-
-
 def test_punctuation_stays_with_its_word() -> None:
-    """As tokens of their own, "aloud" and its marks would be cut apart."""
+    """A cut between tokens would separate "aloud" from its marks."""
     assert fragments('he read "aloud", then left', 5, "wordpiece") == ['he read "aloud"', ", then left"]
     assert fragments('he read "aloud", then left', 5, "word") == ["he read", '"aloud", then', "left"]
 
 
-def test_a_word_longer_than_a_fragment_is_broken_by_tokens() -> None:
+def test_a_word_longer_than_a_fragment_is_cut_between_tokens() -> None:
     assert fragments("so a-b-c-d-e-f it is", 4, "word") == ["so", "a-b-", "c-d-", "e-f it", "is"]
 
 
@@ -96,8 +88,8 @@ def test_a_word_longer_than_a_fragment_is_broken_by_tokens() -> None:
         ("...", ["..."]),
     ],
 )
-def test_sentences_end_where_documented(text: str, sentences: list[str]) -> None:
-    """In fragments that take the longest sentence but not two of them."""
+def test_sentences_end_as_documented(text: str, sentences: list[str]) -> None:
+    """The room of a fragment is the length of the longest sentence."""
     counts = [len(token_spans(each, "words", lowercase=False)[0]) for each in sentences]
     room = max(counts)
     expected, filled = [sentences[0]], counts[0]
@@ -116,11 +108,11 @@ def test_short_sentences_share_a_fragment() -> None:
     assert fragments(text, 6, "sentence") == ["A b. C d.", "E f g h."]
 
 
-def test_a_sentence_longer_than_a_fragment_falls_back_to_words() -> None:
+def test_a_sentence_longer_than_a_fragment_is_cut_between_words() -> None:
     text = "Yes. a b (c-d) e f. No."
     assert fragments(text, 5, "sentence") == ["Yes.", "a b", "(c-d)", "e f. No."]
 
 
-def test_tokens_that_begin_with_a_blank_belong_to_the_word_behind_it() -> None:
-    """As byte-level tokenizers make them: " c" is one token that begins at the blank."""
+def test_a_token_that_begins_with_a_blank_belongs_to_the_word_after_the_blank() -> None:
+    """Byte-level tokenizers have such tokens: " c" begins at the blank."""
     assert fold("ab c de", np.array([1, 2, 4, 6, 7]), 3, "word") == [0, 3, 5]

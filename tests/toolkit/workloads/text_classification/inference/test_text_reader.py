@@ -1,4 +1,4 @@
-"""Texts are encoded for predictions as they were for training: the same samples of the same texts."""
+"""Texts are encoded for predictions as for training."""
 
 from __future__ import annotations
 

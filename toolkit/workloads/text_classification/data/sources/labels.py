@@ -1,27 +1,26 @@
-"""Rows that can be learnt from have a known label and a text; the others are counted."""
+"""Count the rows that are skipped, because they have no known label or no text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
-from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown
+from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown, similar
 
-#: Unknown labels that the manifest names, most frequent first.
-_NAMED = 20
-#: Those that a summary names.
-_TOLD = 5
+#: Most unknown labels in a manifest.
+_IN_MANIFEST = 20
+#: Most unknown labels in a summary.
+_IN_SUMMARY = 5
 
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """The number of rows, and the place of the first one."""
+    """A number of rows, and the file and line of the first one."""
 
     rows: int = 0
     first: str = ""
@@ -33,25 +32,25 @@ class Count:
 
 @dataclass(slots=True, kw_only=True)
 class Skipped:
-    """Rows that are left out, each by the first reason that applies."""
+    """The rows that are left out; each is counted for the first reason that applies."""
 
     empty_labels: Count = field(default_factory=Count)
     empty_texts: Count = field(default_factory=Count)
     unknown_labels: dict[str, Count] = field(default_factory=dict)
 
     def unknown(self, label: str, place: str, rows: int = 1) -> None:
-        """Count rows with a label that is not among those to learn."""
+        """Count rows whose label is not one of the labels to learn."""
         self.unknown_labels.setdefault(label, Count()).add(place, rows)
 
     def to_json(self) -> dict[str, Any]:
-        """As in the manifest; of many unknown labels the most frequent ones."""
+        """Return the manifest's entry; of many unknown labels it has the most frequent ones."""
         by_rows = sorted(self.unknown_labels.items(), key=lambda item: -item[1].rows)
         return {
             "unknown_labels": {
                 "rows": sum(count.rows for count in self.unknown_labels.values()),
                 "labels": [
                     {"label": short(label), "rows": count.rows, "first": count.first}
-                    for label, count in by_rows[:_NAMED]
+                    for label, count in by_rows[:_IN_MANIFEST]
                 ],
             },
             "empty_labels": {"rows": self.empty_labels.rows, "first": self.empty_labels.first},
@@ -60,12 +59,12 @@ class Skipped:
 
 
 def describe_skipped(found: Mapping[str, Any]) -> list[str]:
-    """Describe what `Skipped.to_json` returned, a line for each reason that applied."""
+    """Describe the result of `Skipped.to_json`, one line for each reason that applied."""
     unknown, labels, texts = (found[name] for name in ("unknown_labels", "empty_labels", "empty_texts"))
     lines = []
     if unknown["rows"]:
-        named = [f"{each['label']!r} {each['rows']:,}" for each in unknown["labels"][:_TOLD]]
-        more = ", …" if len(unknown["labels"]) > _TOLD else ""
+        named = [f"{each['label']!r} {each['rows']:,}" for each in unknown["labels"][:_IN_SUMMARY]]
+        more = ", …" if len(unknown["labels"]) > _IN_SUMMARY else ""
         first = unknown["labels"][0]["first"]
         lines.append(
             f"left out {unknown['rows']:,} rows with unknown labels: {', '.join(named)}{more}; one is {first}"
@@ -77,14 +76,14 @@ def describe_skipped(found: Mapping[str, Any]) -> list[str]:
 
 
 def is_empty(text: str) -> bool:
-    """Whether a field holds nothing but white space: no label, or no token to learn from."""
+    """Whether a text or label is empty or only white space."""
     return not text or text.isspace()
 
 
 def count_empty(path: Path, row: Row, data: TextTable, skipped: Skipped) -> bool:
-    """Count a row whose label or text is empty; return whether it is one.
+    """Whether a row's label or text is empty; such a row is counted as skipped.
 
-    Raises DataError for an empty label where faulty labels are refused.
+    Raises DataError for an empty label where unknown labels are refused.
     """
     if is_empty(row.label):
         if data.unknown_labels == "refuse":
@@ -100,15 +99,16 @@ def count_empty(path: Path, row: Row, data: TextTable, skipped: Skipped) -> bool
 
 
 def refuse_unknown(place: str, label: str, labels: tuple[str, ...]) -> DataError:
-    """Say that a label is not one of `data.labels`."""
+    """Return the error of a label that is not one of `data.labels`."""
+    hint = f"; {near}" if (near := similar(label, labels)) else ""
     return DataError(
-        f"{place}: label {short(label)!r} is not one of data.labels ({shown(labels)}){_near(label, labels)}. "
+        f"{place}: label {short(label)!r} is not one of data.labels ({shown(labels)}){hint}. "
         "Correct it, or set data.unknown_labels: skip"
     )
 
 
 def refuse_untrained(place: str, label: str) -> DataError:
-    """Say that the training split lacks a label."""
+    """Return the error of a label that is not in the training split."""
     return DataError(
         f"{place}: label {short(label)!r} does not occur in the training split, so it cannot be learnt. "
         "Set data.labels to all labels, or data.stratify: true, or data.unknown_labels: skip, or correct "
@@ -117,7 +117,7 @@ def refuse_untrained(place: str, label: str) -> DataError:
 
 
 def nothing_known(path: Path, data: TextTable, labels: tuple[str, ...], skipped: Skipped) -> DataError:
-    """Say that no row of a file, or of a split cut from it, can be used."""
+    """Return the error of a file, or of a split of it, without usable rows."""
     unknown = skipped.unknown_labels
     if not unknown:
         return _all_empty(path, data, skipped)
@@ -138,8 +138,3 @@ def _all_empty(path: Path, data: TextTable, skipped: Skipped) -> DataError:
         f"{path}: no row can be used: {column!r} is empty in {count.rows} rows, from {count.first} on. "
         "Are data.text_column and data.label_column right?"
     )
-
-
-def _near(label: str, labels: tuple[str, ...]) -> str:
-    near = get_close_matches(label, labels, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

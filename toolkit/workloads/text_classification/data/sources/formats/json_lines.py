@@ -1,10 +1,9 @@
-"""Reading JSON lines: one object for each row, whose keys are the columns. Blank lines are left out."""
+"""Read JSON lines: each row is an object, and its keys are the columns. Blank lines are skipped."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.charset import lines
 from toolkit.workloads.text_classification.data.sources.formats.opening import opened
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
-from toolkit.workloads.text_classification.data.sources.formats.wording import shown
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown, similar
 
-# Numbers stay as they are written: 1.0 and 1e3 are the same labels as in a delimited file.
+# Numbers stay texts: labels such as 1.0 and 1e3 are the same as in a delimited file.
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
 
 
@@ -25,15 +24,15 @@ class _Fault(Exception):
 
 
 def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
-    """Yield the rows of a file; holds one row at a time. null is an empty field.
+    """Yield the rows of a file, one at a time. null is an empty field.
 
-    Raises DataError, which names file and line: the file is missing, empty or unreadable, a line is no
-    object, lacks a column, or has something other than a text or a number there.
+    Raises DataError with file and line if the file is missing, empty or unreadable, or if a line is not an
+    object, has no such key, or has a value there that is neither a text nor a number.
     """
     is_empty = True
     with opened(path, data.encoding, "\n") as stream:
         for number, line in enumerate(lines(path, stream), start=1):
-            # A byte-order mark alone leaves an empty line.
+            # A line with only a byte-order mark is empty.
             if not line or line.isspace():
                 continue
             is_empty = False
@@ -50,7 +49,7 @@ def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
     found = _object(line)
     text = _field(found, data.text_column, "data.text_column")
     label = _field(found, data.label_column, "data.label_column")
-    # Only an escape can write them: text files and databases cannot hold them.
+    # Only escapes can give such characters. Text files and databases cannot store them.
     if "\\u" in line and (odd := no_character(text + label)):
         raise _Fault(f"{odd} is not a character of text; correct the line")
     return text, label
@@ -66,21 +65,20 @@ def _object(line: str) -> dict[str, Any]:
     else:
         if isinstance(found, dict):
             return found
-        problem = "no JSON object"
+        problem = "not a JSON object"
     raise _Fault(f'{problem}; expected a whole object in each line, such as {{"text": "…", "label": "…"}}')
 
 
 def _field(found: dict[str, Any], name: str, key: str) -> str:
     """The text of a column.
 
-    key   the config's key that names the column
+    key   the key of the config with the column's name
     """
     value = found.get(name)
     if isinstance(value, str):
         return value
     if name not in found:
-        near = get_close_matches(name, found, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hint = f" ({near})" if (near := similar(name, found)) else ""
         raise _Fault(
             f"no key {name!r}, found: {shown(list(found)) or 'none'}. "
             f"Set {key} to a key of every line{hint}; a row without a value needs null"

@@ -1,12 +1,11 @@
-"""Reading delimited files row by row, and naming the exact fault of one.
+"""Read delimited files row by row, and report their faults.
 
-Blank lines are left out. A byte-order mark is dropped, line ends may be LF or CRLF.
+Blank lines are skipped. A byte-order mark is dropped. Line ends may be LF or CRLF.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -15,14 +14,14 @@ from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.charset import lines
 from toolkit.workloads.text_classification.data.sources.formats.opening import opened
-from toolkit.workloads.text_classification.data.sources.formats.wording import shown
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown, similar
 
-#: csv refuses fields beyond 128 Ki characters; a whole book still fits into this one.
+#: By default, csv refuses fields of more than 128 Ki characters. A whole book fits into this limit.
 _FIELD_LIMIT = 1 << 30
 
 
 class Row(NamedTuple):
-    """One sample of a table: the line that it begins on (the header is line 1), its text, its label."""
+    """One row of a table: its first line (the header is line 1), its text, its label."""
 
     line: int
     text: str
@@ -30,11 +29,11 @@ class Row(NamedTuple):
 
 
 def read_table(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Iterator[Row]:
-    """Yield the rows of a file as the config describes it; holds one row at a time.
+    """Yield the rows of a file, one at a time.
 
     quoted   whether fields may be quoted
-    Raises DataError, which names file and line: the file is missing, empty or unreadable, a column is
-    missing, a row has another number of fields. Texts and labels are not looked at.
+    Raises DataError with file and line if the file is missing, empty or unreadable, if a column is missing,
+    or if a row has another number of fields. Texts and labels are not checked.
     """
     fields = _fields(path, delimiter, quoted, data)
     header, place = _header(path, fields, data)
@@ -43,7 +42,7 @@ def read_table(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Ite
     line = 0
     for line, row in fields:
         if line == 1 and row == header:
-            # Only where data.columns is set: else the header is gone from the fields.
+            # Only with data.columns: otherwise _header has taken this line.
             raise DataError(f"{path}:1: the line names the columns itself, so leave data.columns out")
         if len(row) != len(header):
             _ragged(path, line, row, header, quoted, data.columns is not None)
@@ -56,8 +55,8 @@ def read_table(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Ite
 
 
 def _fields(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Iterator[tuple[int, list[str]]]:
-    """Yield first line and fields of every row that is not blank."""
-    # Quoted fields keep their own line ends; elsewhere a lone CR is a character like any other.
+    """Yield the first line and the fields of every row that is not blank."""
+    # Quoted fields keep their line ends. Without quotes, a lone CR is an ordinary character.
     with opened(path, data.encoding, "" if quoted else "\n") as stream:
         yield from fields_of(
             lines(path, stream),
@@ -70,7 +69,7 @@ def _fields(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Iterat
 
 
 def _header(path: Path, fields: Iterator[tuple[int, list[str]]], data: TextTable) -> tuple[list[str], str]:
-    """Return the names of the columns, and the place that they are from, for messages."""
+    """Return the names of the columns, and where they are given (for messages)."""
     if data.columns is not None:
         return list(data.columns), "data.columns"
     line, header = next(fields, (0, []))
@@ -83,19 +82,21 @@ def _header(path: Path, fields: Iterator[tuple[int, list[str]]], data: TextTable
 
 
 def column_place(place: str, header: list[str], name: str, key: str) -> int:
-    """Return the position of a column. Raises DataError unless exactly one has that name."""
+    """Return the position of a column. Raises DataError unless exactly one column has the name.
+
+    place  where the header is given, for messages
+    key    the key of the config with the column's name
+    """
     if header.count(name) == 1:
         return header.index(name)
     columns = shown(header)
     if name in header:
         raise DataError(f"{place}: {header.count(name)} columns are named {name!r}; found: {columns}")
-    near = get_close_matches(name, header, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f" ({near})" if (near := similar(name, header)) else ""
     alone = "Is data.delimiter right? " if len(header) == 1 else ""
     raise DataError(
-        f"{place}: no column {name!r}, found: {columns}. {alone}Set {key} to a column's name"
-        + (f" ({hint.rstrip()})" if hint else "")
-        + "; if the file has no line that names its columns, name them in data.columns"
+        f"{place}: no column {name!r}, found: {columns}. {alone}Set {key} to a column's name{hint}; if the "
+        "file has no line that names its columns, name them in data.columns"
     )
 
 

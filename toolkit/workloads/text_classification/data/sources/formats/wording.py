@@ -1,8 +1,9 @@
-"""Shortens names and texts for messages."""
+"""Shorten names and texts for messages, and suggest names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from toolkit.system.few import few
 
@@ -17,3 +18,9 @@ def short(text: str) -> str:
 def shown(names: Iterable[str]) -> str:
     """The first few names, separated by commas."""
     return few(map(short, names), _NAMES_SHOWN)
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """Suggest the most similar name; empty if there is none."""
+    near = get_close_matches(name, list(names), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""Tables are read as described, or refused with the line, the finding and the cure."""
+"""Tables are read as configured, or refused with line, problem and advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
-# What a text file can hold: no NUL, no half of a surrogate pair.
+# All characters of a text file: no NUL, no half of a surrogate pair.
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 TEXTS = st.text(CHARACTERS, max_size=12) | st.text('",\n\r a', max_size=6)
 LABELS = TEXTS.filter(str.strip)
@@ -49,7 +49,7 @@ def tsv_file(tmp_path: Path) -> Path:
 
 @FILE_PER_EXAMPLE
 @given(samples=st.lists(st.tuples(TEXTS, LABELS), min_size=1, max_size=6))
-def test_every_csv_that_csv_writes_is_read_back(csv_file: Path, samples: list[tuple[str, str]]) -> None:
+def test_all_rows_that_csv_writes_are_read_back(csv_file: Path, samples: list[tuple[str, str]]) -> None:
     stream = io.StringIO()
     csv.writer(stream).writerows([("text", "label"), *samples])
     assert [row[1:] for row in read(csv_file, stream.getvalue())] == samples
@@ -63,14 +63,14 @@ def test_every_csv_that_csv_writes_is_read_back(csv_file: Path, samples: list[tu
     ).filter(lambda samples: all(label.strip() for _, label in samples)),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_every_tsv_is_read_back_quotes_included(
+def test_all_rows_of_a_tsv_are_read_back_with_their_quotes(
     tsv_file: Path, samples: list[tuple[str, str]], end: str
 ) -> None:
     content = end.join(f"{text}\t{label}" for text, label in [("text", "label"), *samples])
     assert read(tsv_file, content) == [Row(line, *sample) for line, sample in enumerate(samples, start=2)]
 
 
-def test_a_row_has_the_line_on_which_it_begins(csv_file: Path) -> None:
+def test_a_row_has_the_number_of_its_first_line(csv_file: Path) -> None:
     rows = read(csv_file, 'text,label\n"two\nlines, and ""quotes""",a\n\nnext,b\n')
     assert rows == [Row(2, 'two\nlines, and "quotes"', "a"), Row(5, "next", "b")]
 
@@ -85,7 +85,7 @@ def test_a_byte_order_mark_is_dropped(csv_file: Path, header: str) -> None:
     assert read(csv_file, b"\xef\xbb\xbf" + header.encode() + b"\r\nx,a\r\n") == [Row(2, "x", "a")]
 
 
-def test_other_encodings_are_read_when_named(csv_file: Path) -> None:
+def test_other_encodings_can_be_set(csv_file: Path) -> None:
     content = "text,label\ncafé,a\n"
     for encoding in ("latin-1", "utf-16", "utf-16-le", "cp1252"):
         assert read(csv_file, content.encode(encoding), TextTable(encoding=encoding)) == [Row(2, "café", "a")]
@@ -98,17 +98,12 @@ def test_delimiter_and_quoting_can_be_set(tmp_path: Path) -> None:
     assert "b.txt:2: 3 fields, expected 2" in told
 
 
-def test_empty_texts_are_samples(csv_file: Path) -> None:
-    assert read(csv_file, "text,label\n,a\n") == [Row(2, "", "a")]
-
-
 def test_fields_of_megabytes_are_read(csv_file: Path) -> None:
     text = "word, " * 400_000
     assert read(csv_file, f'text,label\n"{text}",a\n') == [Row(2, text, "a")]
 
 
-def test_rows_are_streamed(csv_file: Path) -> None:
-    """A fault further down does not keep the rows above from being read."""
+def test_rows_before_a_fault_are_read(csv_file: Path) -> None:
     csv_file.write_text("text,label\nx,a\nbroken\n")
     rows = read_rows(csv_file, TextTable())
     assert next(rows) == Row(2, "x", "a")
@@ -116,21 +111,15 @@ def test_rows_are_streamed(csv_file: Path) -> None:
         next(rows)
 
 
-def test_a_missing_file_is_answered_with_near_names(csv_file: Path) -> None:
+def test_a_missing_file_is_reported_with_similar_names(csv_file: Path) -> None:
     csv_file.with_name("review.csv").touch()
     assert "no such file. Did you mean review.csv?" in fault(csv_file)
 
 
-def test_a_missing_file_is_answered_with_what_there_is(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_content_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.md").touch()
     assert f"In {tmp_path} there is: notes.md" in fault(tmp_path / "reviews.csv")
     assert f"only {tmp_path}" in fault(tmp_path / "a" / "b" / "reviews.csv")
-
-
-def test_a_folder_is_refused_with_its_files(csv_file: Path) -> None:
-    csv_file.mkdir()
-    (csv_file / "part.csv").touch()
-    assert "is a folder, expected a file; in it: part.csv" in fault(csv_file)
 
 
 def test_a_pipe_is_refused_at_once(csv_file: Path) -> None:
@@ -138,7 +127,7 @@ def test_a_pipe_is_refused_at_once(csv_file: Path) -> None:
     assert "pipe or a device" in fault(csv_file)
 
 
-def test_a_file_that_may_not_be_read_is_named(csv_file: Path, request: pytest.FixtureRequest) -> None:
+def test_a_file_without_read_permission_is_reported(csv_file: Path, request: pytest.FixtureRequest) -> None:
     csv_file.write_text("text,label\nx,a\n")
     csv_file.chmod(0)
     request.getfixturevalue("ordinary_user")
@@ -154,28 +143,30 @@ def test_a_header_without_rows_is_refused(csv_file: Path) -> None:
     assert "has a header but no rows" in fault(csv_file, "text,label\n\n")
 
 
-def test_a_missing_column_is_answered_with_those_present(csv_file: Path) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(csv_file: Path) -> None:
     told = fault(csv_file, "Text,label,id\nx,a,1\n")
     assert f"{csv_file}:1: no column 'text', found: Text, label, id" in told
     assert "data.text_column" in told
     assert "did you mean 'Text'?" in told
 
 
-def test_one_column_raises_the_question_of_the_delimiter(csv_file: Path) -> None:
+def test_the_error_of_a_single_column_mentions_the_delimiter(csv_file: Path) -> None:
     assert "Is data.delimiter right?" in fault(csv_file, "text;label\nx;a\n")
 
 
-def test_an_ambiguous_column_is_refused(csv_file: Path) -> None:
+def test_two_columns_with_the_same_name_are_refused(csv_file: Path) -> None:
     assert "2 columns are named 'text'" in fault(csv_file, "text,text,label\nx,y,a\n")
 
 
 @pytest.mark.parametrize("row, found", [("only", 1), ("a,b,c", 3)])
-def test_a_ragged_row_is_named_with_both_counts(csv_file: Path, row: str, found: int) -> None:
+def test_a_row_with_the_wrong_number_of_fields_is_reported_with_both_numbers(
+    csv_file: Path, row: str, found: int
+) -> None:
     told = fault(csv_file, f"text,label\nx,a\n{row}\n")
     assert f"{csv_file}:3: {found} fields, expected 2 as in the header (text, label)" in told
 
 
-def test_an_unclosed_quote_is_traced_to_its_row(csv_file: Path) -> None:
+def test_an_unclosed_quote_is_reported_with_the_row_of_the_quote(csv_file: Path) -> None:
     told = fault(csv_file, 'text,label\nx,a\n"never closed,a\n' + "y,b\n" * 100)
     assert f"{csv_file}:3: in the row that begins here, a quoted field is never closed" in told
 
@@ -187,14 +178,14 @@ def test_text_after_a_closing_quote_is_a_fault(csv_file: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 50_000])
-def test_undecodable_bytes_are_found_at_line_and_offset(csv_file: Path, rows: int) -> None:
+def test_invalid_bytes_are_reported_with_line_and_offset(csv_file: Path, rows: int) -> None:
     before = b"text,label\n" + "ünd,a\n".encode() * rows
     told = fault(csv_file, before + b"caf\xe9 au lait,b\n" + b"z,c\n" * 1000)
     assert f"{csv_file}:{rows + 2}: not utf-8: found 0xe9 at byte offset {len(before) + 3}" in told
     assert "Set data.encoding" in told
 
 
-def test_a_character_cut_off_by_the_end_is_found(csv_file: Path) -> None:
+def test_an_incomplete_character_at_the_end_is_reported(csv_file: Path) -> None:
     assert "byte offset 11" in fault(csv_file, b"text,label\n\xc3")
 
 
@@ -202,11 +193,7 @@ def test_utf_16_read_as_utf_8_is_recognised(csv_file: Path) -> None:
     assert "it begins like utf-16" in fault(csv_file, "text,label\nx,a\n".encode("utf-16"))
 
 
-def test_a_nul_byte_is_named_with_its_line(tsv_file: Path) -> None:
-    assert f"{tsv_file}:3: a NUL byte" in fault(tsv_file, "text\tlabel\nx\ta\ny\0\ta\n")
-
-
-def test_the_rows_above_a_nul_byte_are_read(tsv_file: Path) -> None:
+def test_the_rows_before_a_nul_byte_are_read(tsv_file: Path) -> None:
     tsv_file.write_text("text\tlabel\nx\ta\ny\0\ta\n")
     rows = read_rows(tsv_file, TextTable())
     assert next(rows) == Row(2, "x", "a")
@@ -219,8 +206,8 @@ def test_an_unknown_encoding_is_refused(csv_file: Path, encoding: str) -> None:
     assert f"data.encoding is {encoding!r}" in fault(csv_file, "text,label\n", TextTable(encoding=encoding))
 
 
-def test_labels_are_not_looked_at(csv_file: Path) -> None:
-    """Whether one is known is the survey's question."""
+def test_labels_are_not_checked(csv_file: Path) -> None:
+    """The first reading of the sources checks them."""
     data = TextTable(labels=("negative", "positive"))
     assert read(csv_file, "text,label\nx,positve\ny,\n", data) == [Row(2, "x", "positve"), Row(3, "y", "")]
 
@@ -232,7 +219,7 @@ def test_columns_can_be_named_for_a_file_without_a_header(tsv_file: Path) -> Non
     assert read(tsv_file, "1\t7\tfine\n", swapped) == [Row(1, "fine", "1")]
 
 
-def test_faults_of_a_file_without_a_header_name_the_columns_given(tsv_file: Path) -> None:
+def test_errors_of_a_file_without_a_header_have_the_given_columns(tsv_file: Path) -> None:
     data = TextTable(columns=("text", "label"))
     assert "is empty; expected one row per sample" in fault(tsv_file, "", data)
     told = fault(tsv_file, "fine\t1\ndull\n", data)
@@ -241,16 +228,16 @@ def test_faults_of_a_file_without_a_header_name_the_columns_given(tsv_file: Path
     assert "data.columns: no column 'label', found: text, class" in told
 
 
-def test_a_header_beside_named_columns_is_no_sample(tsv_file: Path) -> None:
+def test_a_header_besides_named_columns_is_an_error(tsv_file: Path) -> None:
     told = fault(tsv_file, "text\tlabel\nfine\t1\n", TextTable(columns=("text", "label")))
     assert f"{tsv_file}:1: the line names the columns itself, so leave data.columns out" in told
 
 
-def test_a_first_line_that_names_no_column_raises_the_question_of_a_header(tsv_file: Path) -> None:
+def test_the_error_of_a_first_line_without_the_columns_mentions_the_header(tsv_file: Path) -> None:
     assert "name them in data.columns" in fault(tsv_file, "fine\t1\ndull\t0\n")
 
 
-def test_what_lies_in_the_root_folder_is_no_suggestion() -> None:
+def test_files_in_the_root_folder_are_not_suggested() -> None:
     told = fault(Path("/no_such_file_here.tsv"))
     assert "no such file" in told
     assert "/work" not in told

@@ -1,10 +1,9 @@
-"""Slices of mentions by how often training has seen their gold: head, torso, tail, unseen."""
+"""Slices of mentions by how often training has seen the gold: head, torso, tail, unseen."""
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,20 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 Bools = npt.NDArray[np.bool_]
 
-#: A mention belongs to a slice of its line when it does so with more than this probability.
+#: A mention is a member of a slice of its line if the line gives it a higher probability than this.
 MEMBER_ABOVE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class GoldCounts:
-    """Counts of each entity as the gold of a mention in training, in all and by alias."""
+    """How often each entity is the gold of a mention in training, in total and by alias."""
 
     entities: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], *, count_weak: bool = True) -> GoldCounts:
-        """Count the golds that are known; weak labels too, unless they are left out."""
+        """Count the known golds of sentences, and by default weak labels."""
         counts = cls()
         for sentence in sentences:
             counts.add(sentence, count_weak=count_weak)
@@ -58,12 +57,12 @@ def built_slices(
     """Return the members of every built slice: name -> [n].
 
     count       [n] how often the gold was a label in training
-    candidates  [n] how many candidates the alias has
-    is_popular  [n] whether the gold is the first of them
+    candidates  [n] number of candidates of the alias
+    is_popular  [n] whether the gold is the first candidate
 
-    HD: seen more than `head_above` times; TO: more than `torso_above` up to that; TL: at most
-    `torso_above`, which includes TS: never; all: however often. NS_ keeps mentions with a choice of
-    more than one candidate, NPOP_ those whose gold is not the first one.
+    HD: the gold was seen more than `head_above` times. TO: more than `torso_above` times up to that. TL: at
+    most `torso_above` times. TS: never, which is a part of TL. all: any number of times. NS_: only mentions
+    with more than one candidate. NPOP_: only mentions whose gold is not the first candidate.
     """
     kept = {"": np.ones(len(count), bool), "NS_": candidates > 1, "NPOP_": ~is_popular}
     seen = {
@@ -76,63 +75,50 @@ def built_slices(
     return {f"{BUILT_PREFIX}{a}{b}": kept[a] & seen[b] for a in kept for b in seen}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+#: A mention: position of the gold among the candidates, or NOT_SCORED or OUTSIDE; how often training has seen
+#: the gold; number of candidates; whether the gold is the first candidate.
+_MENTION = np.dtype([("gold", "<i4"), ("count", "<i8"), ("candidates", "<i4"), ("popular", "?")])
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
-    """Mentions in the order of a file; all arrays are [n].
+    """The mentions of a file, in its order: [n] with the fields of _MENTION."""
 
-    gold        place of the gold among the candidates, NOT_SCORED or OUTSIDE
-    count       how often the gold was seen in training
-    candidates  how many candidates the alias has
-    popular     whether the gold is the first of them
-    """
-
-    gold: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int64]
-    candidates: npt.NDArray[np.int32]
-    popular: Bools
+    mentions: npt.NDArray[np.void]
 
     @classmethod
     def of(cls, path: Path, database: EntityDatabase, counts: Mapping[str, int]) -> Survey:
-        """Look up every mention of a file. Raises DataError that names file and line."""
-        gold, count, candidates, popular = array("l"), array("q"), array("l"), array("b")
-        for sentence in read_sentences(path):
-            database.check_aliases(sentence, path)
-            for mention in sentence.mentions:
-                ids = [qid for qid, _ in database.candidates(mention.alias)]
-                place = ids.index(mention.gold) if mention.gold in ids else OUTSIDE
-                scored = mention.is_gold and mention.gold != UNKNOWN
-                gold.append(place if scored else NOT_SCORED)
-                count.append(counts.get(mention.gold, 0))
-                candidates.append(len(ids))
-                popular.append(place == 0)
-        return cls(
-            gold=np.array(gold, np.int32),
-            count=np.array(count, np.int64),
-            candidates=np.array(candidates, np.int32),
-            popular=np.array(popular, np.bool_),
-        )
+        """Look up every mention of a file. Raises DataError with file and line."""
+        return cls(np.fromiter(_look_up(path, database, counts), _MENTION))
 
     def slices(self, *, torso_above: int, head_above: int) -> dict[str, Bools]:
         """Return the members of the built slices."""
-        return built_slices(
-            self.count, self.candidates, self.popular, torso_above=torso_above, head_above=head_above
-        )
+        columns = (self.mentions[name] for name in ("count", "candidates", "popular"))
+        return built_slices(*columns, torso_above=torso_above, head_above=head_above)
 
-    def rows(self, slices: Mapping[str, Bools]) -> Iterable[dict[str, Any]]:
-        """Yield facts about each slice before anything is trained; all scored mentions first."""
-        yield self._row(WHOLE_SLICE, np.ones(len(self.gold), np.bool_))
-        for name, members in slices.items():
-            yield self._row(name, members)
+    def rows(self, slices: Mapping[str, Bools]) -> Iterator[dict[str, Any]]:
+        """Yield the properties of each slice before training, first those of all scored mentions."""
+        for name, members in {WHOLE_SLICE: np.ones(len(self.mentions), np.bool_), **slices}.items():
+            scored = self.mentions[members & (self.mentions["gold"] != NOT_SCORED)]
+            reachable = scored["candidates"][scored["gold"] != OUTSIDE]
+            yield {
+                "slice": name,
+                "mentions": len(scored),
+                "gold_outside": len(scored) - len(reachable),
+                "candidates": ratio(int(scored["candidates"].sum()), len(scored)),
+                "chance": ratio(float((1 / reachable).sum()), len(scored)),
+                "popularity": ratio(int(np.count_nonzero(scored["popular"])), len(scored)),
+            }
 
-    def _row(self, name: str, members: Bools) -> dict[str, Any]:
-        scored = members & (self.gold != NOT_SCORED)
-        reachable = scored & (self.gold != OUTSIDE)
-        mentions = int(np.count_nonzero(scored))
-        return {
-            "slice": name,
-            "mentions": mentions,
-            "gold_outside": mentions - int(np.count_nonzero(reachable)),
-            "candidates": ratio(int(self.candidates[scored].sum()), mentions),
-            "chance": ratio(float((1 / self.candidates[reachable]).sum()), mentions),
-            "popularity": ratio(int(np.count_nonzero(scored & self.popular)), mentions),
-        }
+
+def _look_up(
+    path: Path, database: EntityDatabase, counts: Mapping[str, int]
+) -> Iterator[tuple[int, int, int, bool]]:
+    for sentence in read_sentences(path):
+        database.check_aliases(sentence, path)
+        for mention in sentence.mentions:
+            ids = [qid for qid, _ in database.candidates(mention.alias)]
+            place = ids.index(mention.gold) if mention.gold in ids else OUTSIDE
+            is_scored = mention.is_gold and mention.gold != UNKNOWN
+            count = counts.get(mention.gold, 0)
+            yield place if is_scored else NOT_SCORED, count, len(ids), place == 0

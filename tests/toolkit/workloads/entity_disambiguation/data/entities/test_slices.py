@@ -29,7 +29,7 @@ def members(name: str, **thresholds: int) -> list[int]:
     return COUNTS[built_slices(COUNTS, TWO, YES, **DEFAULTS | thresholds)[name]].tolist()
 
 
-def test_counts_fall_into_their_slices() -> None:
+def test_each_count_is_in_its_slices() -> None:
     assert members("unif_all") == [0, 1, 10, 11, 1000, 1001]
     assert members("unif_TS") == [0]
     assert members("unif_TL") == [0, 1, 10]
@@ -37,14 +37,14 @@ def test_counts_fall_into_their_slices() -> None:
     assert members("unif_HD") == [1001]
 
 
-def test_thresholds_can_be_moved() -> None:
+def test_thresholds_can_be_set() -> None:
     assert members("unif_TL", torso_above=1, head_above=10) == [0, 1]
     assert members("unif_TO", torso_above=1, head_above=10) == [10]
     assert members("unif_HD", torso_above=1, head_above=10) == [11, 1000, 1001]
     assert members("unif_TS", torso_above=0, head_above=0) == members("unif_TL", torso_above=0, head_above=0)
 
 
-def test_filters_keep_a_choice_and_what_is_not_the_first_candidate() -> None:
+def test_filters_keep_several_candidates_and_golds_that_are_not_the_first() -> None:
     slices = built_slices(
         np.array([0, 0, 2000, 2000]), np.array([1, 2, 2, 1]), np.array([True, False, False, True]), **DEFAULTS
     )
@@ -54,7 +54,7 @@ def test_filters_keep_a_choice_and_what_is_not_the_first_candidate() -> None:
     assert slices["unif_NPOP_HD"].tolist() == [False, False, True, False]
 
 
-def test_there_are_fifteen_by_name() -> None:
+def test_there_are_fifteen_built_slices() -> None:
     assert set(built_slices(COUNTS, TWO, YES, **DEFAULTS)) == set(BUILT_SLICES)
     assert len(BUILT_SLICES) == 15
     assert BUILT_SLICES[0] == "unif_all"
@@ -65,7 +65,7 @@ def test_there_are_fifteen_by_name() -> None:
     st.integers(0, 50),
     st.integers(0, 2000),
 )
-def test_head_torso_and_tail_are_all_there_is(
+def test_head_torso_and_tail_together_are_all_mentions(
     mentions: list[tuple[int, int, bool]], torso_above: int, more: int
 ) -> None:
     count, candidates, popular = (np.array(column) for column in zip(*mentions, strict=True))
@@ -79,7 +79,7 @@ def test_head_torso_and_tail_are_all_there_is(
 # ---- counts of training
 
 
-def test_golds_are_counted_with_weak_labels_and_without(tmp_path: Path) -> None:
+def test_golds_are_counted_with_and_without_weak_labels(tmp_path: Path) -> None:
     lines = [record(sent_idx_unq=1), record(sent_idx_unq=2, qids=["Q-1", "Q881"])]
     path = write(tmp_path / "s.jsonl", lines)
     assert GoldCounts.of(read_sentences(path)).entities == {"Q1008": 1, "Q881": 2}
@@ -94,7 +94,7 @@ def database(folder: Path) -> EntityDatabase:
     return import_profiles(write(folder / "p.jsonl", PROFILES))
 
 
-def test_mentions_are_surveyed_in_their_order(tmp_path: Path) -> None:
+def test_mentions_are_looked_up_in_their_order(tmp_path: Path) -> None:
     lines = [
         record(sent_idx_unq=1, gold=[True, True], qids=["Q1008", "Q180573"]),
         record(sent_idx_unq=2, gold=[True, False]),
@@ -102,10 +102,10 @@ def test_mentions_are_surveyed_in_their_order(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "s.jsonl", lines)
     survey = Survey.of(path, database(tmp_path), {"Q1008": 4, "Q881": 2})
-    assert survey.gold.tolist() == [0, 1, 0, -1, -1, -2]
-    assert survey.count.tolist() == [4, 0, 4, 2, 0, 0]
-    assert survey.candidates.tolist() == [1, 2, 1, 2, 1, 2]
-    assert survey.popular.tolist() == [True, False, True, True, False, False]
+    assert survey.mentions["gold"].tolist() == [0, 1, 0, -1, -1, -2]
+    assert survey.mentions["count"].tolist() == [4, 0, 4, 2, 0, 0]
+    assert survey.mentions["candidates"].tolist() == [1, 2, 1, 2, 1, 2]
+    assert survey.mentions["popular"].tolist() == [True, False, True, True, False, False]
     first, *_ = survey.rows(survey.slices(torso_above=1, head_above=3))
     assert first == {
         "slice": "final_loss",
@@ -117,7 +117,7 @@ def test_mentions_are_surveyed_in_their_order(tmp_path: Path) -> None:
     }
 
 
-def test_slices_are_written_beside_those_of_the_file(tmp_path: Path) -> None:
+def test_slices_are_added_to_those_of_the_file(tmp_path: Path) -> None:
     lines = [record(sent_idx_unq=1, slices={"mine": {"0": 0.5, "1": 1.0}}), record(sent_idx_unq=2)]
     path = write(tmp_path / "s.jsonl", lines)
     slices = {"unif_TS": np.array([True, False, False, True])}
@@ -148,7 +148,7 @@ def test_a_blank_span_cannot_be_converted(tmp_path: Path) -> None:
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_an_alias_without_candidates_is_named_with_its_line(tmp_path: Path) -> None:
+def test_an_alias_without_candidates_is_reported_with_its_line(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [record(), record(aliases=["ivory coast", "viet nam"])])
     _, sentence = read_sentences_unchecked(path)
     with pytest.raises(DataError, match=rf"^{path}:2: aliases\[1\] 'viet nam' is not in the database"):
@@ -159,6 +159,6 @@ def test_an_alias_without_candidates_is_named_with_its_line(tmp_path: Path) -> N
 
 
 def read_sentences_unchecked(path: Path) -> list[object]:
-    """The sentences before the end of the file, where equal numbers are found."""
+    """Two sentences, without the check for equal ids at the end of the file."""
     reader = read_sentences(path)
     return [next(reader), next(reader)]

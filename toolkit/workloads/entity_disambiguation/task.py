@@ -20,9 +20,10 @@ from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score, build_model
 from toolkit.workload import silent
-from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lines, write_dump
+from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lines
 from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
 from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, EntityMentions
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
@@ -43,16 +44,15 @@ from toolkit.workloads.entity_disambiguation.models.mention_batch import (
 )
 
 _COUNTS = tuple(SliceScore.__slots__)
-_CPU = torch.device("cpu")
 _OUTPUT = "probabilities"
 
 
 class EntityDisambiguationTask:
-    """Cross-entropy over a mention's own candidates; scores are counts in every slice.
+    """Cross-entropy over the candidates of each mention. Scores come from counts in every slice.
 
-    Outputs are the probabilities of the candidates, in their order. Evaluations score gold mentions alone:
-    for weak labels and unknown golds there are outputs, but neither loss nor score; a gold outside the
-    candidates is wrong and has no loss.
+    Outputs are the probabilities of the candidates, in their order. Evaluations score only gold mentions.
+    Weak labels and unknown golds have outputs, but neither loss nor score. A mention whose gold is not a
+    candidate is wrong and has no loss.
     """
 
     train_sums = ("correct",)
@@ -68,7 +68,7 @@ class EntityDisambiguationTask:
     ) -> None:
         """Open prepared data.
 
-        encoder  folder of the encoder of entities that did not learn; None: the model's `path`
+        encoder  folder of the frozen encoder of entities; None for the model's `path`
         """
         self._experiment = experiment
         self._data = data = data or prepare(experiment.data)
@@ -90,7 +90,7 @@ class EntityDisambiguationTask:
     def of_kept(
         cls, run: RunDir, experiment: Experiment, data: EntityMentions, report: Report
     ) -> EntityDisambiguationTask | None:
-        """This task on another file, with the entities, the tokenizer and the counts that a run keeps."""
+        """Return this task for another file, with the database, tokenizer and counts that a run has kept."""
         fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
         base = kept_base(run, fingerprint)
         if base is None:
@@ -129,7 +129,7 @@ class EntityDisambiguationTask:
         return Score(sums=sums, outputs={_OUTPUT: log_probabilities.exp()})
 
     def _counts(self, batch: MentionBatch, predictions: torch.Tensor) -> torch.Tensor:
-        """The counts of SliceScore in every slice, [slices, counts], computed on the device."""
+        """The counts of SliceScore for every slice, [slices, counts]."""
         labels, first = batch.labels, int(self._data.no_candidate)
         scored = labels != NOT_SCORED
         inside = scored & (labels != (0 if self._data.no_candidate else OUTSIDE))
@@ -140,7 +140,7 @@ class EntityDisambiguationTask:
         return members.double().T @ torch.stack(facts, dim=1).double()
 
     def _hidden(self, batch: MentionBatch) -> MentionBatch:
-        """The batch with tokens hidden as the task sets. Draws from torch's generator."""
+        """Hide tokens of the batch as the task is configured. Draws from torch's generator."""
         task, mask_id = self._experiment.task, int(self._data.meta["mask_id"])
         if task.mask_mention:
             batch = replace(batch, tokens=hide(batch.tokens, batch.spans, batch.masking, mask_id))
@@ -155,7 +155,7 @@ class EntityDisambiguationTask:
         return {"accuracy": sums["correct"] / count}
 
     def slice_scores(self, evaluation: Evaluation) -> dict[str, SliceScore]:
-        """The counts of every slice, that of all mentions among them."""
+        """The counts of every slice, with the slice of all mentions."""
         table = evaluation.sums[2:].reshape(len(self.slices), len(_COUNTS)).round().astype(int).tolist()
         return {
             name: SliceScore(**dict(zip(_COUNTS, counts, strict=True)))
@@ -181,7 +181,7 @@ class EntityDisambiguationTask:
         dataset = Path(data.path or getattr(data, split)).stem
         write_slices(run, split, scores, dataset=dataset, no_candidate=self._data.no_candidate)
         lines = predicted_lines(self.splits[split], evaluation.outputs[_OUTPUT].rows)
-        write_dump(DisambiguationFiles(run).dump(split), lines)
+        write_lines(DisambiguationFiles(run).dump(split), lines)
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         assert isinstance(model, BiEncoderModel | CoMentionModel)
@@ -195,24 +195,21 @@ class EntityDisambiguationTask:
 
     @property
     def _root(self) -> str:
-        """The beginning of the names of a run's files: that of its data file."""
+        """The beginning of some file names: the name of the data file without its ending."""
         data = self._experiment.data
         return Path(data.path or data.train).stem
 
 
 def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Loss of each mention, [B]; zero where there is nothing to be right about."""
+    """The loss of each mention, [B]; zero if its gold is not a candidate or not scored."""
     return functional.nll_loss(log_probabilities, labels.clamp(min=-1), reduction="none", ignore_index=-1)
 
 
 def _fixed_vectors(
     experiment: Experiment, data: MentionSet, path: str, report: Report | None
 ) -> Array | None:
-    """The entities' vectors of the encoder as it was before training; None for a model that reads texts.
-
-    path  of that encoder
-    """
+    """The vectors of entities from the frozen encoder at `path`; None for a model that reads texts."""
     if not experiment.model.needs_preparation:
         return None
     encoder = fixed_encoder(experiment.model, path, Known.of(data.meta))
-    return entity_vectors(encoder, fixed_pooling(experiment.model), data, _CPU, report or silent)
+    return entity_vectors(encoder, fixed_pooling(experiment.model), data, report or silent)

@@ -1,1 +1,1 @@
-"""Files that a finished run of entity disambiguation leaves."""
+"""The files of a finished run of entity disambiguation."""

@@ -1,49 +1,40 @@
-"""Sentences as they came in, each with a model's predictions for its mentions: JSON lines, one at a time."""
+"""Add a model's predictions to the lines of sentences, one at a time."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.prepared.database import reading, rows_in
-from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 
-#: Digits of a probability: as many as are exact in 32-bit arithmetic.
+#: Digits of a probability. More would not be exact in 32-bit arithmetic.
 _DIGITS = 7
 _LINES = "SELECT id, record FROM sentences WHERE split = ? ORDER BY id"
 _PLACES = "SELECT sentence, position FROM mentions WHERE split = ? ORDER BY sample_id"
 _NAMES = "SELECT eid, qid FROM entities WHERE eid IN ({places})"
-#: Samples whose candidates are looked up at once.
+#: Samples whose candidates are looked up together.
 _SAMPLES = 256
 
 #: The prediction of a mention, as JSON.
 Prediction: TypeAlias = dict[str, Any]
-#: An input line, and the prediction of each of its aliases; None for a mention that was not predicted.
-Line = tuple[Mapping[str, Any], Sequence[Prediction | None]]
 
 
-def write_dump(path: Path, lines: Iterable[Line]) -> None:
-    """Write each line's own keys unchanged and `predictions`, parallel to its aliases.
+def predicted_lines(
+    samples: MentionSamples, probabilities: npt.NDArray[np.floating[Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield every line of the split in the order of its files, with `predictions` for its aliases.
 
-    Lines keep their order; predictions of an earlier dump are replaced; the file appears when it is whole.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_lines(path, ({**record, "predictions": predictions} for record, predictions in lines))
+    probabilities  [n, width] of the candidates of each sample; padding of a row is ignored
 
-
-def predicted_lines(samples: MentionSamples, probabilities: npt.NDArray[np.floating[Any]]) -> Iterator[Line]:
-    """Yield every line of the split in the order of its files, with a prediction for each of its aliases.
-
-    probabilities  of the candidates of each sample, [n, width]; what fills a row up is not looked at
-    Aliases that are not samples have None. Raises DataError where the database is damaged.
+    Other keys are unchanged. Aliases that are not samples have None as prediction. Raises DataError where the
+    database is damaged.
     """
     with reading(samples.database) as connection:
         said = zip(
@@ -60,7 +51,7 @@ def predicted_lines(samples: MentionSamples, probabilities: npt.NDArray[np.float
                 for (_, position), prediction in found:
                     parallel[position] = prediction
                 number, found = next(of_sentence, (None, iter(())))
-            yield line, parallel
+            yield {**line, "predictions": parallel}
 
 
 def _predictions(
@@ -79,16 +70,16 @@ def _predictions(
 def among(
     entities: npt.NDArray[np.integer[Any]], probabilities: npt.NDArray[Any], names: Mapping[int, str]
 ) -> Prediction:
-    """The prediction of a mention: its candidates, and the likeliest one, the first of equals.
+    """The prediction of a mention: its candidates, and the most probable one (of equals the first).
 
-    entities       numbers of its candidates, [width]; -1 fills up
-    probabilities  of each of them, [width]
+    entities       [width] numbers of its candidates, padded with -1
+    probabilities  [width] of each candidate
     names          entity ids, by number
     """
     is_there = entities >= 0
     candidates = [names[entity] for entity in entities[is_there].tolist()]
     shares = probabilities[is_there].astype(np.float64)
-    # They sum to 1 in 32 bits.
+    # The probabilities sum to 1 only within 32 bits.
     whole: list[float] = (shares / shares.sum()).tolist()
     likeliest = max(range(len(candidates)), key=whole.__getitem__)
     rounded = [round(value, _DIGITS) for value in whole]

@@ -1,4 +1,4 @@
-"""Scores of entity disambiguation in each slice of a split: CSV in the original's columns, and JSON."""
+"""Write the scores of each slice of a split: CSV with Bootleg's columns, and JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SHARES, SliceScore
 
-#: Bootleg's columns: NC is its class for "no candidate", boot the model, pop the most popular candidate.
+#: Bootleg's columns: NC is the class for "no candidate", boot the model, pop the most popular candidate.
 _COLUMNS = (
     "task", "dataset", "split", "slice", "mentions", "mentions_notNC",
     "acc_boot", "acc_boot_notNC", "acc_pop", "acc_pop_notNC",
@@ -23,12 +23,12 @@ _TASK = "NED"
 def write_slices(
     run: RunDir, split: str, scores: Mapping[str, SliceScore], *, dataset: str, no_candidate: bool = False
 ) -> None:
-    """Write `<split>_disambig_metrics.csv`, sorted by slice, and `<split>_slices.json`, as given.
+    """Write `<split>_disambig_metrics.csv`, sorted by slice, and `<split>_slices.json`, in the given order.
 
     dataset       the data file's name without its suffix
-    no_candidate  whether the model had a class for mentions whose gold is none of the candidates
+    no_candidate  whether the model has a class for mentions whose gold is not a candidate
     """
-    assert WHOLE_SLICE in scores, "the slice of all mentions is always there"
+    assert WHOLE_SLICE in scores, "the slice of all mentions always exists"
     run.artifacts.mkdir(parents=True, exist_ok=True)
     with open_atomic(DisambiguationFiles(run).disambig_metrics(split)) as stream:
         writer = csv.writer(stream, lineterminator="\n")

@@ -108,18 +108,15 @@ def _show(arguments: Namespace) -> None:
 
 
 def _print_size(arguments: Namespace, database: EntityDatabase) -> None:
-    size = {
-        "path": str(arguments.db),
+    contents, types = database.contents, sorted(database.contents.types)
+    counts = {
         "entities": len(database),
-        "aliases": database.alias_count,
-        "relations": database.relation_count,
-        "type_systems": list(database.type_systems),
+        "aliases": len(contents.candidates),
+        "relations": sum(map(len, contents.relations.values())),
     }
-    text = (
-        f"{arguments.db}: {len(database)} entities, {database.alias_count} aliases, "
-        f"{database.relation_count} relations, types: {', '.join(database.type_systems) or 'none'}"
-    )
-    _answer(arguments, size, text)
+    text = ", ".join(f"{count} {name}" for name, count in counts.items())
+    size = {"path": str(arguments.db), **counts, "type_systems": types}
+    _answer(arguments, size, f"{arguments.db}: {text}, types: {', '.join(types) or 'none'}")
 
 
 def _print_entity(arguments: Namespace, database: EntityDatabase, profile: Profile) -> None:
@@ -181,7 +178,7 @@ def _answer(arguments: Namespace, value: Any, text: str) -> None:
 
 
 def _print_table(rows: Sequence[dict[str, Any]], numbers: Sequence[str]) -> None:
-    """Print rows in columns; on a terminal the last column, which is the longest, is cut to fit."""
+    """Print rows in columns; on a terminal, lines are cut to fit, which affects the long last column."""
     head = [name.replace("_", " ") for name in rows[0]]
     lines = [head, *([_cell(each) for each in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -1,4 +1,4 @@
-"""What a run keeps so that its model reads new sentences: sizes, tokenizer, entities, encoders. No torch."""
+"""The data that a run keeps for new sentences: sizes, tokenizer, entities, encoders. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import write_without_markers
-from toolkit.workloads.entity_disambiguation.data.entities.contents import standing
+from toolkit.workloads.entity_disambiguation.data.entities.contents import current_folder
 from toolkit.workloads.entity_disambiguation.data.entities.write_folder import folder_fingerprint
 from toolkit.workloads.entity_disambiguation.data.samples.build import Base
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
@@ -28,17 +28,17 @@ from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.models.known import Known
 
 _LOCK_TIMEOUT_S = 600.0
-#: More layers than a model has.
+#: More layers than any model has.
 _ALL = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Data that is needed beside the weights, and its place.
+    """The data that a model needs besides its weights.
 
     tokenizer  folder of the tokenizer without markers, or its name on the hub
     entity_db  folder of the database
-    encoder    folder of the encoder of entities that did not learn, or its name on the hub
+    encoder    folder of the frozen encoder of entities, or its name on the hub
     """
 
     known: Known
@@ -50,14 +50,14 @@ class Kept:
 def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
     """Keep tokenizer and entities in a run's folder.
 
-    A database that has changed since the set was prepared is left out: it is not what the model knows.
+    A database that has changed since the set was prepared is not kept, because the model has not seen it.
     """
     files = DisambiguationFiles(run)
     write_without_markers(prepared.tokenizer_files, ExportedFiles(run).encoding)
     folder = Path(data.entity_db).expanduser()
-    if standing(folder).is_dir() and folder_fingerprint(folder) == prepared.meta["entity_db"]:
+    if current_folder(folder).is_dir() and folder_fingerprint(folder) == prepared.meta["entity_db"]:
         shutil.rmtree(files.entity_db, ignore_errors=True)
-        _keep_database(standing(folder), prepared, files.entity_db)
+        _keep_database(current_folder(folder), prepared, files.entity_db)
     write_json(files.gold_counts, prepared.base().counts)
     write_json(files.known, asdict(Known.of(prepared.meta)))
 
@@ -75,7 +75,7 @@ def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
         def fill(folder: Path) -> None:
             shutil.copytree(source, folder, dirs_exist_ok=True)
 
-        # The folder of prepared sets may be another user's.
+        # The folder of prepared sets may belong to another user.
         with suppress(DataError):
             publish_once(shared, fill, lambda: folder_fingerprint(shared) == fingerprint, _LOCK_TIMEOUT_S)
             shutil.copytree(shared, target, copy_function=link_or_copy)
@@ -84,10 +84,10 @@ def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
 
 
 def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
-    """Read what a run keeps; of an earlier version's, which kept less, what it was made from.
+    """Read the data that a run keeps. A run of an older version kept less: the rest is from its origin.
 
-    fingerprint  of the data that the run has learnt from
-    Raises DataError where that is gone, or its data have changed.
+    fingerprint  fingerprint of the run's training data
+    Raises DataError if data are missing, or if the training data have changed.
     """
     files, data = DisambiguationFiles(run), experiment.data
     stored = read_json(files.known)
@@ -102,9 +102,9 @@ def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
 
 
 def kept_base(run: RunDir, fingerprint: str) -> Base | None:
-    """Data of its training that a run keeps for files that it is scored on; None if it keeps too little.
+    """Read the properties of training for scoring other files; None if the run does not keep them all.
 
-    fingerprint  of the data that the run has learnt from
+    fingerprint  fingerprint of the run's training data
     Raises DataError for a damaged file.
     """
     files = DisambiguationFiles(run)
@@ -119,23 +119,23 @@ def kept_base(run: RunDir, fingerprint: str) -> Base | None:
 
 
 def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
-    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
+    """Return the experiment without its initial weights: the trained weights are loaded instead."""
     model, exported = experiment.model, ExportedFiles(run).model
     if not exported.is_dir():
         return experiment
     if not (exported / "config.json").is_file():
-        # There are two, which once were one model: that with more layers serves for both.
+        # There are two encoders of one initial model. The one with more layers can build both.
         exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
     return replace(experiment, model=replace(model, path=str(exported)))
 
 
 def _database(run: RunDir, origin: Path) -> Path:
-    """The run's own copy; where it has none, the folder that it was trained with."""
+    """The run's copy of the database, or the folder that it was trained with."""
     own = DisambiguationFiles(run).entity_db
-    if not own.is_dir() and not standing(origin).is_dir():
+    if not own.is_dir() and not current_folder(origin).is_dir():
         raise DataError(
-            f"{run.run_id} has kept no database of entities, and {origin} is not a folder: put the database "
-            "that the run was trained with there"
+            f"{run.run_id} did not keep a database of entities, and {origin} is not a folder: put the run's "
+            "database there"
         )
     return own if own.is_dir() else origin
 
@@ -144,8 +144,8 @@ def _of_data(run: RunDir, data: Any, fingerprint: str) -> Known:
     prepared = data.prepare(silent)
     if prepared.fingerprint != fingerprint:
         raise DataError(
-            f"{run.run_id} is of a version that did not keep what its model knows, and its training data "
-            "have changed since: put back what it was trained on"
+            f"{run.run_id} is of a version that did not keep the properties of its data, and its training "
+            "data have changed since then: restore the data that it was trained on"
         )
     return Known.of(prepared.meta)
 

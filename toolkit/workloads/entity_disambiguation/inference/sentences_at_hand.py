@@ -1,4 +1,4 @@
-"""Sentences in memory as samples: a batch is made of them as of a prepared set. No torch."""
+"""Convert sentences in memory to samples like those of a prepared set. Imports no torch."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import Mark
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence
 from toolkit.workloads.entity_disambiguation.data.samples import layout
-from toolkit.workloads.entity_disambiguation.data.samples.candidates import candidate_tables
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import NONE, EntityTables, Names
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import (
+    NONE,
+    EntityTables,
+    Names,
+    candidate_tables,
+)
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentencesAtHand:
-    """Some sentences as samples.
+    """Sentences as samples.
 
-    samples  the mentions that have candidates
-    places   of each sample: number of its sentence, and place among that one's mentions
+    samples  the mentions with candidates
+    places   for each sample, the positions of its sentence and of its mention in that sentence
     names    entity ids, by their numbers in the tables of the samples
     """
 
@@ -39,9 +43,9 @@ class SentencesAtHand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceReader:
-    """Reads sentences as training has read its own: the same tokens, candidates and numbers of types.
+    """Reads sentences as in training: with the same tokens, candidates and numbers of types.
 
-    Memory of what it makes: that of the sentences, and of the entities that they may mean.
+    Memory: the sentences and all their candidates.
     """
 
     data: EntityMentions
@@ -51,7 +55,7 @@ class SentenceReader:
     relations: Names
 
     def read(self, sentences: Sequence[Sentence]) -> SentencesAtHand:
-        """Make samples of all mentions whose aliases have candidates."""
+        """Make samples of all mentions with candidates."""
         found = {
             (number, position): mention
             for number, sentence in enumerate(sentences)
@@ -80,7 +84,7 @@ class SentenceReader:
         return self.database.candidates(alias)[: self.data.max_candidates]
 
     def _entities(self, aliases: Collection[str]) -> EntityTables:
-        """The entities that these aliases may mean, under numbers of their own."""
+        """The candidates of these aliases, numbered from 1."""
         met = {qid for alias in aliases for qid, _ in self._candidates(alias)}
         return EntityTables(
             database=self.database,
@@ -112,7 +116,7 @@ class SentenceReader:
 def _samples(
     found: Sequence[Context], *, aliases: Sequence[int], sentences: Sequence[int], tables: Tables
 ) -> MentionSamples:
-    """Samples without golds, of which nothing is hidden, in no slice."""
+    """Samples without golds, hidden tokens and slices."""
     tokens, count = Lists.of([each.tokens for each in found], np.uint32), len(found)
     return MentionSamples(
         split=TEST,

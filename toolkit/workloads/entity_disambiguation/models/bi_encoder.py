@@ -1,4 +1,4 @@
-"""The bi-encoder: mention and candidates become vectors apart from each other (as in Bootleg 1.1)."""
+"""The bi-encoder: mention and candidates are encoded separately (as in Bootleg 1.1)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from toolkit.workloads.entity_disambiguation.models.mention_batch import Mention
 
 
 class BiEncoder(nn.Module):
-    """Scores of the candidates: products of the mention's vector and the entities', over a temperature.
+    """Scores of the candidates: dot products of mention and entity vectors, divided by a temperature.
 
-    Both are pooled from pretrained encoders, one for both with `share`. With normalised means and no
-    hidden layer the scores begin as the cosines that a sentence encoder alone gives. With `prior`, a
-    learnt weight, which begins at 1, times the log of the candidate's share of its alias is added (of the
-    alias's scores, each with one added, so that a score of zero makes nothing impossible).
+    Both vectors are pooled from pretrained encoders; with `share`, one encoder is used for both. With
+    normalised means and no hidden layer, the initial scores are the cosines of the pretrained sentence
+    encoder. `prior` adds the log of the candidate's share of its alias, times a learnt weight that is
+    initially 1. A share is that of the score plus one, so a score of zero has a share too.
 
-    Differences from Bootleg: the loss is over a mention's own candidates, not over those of the batch, so
-    that neither batch size nor world size changes it; vectors are means as a rule, not the pooler's.
+    Differences from Bootleg: the loss is over the candidates of a mention, not over those of the batch, so
+    batch size and world size do not change it. The default vectors are means, not those of the pooler.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class BiEncoder(nn.Module):
 
     @property
     def encoders(self) -> dict[str, Encoder]:
-        """Return the trained encoders, by name; "" if there is only one."""
+        """The trained encoders by name; the name is "" if there is only one."""
         return {"": self.context} if self.entity is None else {"context": self.context, "entity": self.entity}
 
     @property
@@ -58,7 +58,7 @@ class BiEncoder(nn.Module):
         return self.context if self.entity is None else self.entity
 
     def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
-        """Scores [b, K] of the batch's mentions in these rows [b]; -inf where there is no candidate."""
+        """Scores [b, K] of the mentions in these rows [b] of the batch; -inf for padding."""
         batch = batch.take(rows)
         pooling = self._config.pooling
         spans = batch.spans if pooling == "mention" else None
@@ -72,7 +72,7 @@ class BiEncoder(nn.Module):
         return scores.masked_fill(batch.places < 0, -torch.inf)
 
     def entities(self, batch: MentionBatch) -> torch.Tensor:
-        """Pooled vectors of the batch's entities, [E, size]: each distinct one is encoded once."""
+        """The pooled vectors of the batch's distinct entities, [E, size]."""
         if batch.vectors is not None:
             return batch.vectors
         assert batch.entity_tokens is not None
@@ -85,5 +85,5 @@ class BiEncoder(nn.Module):
     def _finish(self, vectors: torch.Tensor, head: nn.Linear | None) -> torch.Tensor:
         if head is not None:
             vectors = head(vectors).tanh()
-        # In single precision: a half's rounding, divided by the temperature, would show.
+        # In single precision, because the temperature would amplify the rounding of half precision.
         return functional.normalize(vectors.float(), dim=-1) if self._config.normalize else vectors.float()

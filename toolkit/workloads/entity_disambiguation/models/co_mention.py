@@ -1,4 +1,4 @@
-"""Candidates as vectors of what is known of them, which attend to the words and to one another."""
+"""The co-mention model: candidates are vectors that attend to the words and to one another."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from torch.nn import functional
 
 from toolkit.nlp.encoder import Encoder, mean_of
 from toolkit.workloads.entity_disambiguation.config import CoMention as CoMentionConfig
-from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MARKERS
 from toolkit.workloads.entity_disambiguation.models.mention_batch import MentionBatch
 
-#: What a candidate adds to its own weight in the graph of connected candidates (Bootleg 1.0.5).
+#: The weight of a candidate itself in the graph of connected candidates, before the softmax (Bootleg 1.0.5).
 _SELF_WEIGHT = 2.0
 
 
 class CoMention(nn.Module):
-    """Scores of a mention's candidates, among those of the sentence's other mentions.
+    """Scores of a mention's candidates, with the candidates of the sentence's other mentions.
 
-    A candidate's payload is a linear layer over its types' and its relations' vectors, each merged by
-    additive attention, and the frozen vector of its text (`vectors` of the batch). In every stage each
-    candidate attends to the words; to the candidates of the *other* mentions (zero where there are none);
-    and the mention attends to its own candidates. What they bring is added and normalised. Beside it
-    stands a graph term: the average of a candidate and of those of other mentions that a relation connects
-    with it. A candidate's score is the highest that a stage gives to either, plus the cosine between the
-    mention's text and its own text over a temperature, plus the weighted log of its share with `prior`.
+    The vector of a candidate is a linear layer over the vectors of its types, the vectors of its relations
+    (each merged by additive attention), and the frozen vector of its text (`vectors` of the batch). In every
+    stage each candidate attends to the words and to the candidates of the *other* mentions, and the mention
+    attends to its own candidates. The results are added and normalised. The graph term averages a candidate
+    with the candidates of other mentions that a relation connects to it. A candidate's score is
+    the maximum over all stages with and without the graph term, plus the cosine of the mention's text and its
+    own text divided by a temperature, plus with `prior` the weighted log of its share.
 
-    After Bootleg 1.0.5, with these differences: no learnt vector per entity, so that unseen entities
-    are not worse off and the model does not grow with them; no type prediction; the cosine term, which
-    lets the model begin at what the encoder knows; one loss over the last scores, not one for each
-    stage; a sample is a mention, so of the others only the candidates are known, not their words; their
-    candidates take part without the mention's own vector; no position encoding, as the markers show
-    where the mention is.
+    The model follows Bootleg 1.0.5 with these differences:
+    - Entities have no learnt vectors, so unseen entities have no disadvantage, and the size is constant.
+    - It does not predict types.
+    - The cosine makes the initial scores those of the encoder.
+    - The loss is over the final scores only, not one loss for each stage.
+    - A sample is one mention. Other mentions take part with their candidates, but without words and vector.
+    - There is no position encoding, because markers show the position of the mention.
     """
 
     def __init__(
@@ -48,7 +48,6 @@ class CoMention(nn.Module):
             config.path, layers=config.context_layers, dropout=config.dropout,
             vocabulary_size=vocabulary_size, like=like, pad_id=pad_id, key="model.context_layers",
         )  # fmt: skip
-        assert len(like) == len(MARKERS)
         size = self.context.size
         self.words = nn.Linear(size, hidden)
         self.types = _Merged(types, config.type_dim)
@@ -63,11 +62,11 @@ class CoMention(nn.Module):
 
     @property
     def encoders(self) -> dict[str, Encoder]:
-        """The encoder of the text; "" as it is the only one."""
+        """The trained encoders by name; the name is "" because there is only one."""
         return {"": self.context}
 
     def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
-        """Scores [b, K] of the batch's mentions in these rows [b]; -inf where there is no candidate."""
+        """Scores [b, K] of the mentions in these rows [b] of the batch; -inf for padding."""
         batch = batch.take(rows)
         assert batch.types is not None
         assert batch.relations is not None
@@ -106,17 +105,17 @@ class CoMention(nn.Module):
 
 
 class _Merged(nn.Module):
-    """One vector for a set of numbers from 1: their vectors, weighted by additive attention."""
+    """The vector of a set of numbers from 1: the sum of their vectors, weighted by additive attention."""
 
     def __init__(self, count: int, size: int) -> None:
         super().__init__()
-        # 0 fills rows up, and is what training has not seen.
+        # 0 is padding, and the number of names that training has not seen.
         self.vectors = nn.Embedding(count + 1, size, padding_idx=0)
         self.hidden = nn.Linear(size, size)
         self.weight = nn.Linear(size, 1, bias=False)
 
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Map [E, T] to [E, size]; zero for a row without any."""
+        """Map [E, T] to [E, size]; zero for an empty row."""
         vectors = self.vectors(numbers)
         weights = self.weight(self.hidden(vectors).tanh()).squeeze(-1)
         merged: torch.Tensor = (_softmax(weights, numbers > 0).unsqueeze(1) @ vectors).squeeze(1)
@@ -124,7 +123,7 @@ class _Merged(nn.Module):
 
 
 class _Stage(nn.Module):
-    """One round: words, candidates of other mentions, own candidates."""
+    """One stage of attention."""
 
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -143,10 +142,13 @@ class _Stage(nn.Module):
         text: torch.Tensor,
         mention: torch.Tensor,
     ) -> torch.Tensor:
-        """Candidates [B, C, H] of all mentions, as they are afterwards.
+        """Return the new candidates [B, C, H] of all mentions.
 
-        known [B, C] which are there; own [C, C] which are of the same mention; words [B, L, H], of which
-        text [B, L] are not padding; mention [B, H]
+        known    [B, C] which candidates are not padding
+        own      [C, C] which candidates are of the same mention
+        words    [B, L, H]
+        text     [B, L] which words are not padding
+        mention  [B, H]
         """
         phrase = self.phrase(candidates, words, text[:, None])
         others = self.others(candidates, candidates, known[:, None] & ~own)
@@ -158,7 +160,7 @@ class _Stage(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Attention with several heads that gives zero where there is nothing to attend to."""
+    """Multi-head attention, which gives zero if nothing is allowed."""
 
     def __init__(self, hidden: int, heads: int) -> None:
         super().__init__()
@@ -178,14 +180,14 @@ class _Attention(nn.Module):
 
 
 def _softmax(scores: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-    """Softmax over the last axis among what is allowed; zeros where nothing is."""
+    """Softmax over the allowed entries of the last axis; zeros if nothing is allowed."""
     lowest = torch.finfo(scores.dtype).min
     weights = scores.masked_fill(~allowed, lowest).softmax(-1)
     return weights * allowed
 
 
 def _all_places(batch: MentionBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of the candidates of all mentions, own ones first [B, C]; which are of the same mention [C, C]."""
+    """Rows of all mentions' candidates, own candidates first [B, C]; which are of one mention [C, C]."""
     places, width = batch.places, batch.places.shape[1]
     if batch.others is not None:
         places = torch.cat([places, batch.others.flatten(1)], dim=1)
@@ -194,7 +196,7 @@ def _all_places(batch: MentionBatch) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _graph(connected: torch.Tensor, places: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    """Weights of a candidate itself and of connected ones of other mentions, [B, C, C]; rows sum to 1."""
+    """Weights of a candidate and of its connected candidates of other mentions, [B, C, C]; rows sum to 1."""
     known, at = places >= 0, places.clamp(min=0)
     linked = connected[at[:, :, None], at[:, None, :]] & known[:, :, None] & known[:, None, :] & ~own
     same = torch.eye(places.shape[1], dtype=torch.bool, device=places.device)

@@ -1,11 +1,11 @@
-"""Vectors of the entities that mentions may mean, computed once per content and mapped into memory.
+"""The vectors of the candidates of a prepared set, computed once and mapped into memory.
 
 <prepared_dir>/entity_vectors-<key>/
-    vectors.npy    [entities, size] float32; row 0 is that of none of the candidates
+    vectors.npy    [entities, size] float32; row 0 is "none of the candidates"
     meta.json
 
-The key names the encoder's weights, how its tokens are pooled, the entities' tokens, and which of them
-are candidates: another set of mentions with the same candidates finds them again.
+The key is a hash of the encoder's weights, the pooling, the tokens of entities, and the set of candidates.
+Other sets of mentions with the same candidates use the same vectors.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_
 
 _VERSION = 1
 _VECTORS = "vectors.npy"
-#: Entities whose texts are sorted by length together.
+#: Number of entities that are sorted by length together.
 _BLOCK = 4096
 _LOCK_TIMEOUT_S = 3600.0
 
 
 def fixed_encoder(model: Any, path: str, known: Known) -> Encoder:
-    """The encoder of a model section whose entities do not learn, with the weights that lie at `path`."""
+    """The frozen encoder of entities for a model section, with the weights in `path`."""
     return Encoder(
         path, layers=model.entity_layers, dropout=None, vocabulary_size=known.vocabulary_size,
         like=known.markers_like, pad_id=known.pad_id, key="model.entity_layers",
@@ -46,7 +46,7 @@ def fixed_encoder(model: Any, path: str, known: Known) -> Encoder:
 
 
 def fixed_pooling(model: Any) -> str:
-    """How its tokens become a vector."""
+    """How the frozen encoder pools its tokens."""
     return model.pooling if isinstance(model, BiEncoder) else "mean"
 
 
@@ -54,20 +54,19 @@ def entity_vectors(
     encoder: Encoder,
     pooling: str,
     prepared: MentionSet,
-    device: torch.device,
     progress: Progress = silent,
 ) -> Array:
     """Return an encoder's vectors of the entities of a prepared set, [entities, size], mapped into memory.
 
-    Rows of entities that no alias of the set has as a candidate are zero: of a large database most are
-    never asked for. Computed, in single precision and without dropout, only where they are not there yet.
+    Only candidates of the set have a vector; other rows are zero, because most entities of a large database
+    are never candidates. Missing vectors are computed on the CPU, in single precision and without dropout.
     Any number of processes may call this at once. Raises DataError.
     """
     description = _describe(encoder, pooling, prepared)
     path = prepared.path.parent / f"entity_vectors-{description['fingerprint'][:16]}"
 
     def fill(folder: Path) -> None:
-        _compute(folder / _VECTORS, encoder, pooling, prepared, device, progress)
+        _compute(folder / _VECTORS, encoder, pooling, prepared, progress)
         write_manifest(folder, description)
 
     def is_ready() -> bool:
@@ -96,21 +95,19 @@ def _describe(encoder: Encoder, pooling: str, prepared: MentionSet) -> dict[str,
 
 
 def _wanted(prepared: MentionSet) -> Array:
-    """Numbers of the entities that are candidates, ascending."""
+    """The numbers of all candidates, ascending."""
     found = np.unique(prepared.tables.candidates).astype(np.int64)
     return found[found >= 0]
 
 
-def _compute(
-    file: Path, encoder: Encoder, pooling: str, prepared: MentionSet, device: torch.device, progress: Progress
-) -> None:
+def _compute(file: Path, encoder: Encoder, pooling: str, prepared: MentionSet, progress: Progress) -> None:
     tokens, wanted = prepared.tables.tokens, _wanted(prepared)
     found = np.lib.format.open_memmap(file, "w+", np.float32, (prepared.tables.entities, encoder.size))
     pad_id, training = int(prepared.meta["pad_id"]), encoder.training
     encoder.eval()
     for start in range(0, len(wanted), _BLOCK):
         which = wanted[start : start + _BLOCK]
-        found[which] = vectors_of(encoder, pooling, tokens, which, pad_id, device)
+        found[which] = vectors_of(encoder, pooling, tokens, which, pad_id, torch.device("cpu"))
         progress("encode entities", min(start + _BLOCK, len(wanted)), len(wanted))
     encoder.train(training)
     found.flush()
@@ -120,7 +117,7 @@ def _compute(
 def vectors_of(
     encoder: Encoder, pooling: str, tokens: Lists, which: Array, pad_id: int, device: torch.device
 ) -> Array:
-    """The vectors of an encoder in evaluation mode for the texts of these entities, [n, size]."""
+    """The vectors of an encoder in evaluation mode for the texts of entities, [n, size]."""
     found = np.empty((len(which), encoder.size), np.float32)
     order = np.argsort(-tokens.lengths(which), kind="stable")
     for first, last, _ in chunks_of(tokens.lengths(which[order])):

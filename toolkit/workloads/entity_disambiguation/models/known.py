@@ -1,4 +1,4 @@
-"""Properties of the training data that a model depends on. No torch."""
+"""The properties of the training data that a model depends on. Imports no torch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Properties of its data that a model depends on.
+    """The properties of the training data that a model depends on.
 
-    vocabulary_size  numbers of tokens, markers included
-    pad_id           fills a batch up
-    specials_before  special tokens before every text
-    markers_like     the token that each marker's vector is first copied from
-    types            names, by their numbers from 1
-    relations        the same of relations
+    vocabulary_size  number of token ids, markers included
+    pad_id           number of the padding token
+    specials_before  number of special tokens before every text
+    markers_like     for each marker, the token whose vector is its initial vector
+    types            names of types, in the order of their numbers from 1
+    relations        names of relations, in the order of their numbers from 1
     """
 
     vocabulary_size: int
@@ -28,9 +28,9 @@ class Known:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Known:
-        """Those of a prepared set's manifest, or of a run's file.
+        """Read them from a prepared set's manifest, or from a run's file.
 
-        Raises KeyError, TypeError and ValueError where that is damaged.
+        Raises KeyError, TypeError and ValueError for a damaged file.
         """
         return cls(
             vocabulary_size=int(facts["vocabulary_size"]),
@@ -42,7 +42,7 @@ class Known:
         )
 
     def sizes(self) -> dict[str, Any]:
-        """Arguments of a model, beside its section."""
+        """The arguments of a model besides its section."""
         return {
             "vocabulary_size": self.vocabulary_size,
             "pad_id": self.pad_id,

@@ -16,36 +16,36 @@ from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
 from toolkit.workloads.entity_disambiguation.models.known import Known
 
-#: A stretch of entities that are encoded together: first, last (exclusive), tokens of the longest.
+#: Entities that are encoded together: first, last (exclusive), number of tokens of the longest.
 Chunk = tuple[int, int, int]
 
-#: Tokens, padding included, that are encoded together; a chunk ends earlier where lengths fall by half.
+#: Most tokens of a chunk, padding included. A chunk ends earlier if lengths fall by half.
 _CHUNK_TOKENS = 8192
 _SMALL = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionBatch:
-    """B mentions; their distinct candidates, E entities, are in separate tables, the longest first.
+    """B mentions, and tables of their E distinct candidates, sorted by length with the longest first.
 
     tokens         [B, L] padded at the end
-    spans          [B, 2] the mention's tokens
-    labels         [B] place of the gold; -1 not scored, -2 outside
-    places         [B, K] row of each candidate in the tables; -1 fills up
-    priors         [B, K] log of the candidate's share of the alias
-    masking        [B] with which probability training may hide a token of the mention
-    members        [B, S] of each slice
-    others         [B, N, K] candidates of the sentence's other mentions, as rows; None unless asked for
-    entity_tokens  [E, L'] padded at the end; None where `vectors` take their place
-    chunks         stretches of the tables that are encoded together
-    titles         [E, 2] the title's tokens
-    entity_masking [E]
-    vectors        [E, H] what the encoder of entities makes of them; None where it is to be asked
-    types          [E, T] numbers of types, 0 fills up; None unless asked for
-    relations      [E, R] the same of relations
-    connected      [E, E] whether a relation leads from one to the other
-    real_tokens    of `tokens`, without padding
-    learnt         labels that are the place of a gold
+    spans          [B, 2] first token of the mention, and the token after its last one
+    labels         [B] position of the gold; -1 not scored, -2 not a candidate
+    places         [B, K] row of each candidate in the tables, padded with -1
+    priors         [B, K] log of the candidate's share of its alias
+    masking        [B] probability of hiding a token of the mention in training
+    members        [B, S] whether the mention is in each slice
+    others         [B, N, K] rows of the candidates of the sentence's other mentions, or None
+    entity_tokens  [E, L'] padded at the end; None if `vectors` replace them
+    chunks         the parts of the tables that are encoded together
+    titles         [E, 2] first token of the title, and the token after its last one
+    entity_masking [E] probability of hiding a token of the title in training
+    vectors        [E, H] precomputed vectors of entities, or None
+    types          [E, T] numbers of types, padded with 0, or None
+    relations      [E, R] numbers of relations, padded with 0, or None
+    connected      [E, E] whether a relation connects two entities, or None
+    real_tokens    number of tokens without padding
+    learnt         number of labels that are the position of a gold
     """
 
     tokens: torch.Tensor
@@ -68,9 +68,9 @@ class MentionBatch:
     learnt: int = 0
 
     def take(self, rows: torch.Tensor) -> MentionBatch:
-        """The mentions of these rows on the rows' device, with the entities that they need alone.
+        """Return these rows with only the entities that they need, on the device of `rows`.
 
-        What torch's DataParallel does to a batch: each GPU computes its own rows.
+        With torch's DataParallel, each GPU computes different rows of a batch.
         """
         if len(rows) == len(self.tokens) and rows.device == self.tokens.device:
             return self
@@ -85,7 +85,7 @@ class MentionBatch:
         used = used[used >= 0]
         row_of = torch.full((len(tensors["titles"]) + 1,), layout.NO_ENTITY, device=rows.device)
         row_of[used] = torch.arange(len(used), device=rows.device)
-        # -1 is the last row, which is that of no entity.
+        # The index -1 is the last row, which is NO_ENTITY.
         picked |= {name: row_of[picked[name]] for name in ("places", "others") if name in picked}
         picked |= {name: tensors[name][used] for name in _BY_ENTITY if name in tensors}
         if "connected" in tensors:
@@ -100,11 +100,11 @@ _BY_ENTITY = ("entity_tokens", "titles", "entity_masking", "vectors", "types", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMaker:
-    """Makes batches of the parts that a model asks for.
+    """Makes batches with the parts that a model needs.
 
-    model    its section
-    known    of the data that it is trained on
-    vectors  [entities, H] of all entities, in place of their texts; None for the texts
+    model    the section of the model
+    known    the properties of its training data
+    vectors  [entities, H] precomputed vectors of all entities, or None
     """
 
     model: Any
@@ -113,7 +113,7 @@ class BatchMaker:
 
     @property
     def most_others(self) -> int:
-        """Most other mentions of the sentence that are looked at."""
+        """Most other mentions of a sentence that are used."""
         return self.model.max_mentions - 1 if isinstance(self.model, CoMention) else 0
 
     def make(self, samples: MentionSamples, indices: Array, device: torch.device) -> MentionBatch:
@@ -149,7 +149,7 @@ class BatchMaker:
         return MentionBatch(**_on(arrays, device), chunks=chunks, real_tokens=tokens, learnt=learnt)
 
     def _distinct(self, tables: Tables, wanted: Sequence[Array]) -> tuple[Array, tuple[Chunk, ...]]:
-        """The entities of a batch, the longest first, and how they are cut into chunks."""
+        """The distinct entities of a batch, the longest first, and their chunks."""
         found = np.unique(np.concatenate([each.ravel() for each in wanted]))
         found = found[found >= 0]
         lengths = tables.tokens.lengths(found)
@@ -169,23 +169,21 @@ class BatchMaker:
         elif not is_co_mention:
             arrays["entity_tokens"] = tables.tokens.gather(distinct, self.known.pad_id)
         if is_co_mention:
-            ascending = np.argsort(distinct)
-            back = np.argsort(ascending)
             arrays["types"] = tables.types.gather(distinct, 0)
             arrays["relations"] = tables.relations.gather(distinct, 0)
-            arrays["connected"] = tables.connected(distinct[ascending])[back][:, back]
+            arrays["connected"] = tables.connected(distinct)
         return arrays
 
 
 def candidate_scores(model: nn.Module, batch: MentionBatch) -> torch.Tensor:
-    """Scores of a batch, [B, K]; the rows come first, as torch's DataParallel cuts what comes first."""
+    """Scores of a batch, [B, K]. Rows are the first argument, because torch's DataParallel splits that."""
     rows = torch.arange(len(batch.tokens), device=batch.tokens.device)
     scores: torch.Tensor = model(rows, batch)
     return scores.float()
 
 
 def chunks_of(lengths: Array) -> tuple[Chunk, ...]:
-    """Cut entities, the longest first, into stretches of bounded size and little padding."""
+    """Cut entities, the longest first, into chunks of limited size with little padding."""
     chunks: list[Chunk] = []
     first = 0
     for place, length in enumerate(lengths.tolist()):
@@ -198,13 +196,13 @@ def chunks_of(lengths: Array) -> tuple[Chunk, ...]:
 
 
 def _rows(entities: Array, distinct: Array, order: Array) -> Array:
-    """Rows of entities in a batch's tables, whose `order` sorts them; -1 stays -1."""
+    """The rows of entities in a batch's tables; `order` sorts `distinct`; -1 stays -1."""
     places = np.searchsorted(distinct, np.maximum(entities, distinct[order[0]]), sorter=order)
     return np.where(entities >= 0, order[places], layout.NO_ENTITY)
 
 
 def _on(arrays: Mapping[str, Array], device: torch.device) -> dict[str, torch.Tensor]:
-    # Copied: what is mapped from a file is read-only, which torch would warn of.
+    # Copied, because torch warns of read-only arrays, such as those mapped from a file.
     return {
         name: torch.from_numpy(np.array(value)).to(device, non_blocking=True)
         for name, value in arrays.items()

@@ -1,4 +1,4 @@
-"""Slices as files: the original's CSV, and the counts behind it."""
+"""The files of slices: CSV with Bootleg's columns, and JSON with counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 
-#: The original's own test: label -1 is not scored, -2 cannot be predicted.
+#: From Bootleg's tests: label -1 is not scored, -2 cannot be predicted.
 GOLDS = np.array([0, -2, 1, -1, 0, 3])
 PREDICTIONS = np.array([1, 2, 0, 1, 0, 3])
 
@@ -32,7 +32,15 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_csv_has_the_originals_columns_and_its_numbers_sorted_by_slice(run: RunDir) -> None:
+def test_a_class_for_no_candidate_is_right_for_golds_outside_the_candidates() -> None:
+    golds, predictions = np.array([0, 3, 2, -1, 1, 4]), np.array([0, 3, 0, 1, 2, 4])
+    found = score(golds, predictions, np.ones(6, bool), no_candidate=True)
+    assert (found.mentions, found.mentions_not_nc) == (5, 4)
+    assert (found.accuracy, found.accuracy_not_nc) == (3 / 5, 2 / 4)
+    assert (found.popularity, found.popularity_not_nc) == (1 / 5, 1 / 4)
+
+
+def test_csv_has_the_columns_and_numbers_of_bootleg_sorted_by_slice(run: RunDir) -> None:
     with open(DisambiguationFiles(run).disambig_metrics("validation"), newline="") as stream:
         head, *rows = csv.reader(stream)
     assert ",".join(head) == (
@@ -46,7 +54,7 @@ def test_csv_has_the_originals_columns_and_its_numbers_sorted_by_slice(run: RunD
     assert numbers == [[5, 4, 2 / 5, 2 / 4, 2 / 5, 2 / 4], [2, 1, 1 / 2, 1 / 1, 1 / 2, 1 / 1]]
 
 
-def test_counts_are_kept_in_the_given_order(run: RunDir) -> None:
+def test_json_has_the_counts_in_the_given_order(run: RunDir) -> None:
     document = read_json(DisambiguationFiles(run).slices("validation"))
     assert [each["name"] for each in document["slices"]] == ["slice_1", "final_loss"]
     assert (document["split"], document["dataset"], document["no_candidate"]) == ("validation", "dev", False)
@@ -65,7 +73,7 @@ def test_counts_are_kept_in_the_given_order(run: RunDir) -> None:
     }
 
 
-def test_a_split_without_any_mention_scores_nothing(tmp_path: Path) -> None:
+def test_the_scores_of_a_split_without_mentions_are_0(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     none = np.zeros(0, bool)
     scores = {"final_loss": score(GOLDS[:0], PREDICTIONS[:0], none)}

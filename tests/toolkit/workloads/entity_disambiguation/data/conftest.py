@@ -1,4 +1,4 @@
-"""The made-up world of entities, prepared."""
+"""The data section of the generated entities."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data(world: Path, tmp_path: Path) -> EntityMentions:
-    """The data section of that world; prepared sets go to a folder of the test's own."""
+    """The data section; each test has its own folder of prepared sets."""
     found: EntityMentions = tiny_entities(world, "data.eval_slices=[]", "evaluation.metric=loss:min").data
     return dataclasses.replace(found, prepared_dir=str(tmp_path / "prepared"))
 
 
 @pytest.fixture
 def other(data: EntityMentions, tmp_path: Path) -> Callable[..., EntityMentions]:
-    """The data section with lines of one's own in place of a split's, and other settings."""
+    """Make the data section with other lines in a split, and with other settings."""
 
     def make(split: str, *records: dict[str, Any], **settings: Any) -> EntityMentions:
         path = write_lines(tmp_path / f"own_{split}.jsonl", records)

@@ -1,4 +1,4 @@
-"""Batches and models of the made-up world of entities."""
+"""Batches and models of the generated entities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(folder: Path, *overrides: str, co_mention: bool = False) -> EntityDis
 
 
 def model_of(task: EntityDisambiguationTask) -> Any:
-    """A model of it that computes the same each time."""
+    """A model for evaluation, with the same weights each time."""
     torch.manual_seed(0)
     return task.model().eval()
 
@@ -34,7 +34,7 @@ def batch_of(task: EntityDisambiguationTask, *indices: int) -> MentionBatch:
 
 @torch.no_grad()
 def scores(model: Any, batch: MentionBatch, *rows: int) -> torch.Tensor:
-    """Scores of some rows of a batch; of all where none are named."""
+    """The scores of some rows of a batch, by default of all rows."""
     which: torch.Tensor = torch.tensor(rows or range(len(batch.tokens)))
     found: torch.Tensor = model(which, batch)
     return found

@@ -19,7 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("bi_encoder")
 
 
-def test_scores_begin_as_the_cosines_of_mean_vectors_over_the_temperature(folder: Path) -> None:
+def test_initial_scores_are_the_cosines_of_mean_vectors_over_the_temperature(folder: Path) -> None:
     from transformers import AutoModel
 
     task = opened(folder, *PLAIN, "model.temperature=0.1")
@@ -45,7 +45,7 @@ def test_scores_begin_as_the_cosines_of_mean_vectors_over_the_temperature(folder
     )
 
 
-def test_weights_are_those_of_the_folder_and_markers_begin_as_signs(folder: Path) -> None:
+def test_weights_are_from_the_folder_and_markers_have_vectors_of_signs(folder: Path) -> None:
     from transformers import AutoModel
 
     model = model_of(opened(folder, *PLAIN))
@@ -56,7 +56,7 @@ def test_weights_are_those_of_the_folder_and_markers_begin_as_signs(folder: Path
     assert all(any(torch.equal(row, each) for each in own) for row in table[len(own) :])
 
 
-def test_places_without_a_candidate_have_no_probability(folder: Path) -> None:
+def test_padding_has_no_probability(folder: Path) -> None:
     task = opened(folder)
     batch = batch_of(task, *range(12))
     found = scores(model_of(task), batch)
@@ -65,8 +65,8 @@ def test_places_without_a_candidate_have_no_probability(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("co_mention", [False, True])
-def test_some_rows_of_a_batch_are_scored_as_in_the_whole(folder: Path, co_mention: bool) -> None:
-    """So that torch's DataParallel may cut it."""
+def test_some_rows_of_a_batch_have_the_scores_of_the_whole_batch(folder: Path, co_mention: bool) -> None:
+    """torch's DataParallel splits batches."""
     task = opened(folder, co_mention=co_mention)
     model, batch = model_of(task), batch_of(task, *range(9))
     torch.testing.assert_close(
@@ -75,7 +75,7 @@ def test_some_rows_of_a_batch_are_scored_as_in_the_whole(folder: Path, co_mentio
 
 
 @pytest.mark.parametrize("co_mention", [False, True])
-def test_other_samples_of_a_batch_change_nothing(folder: Path, co_mention: bool) -> None:
+def test_other_samples_of_a_batch_have_no_effect(folder: Path, co_mention: bool) -> None:
     task = opened(folder, co_mention=co_mention)
     model = model_of(task)
     together = scores(model, batch_of(task, 3, 9, 40))
@@ -99,14 +99,14 @@ def test_the_prior_adds_the_log_of_a_candidates_share(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "mention"])
-def test_every_way_of_pooling_learns(folder: Path, pooling: str) -> None:
+def test_every_pooling_gives_gradients(folder: Path, pooling: str) -> None:
     task = opened(folder, f"model.pooling={pooling}")
     model = model_of(task)
     task.loss(model, batch_of(task, *range(8))).total.backward()
     assert all(weight.grad is not None for weight in model.parameters())
 
 
-def test_separate_encoders_begin_alike_and_learn_apart(folder: Path) -> None:
+def test_separate_encoders_can_have_different_numbers_of_layers(folder: Path) -> None:
     model = model_of(opened(folder, "model.share=false", "model.entity_layers=1"))
     assert set(model.encoders) == {"context", "entity"}
     assert model.entity.network.config.num_hidden_layers == 1
@@ -120,7 +120,7 @@ def test_too_many_layers_are_refused_with_the_option(folder: Path) -> None:
         task.model()
 
 
-def test_half_precision_gives_nearly_the_same(folder: Path) -> None:
+def test_half_precision_gives_similar_probabilities(folder: Path) -> None:
     task = opened(folder)
     model, batch = model_of(task), batch_of(task, *range(6))
     whole = scores(model, batch).softmax(1)

@@ -1,4 +1,4 @@
-"""The model that looks at all mentions of a sentence."""
+"""The co-mention model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("co_mention")
 
 
-def test_other_mentions_are_seen_where_there_are_some(folder: Path) -> None:
+def test_other_mentions_of_a_sentence_change_the_scores(folder: Path) -> None:
     task = opened(folder, co_mention=True)
     model, batch = model_of(task), batch_of(task, 0, 5, 6)
     assert batch.others is not None
@@ -28,7 +28,7 @@ def test_other_mentions_are_seen_where_there_are_some(folder: Path) -> None:
     assert torch.equal(differs, has_others)
 
 
-def test_at_most_so_many_mentions_are_looked_at(folder: Path) -> None:
+def test_at_most_max_mentions_are_used(folder: Path) -> None:
     task = opened(folder, "model.max_mentions=1", co_mention=True)
     batch = batch_of(task, 0, 5)
     assert batch.others is None
@@ -43,21 +43,21 @@ def test_attention_to_nothing_is_zero() -> None:
     assert found[0, 1].any()
 
 
-def test_an_entity_without_types_has_a_zero_vector_and_the_order_of_types_does_not_matter() -> None:
+def test_an_entity_without_types_has_a_zero_vector_and_the_order_of_types_has_no_effect() -> None:
     merged = _Merged(5, 4)
     found = merged(torch.tensor([[0, 0], [1, 3], [3, 1]]))
     assert not found[0].any()
     torch.testing.assert_close(found[1], found[2])
 
 
-def test_the_graph_links_connected_candidates_of_other_mentions_alone() -> None:
+def test_the_graph_links_only_connected_candidates_of_other_mentions() -> None:
     connected = torch.tensor([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=torch.bool)
     places = torch.tensor([[0, 1, 2, -1]])
     own = torch.block_diag(torch.ones(2, 2), torch.ones(2, 2)).bool()
     (found,) = _graph(connected, places, own)
     weight = torch.tensor([2.0, 1.0]).softmax(0)
     expected = torch.eye(4)
-    # The first candidates of both mentions: 0 and 2; 0 and 1 are of the same.
+    # Candidates 0 and 2 are linked; 0 and 1 are of the same mention.
     expected[0, [0, 2]] = weight
     expected[2, [2, 0]] = weight
     torch.testing.assert_close(found, expected)

@@ -11,7 +11,6 @@ import torch
 
 from tests.toolkit.workloads.entity_disambiguation.entity_files import line, write_lines
 from tests.toolkit.workloads.entity_disambiguation.models.mentions import (
-    CPU,
     batch_of,
     model_of,
     opened,
@@ -27,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_vectors_are_those_that_the_model_computes_and_are_computed_once(folder: Path) -> None:
+def test_vectors_are_those_of_the_model_and_are_computed_once(folder: Path) -> None:
     task = opened(folder)
     model, prepared = model_of(task), MentionSet.open(task.prepared)
     told: list[str] = []
@@ -35,7 +34,7 @@ def test_vectors_are_those_that_the_model_computes_and_are_computed_once(folder:
     def report(what: str, done: int, total: int | None) -> None:
         told.append(what)
 
-    found = entity_vectors(model.entity_encoder, "mean", prepared, CPU, report)
+    found = entity_vectors(model.entity_encoder, "mean", prepared, report)
     batch = batch_of(task, *range(10))
     with torch.no_grad():
         own = model.entities(batch)
@@ -47,30 +46,30 @@ def test_vectors_are_those_that_the_model_computes_and_are_computed_once(folder:
     )
     assert found.shape == (tables.entities, 16)
     assert found[1:].any(axis=1).all()
-    assert not found[0].any(), "nobody's candidate"
+    assert not found[0].any(), "row 0 is not a candidate"
     assert told == ["encode entities"]
-    entity_vectors(model.entity_encoder, "mean", prepared, CPU, report)
+    entity_vectors(model.entity_encoder, "mean", prepared, report)
     assert told == ["encode entities"]
 
 
-def test_other_weights_or_entities_have_other_vectors_and_other_mentions_the_same(folder: Path) -> None:
+def test_vectors_depend_on_weights_and_entities_but_not_on_mentions(folder: Path) -> None:
     task = opened(folder)
     model, prepared = model_of(task), MentionSet.open(task.prepared)
 
     def stored() -> set[str]:
         return {path.name for path in prepared.path.parent.glob("entity_vectors-*")}
 
-    entity_vectors(model.entity_encoder, "mean", prepared, CPU)
+    entity_vectors(model.entity_encoder, "mean", prepared)
     first = stored()
     data = task._experiment.data
     lines = write_lines(folder / "more.jsonl", [line(1, [("arn", "town")])])
-    entity_vectors(model.entity_encoder, "mean", prepare(replace(data, test=str(lines))), CPU)
+    entity_vectors(model.entity_encoder, "mean", prepare(replace(data, test=str(lines))))
     assert stored() == first
-    entity_vectors(model.entity_encoder, "cls", prepared, CPU)
-    entity_vectors(model.entity_encoder, "mean", prepare(replace(data, description=False)), CPU)
+    entity_vectors(model.entity_encoder, "cls", prepared)
+    entity_vectors(model.entity_encoder, "mean", prepare(replace(data, description=False)))
     with torch.no_grad():
         model.context.network.embeddings.LayerNorm.weight.mul_(2)
-    entity_vectors(model.entity_encoder, "mean", prepared, CPU)
+    entity_vectors(model.entity_encoder, "mean", prepared)
     assert len(stored()) == len(first) + 3
 
 
@@ -85,7 +84,7 @@ def test_cached_vectors_are_those_of_the_encoder_before_training(folder: Path) -
     assert not any("entity" in name for name, _ in model_of(cached).named_parameters())
 
 
-def test_chunks_cover_all_once_and_end_where_lengths_fall_by_half() -> None:
+def test_chunks_cover_all_entities_and_end_where_lengths_fall_by_half() -> None:
     assert chunks_of(np.array([], dtype=np.int64)) == ()
     assert chunks_of(np.array([9] * 10 + [4] * 3)) == ((0, 10, 9), (10, 13, 4))
     lengths = np.sort(np.random.default_rng(0).integers(1, 200, 500))[::-1]

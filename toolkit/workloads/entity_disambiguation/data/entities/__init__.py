@@ -1,1 +1,1 @@
-"""Mentions and entities: files, candidates, slices. Knows neither torch nor transformers."""
+"""The files of mentions and entities, candidates, slices. Imports neither torch nor transformers."""

@@ -1,4 +1,4 @@
-"""The folder of an entity database: JSON files, of which others' forms are read, too.
+"""The folder of an entity database and its content.
 
     entity_mappings/        alias2qids.json  alias -> [[entity id, score], …]
                             qid2title.json   qid2desc.json   config.json {max_candidates}
@@ -6,8 +6,8 @@
     kg_mappings/            qid2relations.json  entity id -> {relation: [entity id, …]}
                             config.json {max_connections}
 
-Read as well: the same files without .json; type_vocab.json (name -> number) with qid2typeids.json;
-kg_adj.txt (pairs of entity ids, a tab between them).
+Also supported: the same files without .json; type_vocab.json (name -> number) with qid2typeids.json;
+kg_adj.txt (pairs of entity ids, separated by a tab).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ENTITIES, TYPES, RELATIONS = "entity_mappings", "type_mappings", "kg_mappings"
-#: kg_adj.txt names none.
+#: The name of all relations in kg_adj.txt, where they have none.
 UNNAMED_RELATION = "related to"
 CONFIG = "config.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a database: candidates of an alias, types of a system and relations of an entity."""
+    """The most candidates of an alias, types of an entity in a system, and relations of an entity."""
 
     max_candidates: int = 30
     max_types: int = 10
@@ -34,8 +34,9 @@ class Limits:
 class Contents:
     """The content of a database.
 
-    candidates  alias -> (entity id, score), highest first
+    candidates  alias -> [(entity id, score)], highest first
     types       type system -> entity id -> names
+    relations   entity id -> [(name of the relation, entity id of its object)]
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -47,15 +48,16 @@ class Contents:
 
 
 def by_score(candidates: list[tuple[str, float]]) -> None:
-    """Put candidates in their order: by score, then by id, both descending."""
+    """Sort candidates by score, then by id, both descending."""
     candidates.sort(key=lambda each: (each[1], each[0]), reverse=True)
 
 
-def standing(folder: Path) -> Path:
-    """The folder, or its old form where a writer has just put it aside, or died then."""
-    old = put_aside(folder)
+def current_folder(folder: Path) -> Path:
+    """The folder, or the old folder if a writer has just moved it and has not finished, or died then."""
+    old = old_folder(folder)
     return old if old.is_dir() and not folder.exists() else folder
 
 
-def put_aside(folder: Path) -> Path:
+def old_folder(folder: Path) -> Path:
+    """Where a writer moves the old folder while it puts the new one in place."""
     return folder.with_name(f".{folder.name}.old")

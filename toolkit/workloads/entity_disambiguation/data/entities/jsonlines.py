@@ -1,4 +1,4 @@
-"""JSON lines whose faults name file, line and the kind of value that was found."""
+"""Read and write JSON lines. Faults name file, line and the type of the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the objects of a JSON-lines file (UTF-8); blank lines are passed over. Raises DataError."""
+    """Yield the objects of a JSON-lines file (UTF-8); blank lines are skipped. Raises DataError."""
     try:
         with open(path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
@@ -25,7 +25,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
-    """Write a line for each record; the file appears when it is whole. Returns how many there are."""
+    """Write a line for each record, and return their number. The file is never partial."""
     count = 0
     with open_atomic(path) as stream:
         for record in records:
@@ -35,17 +35,17 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
 
 
 def is_a(value: Any, *kinds: type) -> bool:
-    """Whether a JSON value is of one of the kinds; true and false are not numbers."""
+    """Whether a JSON value is of one of the types; true and false are not numbers."""
     return type(value) in kinds
 
 
 def kind_of(value: Any) -> str:
-    """Name what a JSON value is, for a message."""
+    """The type of a JSON value, for messages."""
     return _KINDS.get(type(value), "a number")
 
 
 class Line:
-    """An object of a file, whose values are asked for by key and kind."""
+    """An object of a file; its methods check keys and types of values."""
 
     __slots__ = ("number", "path", "record")
 
@@ -55,11 +55,11 @@ class Line:
             self.refuse(f"found {kind_of(record)}, expected an object")
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise DataError in the name of this line."""
+        """Raise DataError with file and line."""
         raise DataError(f"{self.path}:{self.number}: {problem}")
 
     def value(self, key: str, kind: type, expected: str) -> Any:
-        """Return the value of a key that must be there and of a kind."""
+        """Return the value of a key. Raises DataError if it is missing or of another type."""
         if key not in self.record:
             self.refuse(f"{key} is missing, expected {expected}")
         value = self.record[key]
@@ -68,11 +68,11 @@ class Line:
         return value
 
     def optional(self, key: str, kind: type, expected: str, default: Any) -> Any:
-        """Return the value of a key, or the default where it is missing or null."""
+        """Return the value of a key, or the default if it is missing or null."""
         return default if self.record.get(key) is None else self.value(key, kind, expected)
 
     def items(self, key: str, kind: type, expected: str) -> list[Any]:
-        """Return a list whose entries are all of a kind."""
+        """Return a list. Raises DataError if an entry is of another type."""
         values: list[Any] = self.value(key, list, f"a list of {expected}")
         for place, value in enumerate(values):
             if not is_a(value, kind):
@@ -84,12 +84,12 @@ def _parsed(path: Path, number: int, line: bytes) -> Any:
     try:
         value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
         if b"\\ud" in line.lower():
-            # An escaped half of a character, as cut texts have it: no file could hold it again.
+            # An escaped half of a character, as in cut texts. A file cannot store it.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{path}:{number}: holds half a character ({error.object[error.start]!a}); take it out"
+            f"{path}:{number}: holds half a character ({error.object[error.start]!a}); remove it"
         ) from error
     except UnicodeDecodeError as error:
         raise DataError(
@@ -100,5 +100,5 @@ def _parsed(path: Path, number: int, line: bytes) -> Any:
             f"{path}:{number}: not JSON at character {error.colno}: {error.msg}; expected one object a line"
         ) from error
     except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or lists in lists in lists.
+        # A number with thousands of digits, or deeply nested lists.
         raise DataError(f"{path}:{number}: cannot be read: {error}") from error

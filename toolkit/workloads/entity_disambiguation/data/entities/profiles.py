@@ -1,4 +1,4 @@
-"""Profiles of entities as JSON lines: the form in which people add entities to a database."""
+"""Profiles of entities as JSON lines, from which databases are made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line, is_a, kind_of, read_lines
 
-#: Treatment of a relation that is named by the number of a Wikidata property, such as P530.
+#: What to do with relations that have the number of a Wikidata property as name, such as P530.
 Pids = Literal["refuse", "keep", "drop"]
 
 _KEYS = ("entity_id", "title", "description", "mentions", "types", "relations")
@@ -22,9 +22,9 @@ _PID = re.compile(r"P\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """An entity with all that is known of it; one line of a file of profiles.
+    """All data of an entity; one line of a file of profiles.
 
-    mentions   aliases with scores
+    mentions   (alias, score)
     types      names of types by type system
     relations  (name of the relation, entity id of its object)
     """
@@ -37,7 +37,7 @@ class Profile:
     relations: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the line's object, which read_profiles reads as this profile."""
+        """Return the object that read_profiles reads as this profile."""
         return {
             "entity_id": self.entity_id,
             "title": self.title,
@@ -49,9 +49,9 @@ class Profile:
 
 
 def normalise(text: str) -> str:
-    """Return the key of an alias: letters, digits and spaces, without accents, in lower case.
+    """Return an alias as key: letters, digits and spaces, without accents, in lower case.
 
-    Canonical decomposition (NFD) first makes an accent a character, which is left out.
+    Canonical decomposition (NFD) makes accents separate characters, which are then dropped.
     """
     kept = (each for each in unicodedata.normalize("NFD", text) if each.isalnum() or each == " ")
     return "".join(kept).lower().strip()
@@ -60,10 +60,10 @@ def normalise(text: str) -> str:
 def read_profiles(
     path: Path, *, pids: Pids = "refuse", as_written: bool = False
 ) -> Iterator[tuple[Line, Profile]]:
-    """Yield the profiles of a file, each with its line. Raises DataError that names file and line.
+    """Yield the profiles of a file, each with its line. Raises DataError with file and line.
 
-    Aliases are normalised, unless they are taken as written; of two that become equal the higher
-    score counts. Without a title the entity's id is its title.
+    Aliases are normalised unless `as_written`. If two become equal, the higher score counts. If the title is
+    missing, it is the entity's id.
     """
     for line in read_lines(path):
         yield line, _profile(line, pids, as_written)
@@ -75,7 +75,7 @@ def _profile(line: Line, pids: Pids, as_written: bool) -> Profile:
             line.refuse(f"unknown key {key}; a profile has {', '.join(_KEYS)}")
     entity_id = line.value("entity_id", str, "a text")
     if not entity_id:
-        line.refuse("entity_id is empty; name the entity")
+        line.refuse("entity_id is empty; expected an id")
     return Profile(
         entity_id=entity_id,
         title=line.optional("title", str, "a text", entity_id),
@@ -123,7 +123,7 @@ def _relations(line: Line, pids: Pids) -> Iterator[tuple[str, str]]:
         if _PID.fullmatch(name) and pids == "refuse":
             line.refuse(
                 f"relations[{place}].relation is {name}, the number of a property; texts of entities need "
-                "its name. Write names, or pass --pids drop (without them) or --pids keep (as they are)"
+                "its name. Write names, or pass --pids drop (leave them out) or --pids keep (as they are)"
             )
         if not _PID.fullmatch(name) or pids == "keep":
             yield name, given["object"]

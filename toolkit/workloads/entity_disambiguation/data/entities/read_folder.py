@@ -1,4 +1,4 @@
-"""Reading an entity database: its faults name file and key."""
+"""Read an entity database. Faults name file and key."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from toolkit.workloads.entity_disambiguation.data.entities.contents import (
     Contents,
     Limits,
     by_score,
-    standing,
+    current_folder,
 )
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import is_a, kind_of
 
 
 def read_folder(folder: Path) -> Contents:
-    """Read a database. Raises DataError that names file and key."""
+    """Read a database. Raises DataError with file and key."""
     check_folder(folder)
-    folder = standing(folder)
+    folder = current_folder(folder)
     of_types = [_limit(each, "max_types") for each in _systems(folder)]
     limits = Limits(
         max_candidates=_limit(folder / ENTITIES, "max_candidates"),
@@ -48,8 +48,8 @@ def read_folder(folder: Path) -> Contents:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise DataError where the folder is not a database."""
-    if not (standing(folder) / ENTITIES).is_dir():
+    """Raise DataError if the folder is not a database."""
+    if not (current_folder(folder) / ENTITIES).is_dir():
         raise DataError(
             f"{folder} is not an entity database: it has no folder {ENTITIES}; "
             "make one with `stk entities import`"
@@ -58,17 +58,17 @@ def check_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A parsed file: an object, whose entries are checked."""
+    """A parsed JSON file, which is an object."""
 
     path: Path
     record: dict[str, Any]
 
     @classmethod
     def found(cls, folder: Path, name: str) -> _File | None:
-        """The file, with or without .json. Raises DataError where it is not an object in JSON."""
+        """The file, with or without .json, or None. Raises DataError if it is not a JSON object."""
         for path in (folder / f"{name}.json", folder / name):
             if path.is_dir():
-                raise DataError(f"{path} is a folder (a trie of Bootleg 1.1); only JSON files are read")
+                raise DataError(f"{path} is a folder (a trie of Bootleg 1.1); only JSON files are supported")
             if path.exists():
                 return cls(path, _parsed(path))
         return None
@@ -81,7 +81,7 @@ class _File:
         return file
 
     def entries(self, right: Callable[[Any], bool], expected: str) -> Iterator[tuple[str, Any]]:
-        """Yield key and value of each entry. Raises DataError at the first that is not right."""
+        """Yield key and value of each entry. Raises DataError at the first value that is not `right`."""
         for key, value in self.record.items():
             if not right(value):
                 shown = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""New files of sentences made of old ones: divided, with both kinds of spans, with slices."""
+"""Write new files of sentences: divided into splits, with both kinds of spans, or with slices."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sent
 from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools, GoldCounts
 from toolkit.workloads.entity_disambiguation.data.entities.spans import words_of_characters
 
-#: The files of the splits, as everybody names them.
+#: The usual names of the files of the splits.
 SPLIT_FILES = {TRAIN: "train.jsonl", VALIDATION: "dev.jsonl", TEST: "test.jsonl"}
 _SPLITS = tuple(SPLIT_FILES)
 
 
-def divide(path: Path, folder: Path, percent: int, by: str, seed: int = 0) -> dict[str, int]:
-    """Write train.jsonl, dev.jsonl and test.jsonl, each shuffled, and counts of training's golds.
+def divide(path: Path, folder: Path, percent: int, by: str) -> dict[str, int]:
+    """Write train.jsonl, dev.jsonl and test.jsonl, each shuffled, and the counts of golds in training.
 
-    Lines are as they stood. Returns the sentences of each split. Raises DataError, also where a
-    split would be empty; nothing is written then.
+    Lines are unchanged. Returns the number of sentences of each split. Raises DataError for faulty lines, or
+    if a split would be empty; nothing is written then.
     """
     check_percent(percent)
     splits, lines, (counts, gold_counts) = array("b"), array("q"), (GoldCounts(), GoldCounts())
@@ -51,7 +51,7 @@ def divide(path: Path, folder: Path, percent: int, by: str, seed: int = 0) -> di
     folder.mkdir(parents=True, exist_ok=True)
     starts = _line_starts(path)
     for code, name in enumerate(SPLIT_FILES.values()):
-        order = permutation(stream("sentences 1", seed, name), sizes[_SPLITS[code]])
+        order = permutation(stream("sentences 1", 0, name), sizes[_SPLITS[code]])
         _copy_lines(path, starts[rows[codes == code][order]], folder / name)
     _write_counts(folder, counts, "")
     _write_counts(folder, gold_counts, "_gold")
@@ -90,7 +90,7 @@ def _write_counts(folder: Path, counts: GoldCounts, suffix: str) -> None:
 
 
 def convert(path: Path, target: Path) -> int:
-    """Write the sentences with spans of words and of characters; return how many. Raises DataError."""
+    """Write the sentences with spans of words and of characters; return their number. Raises DataError."""
 
     def with_both(sentence: Sentence) -> dict[str, Any]:
         places = [mention.characters for mention in sentence.mentions]
@@ -104,9 +104,9 @@ def convert(path: Path, target: Path) -> int:
 
 
 def write_slices(path: Path, target: Path, slices: Mapping[str, Bools]) -> int:
-    """Write the sentences with the members of slices under the key `slices`; return how many.
+    """Write the sentences with the members of slices under the key `slices`; return their number.
 
-    slices  name -> [mentions], in the order of the file. Slices of other names stay.
+    slices  name -> [mentions] in the order of the file; slices with other names are kept
     """
     done = 0
 

@@ -1,4 +1,4 @@
-"""Sentences with mentions, as JSON lines: every broken rule is an error that names file and line."""
+"""Read sentences with mentions, as JSON lines. Faults name file and line."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line, is_a, kind_of, read_lines
 from toolkit.workloads.entity_disambiguation.data.entities.spans import Span, characters_of_words, check_span
 
-#: The gold of a mention whose entity is not known.
+#: The gold of a mention with an unknown entity.
 UNKNOWN = "Q-1"
 _IDS = range(-(1 << 63), 1 << 63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A place of a sentence that means an entity.
+    """A part of a sentence that means an entity.
 
-    alias       under which its candidates are looked up
+    alias       the key of its candidates in the database
     characters  start and exclusive end in the text
-    gold        id of the entity that is meant, or UNKNOWN
-    is_gold     False: a weak label, guessed by a rule
-    slices      probabilities with which the mention belongs to the slices of the line
+    gold        id of the right entity, or UNKNOWN
+    is_gold     False for a weak label, which is a guess of a rule
+    slices      the probability of being in each slice of the line
     """
 
     alias: str
@@ -41,9 +41,9 @@ class Mention:
 class Sentence:
     """One line of a file of sentences.
 
-    id      sent_idx_unq: unique in the file
-    source  parent_qid and parent_title: the text that the sentence is from, where it is named
-    line    line of the file, counted from 1
+    id      sent_idx_unq, unique in the file
+    source  parent_qid and parent_title: the text that the sentence is from, if it is given
+    line    number of its line, from 1
     record  the line's JSON object, unchanged
     """
 
@@ -56,10 +56,10 @@ class Sentence:
 
 
 def read_sentences(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a JSON-lines file (UTF-8); blank lines are passed over.
+    """Yield the sentences of a JSON-lines file (UTF-8); blank lines are skipped.
 
-    Raises DataError that names file and line. Two lines with the same sent_idx_unq are found at the
-    end of the file, so what was made of the sentences must not be kept before the last one has come.
+    Raises DataError with file and line. Equal sent_idx_unq of two lines are found at the end of the file, so
+    the caller must not keep results before the last sentence.
     """
     ids, lines = array("q"), array("q")
     for line in read_lines(path):
@@ -71,7 +71,7 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
 
 
 def _check_unique(path: Path, numbers: array[int], lines: Sequence[int]) -> None:
-    # Only at the end of a file: a look at its first lines does without.
+    # Imported here, because reading only the first lines of a file needs no numpy.
     import numpy as np
 
     ids = np.array(numbers, np.int64)
@@ -81,13 +81,13 @@ def _check_unique(path: Path, numbers: array[int], lines: Sequence[int]) -> None
         second = int(np.min(order[again + 1]))
         first = int(np.argmax(ids == ids[second]))
         raise DataError(
-            f"{path}:{lines[second]}: sent_idx_unq {ids[second]} is that of line {lines[first]}, too; "
+            f"{path}:{lines[second]}: sent_idx_unq {ids[second]} is also that of line {lines[first]}; "
             "give every line a different number"
         )
 
 
 def parse_sentence(line: Line) -> Sentence:
-    """Make a sentence of an object. Raises DataError that names file and line."""
+    """Make a sentence from an object. Raises DataError with file and line."""
     text = line.value("sentence", str, "a text")
     aliases = line.items("aliases", str, "texts")
     places = _characters(line, text, len(aliases))

@@ -1,4 +1,4 @@
-"""Spans of words and of characters, both with an exclusive end; a word is what is between blanks."""
+"""Spans of words and of characters, both with an exclusive end. A word is the text between blanks."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _WORD = re.compile(r"\S+")
 
 
 def word_places(text: str) -> list[Span]:
-    """Return the characters of every word."""
+    """Return the span of every word in characters."""
     return [word.span() for word in _WORD.finditer(text)]
 
 
 def characters_of_words(text: str, words: Span) -> Span:
-    """Return the characters of a run of words. Raises ValueError, which names the fault."""
+    """Convert a span of words to characters. Raises ValueError for an invalid span."""
     places = word_places(text)
     check_span(words, len(places), "words")
     return places[words[0]][0], places[words[1] - 1][1]
 
 
 def words_of_characters(text: str, characters: Span) -> Span:
-    """Return the shortest run of words that covers the characters. Raises ValueError.
+    """Convert a span of characters to the words that it touches. Raises ValueError for an invalid span.
 
-    Words that are covered in part count in whole: a mention within "Vietnam-based" is that word.
+    A part of a word counts as the word: a mention within "Vietnam-based" is that word.
     """
     check_span(characters, len(text), "characters")
     start, end = characters

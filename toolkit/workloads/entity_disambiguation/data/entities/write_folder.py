@@ -1,4 +1,4 @@
-"""Writing an entity database whole, and telling one from another by its files."""
+"""Write an entity database, and compute the fingerprint of its files."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from toolkit.workloads.entity_disambiguation.data.entities.contents import (
     RELATIONS,
     TYPES,
     Contents,
-    put_aside,
-    standing,
+    current_folder,
+    old_folder,
 )
 
 _BLOCK = 1 << 20
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a database, in a fixed order."""
-    return sorted(each for each in standing(folder).rglob("*") if each.is_file())
+    """The files of a database, sorted."""
+    return sorted(each for each in current_folder(folder).rglob("*") if each.is_file())
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """SHA-256 of a database's files, without parsing them: in a tenth of the time."""
-    folder = standing(folder)
+    """SHA-256 of a database's files. They are not parsed, which would take ten times as long."""
+    folder = current_folder(folder)
     digest = hashlib.sha256()
     for path in files_of(folder):
         digest.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode())
@@ -44,14 +44,14 @@ def folder_fingerprint(folder: Path) -> str:
 
 
 def write_folder(folder: Path, contents: Contents) -> None:
-    """Write a database; readers find the whole old one or the whole new one. Raises DataError, OSError.
+    """Write a database; readers find either the complete old or the complete new one.
 
-    A folder that also holds other files is refused, because it is replaced as a whole.
+    The folder is replaced as a whole. Raises DataError if it has other files, and OSError.
     """
-    if alien := sorted(_alien(folder)):
+    if other := sorted(_other_files(folder)):
         raise DataError(
-            f"{folder} also holds {alien[0]}, which would be lost; write the database to another folder "
-            "(`stk entities export` and `stk entities import`)"
+            f"{folder} also has the file {other[0]}, which would be lost; write the database to another "
+            "folder (`stk entities export` and `stk entities import`)"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.tmp")
@@ -64,7 +64,7 @@ def write_folder(folder: Path, contents: Contents) -> None:
 
 
 def _exchange(temporary: Path, folder: Path) -> None:
-    old = put_aside(folder)
+    old = old_folder(folder)
     if folder.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.rename(folder, old)
@@ -96,7 +96,7 @@ def _grouped(relations: list[tuple[str, str]]) -> dict[str, list[str]]:
 def _write(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8") as stream:
-        # An entry a line: for people, and for `diff`.
+        # One entry per line, for reading and for `diff`.
         stream.write("{")
         for place, (key, of) in enumerate(sorted(value.items())):
             stream.write(",\n" if place else "\n")
@@ -106,8 +106,8 @@ def _write(path: Path, value: Any) -> None:
         os.fsync(stream.fileno())
 
 
-def _alien(folder: Path) -> Iterator[str]:
-    """Names of files that write_folder would not write."""
+def _other_files(folder: Path) -> Iterator[str]:
+    """The files of a folder that write_folder does not write."""
     ours = {
         ENTITIES: {"alias2qids.json", "qid2title.json", "qid2desc.json", CONFIG},
         TYPES: {"qid2typenames.json", CONFIG},

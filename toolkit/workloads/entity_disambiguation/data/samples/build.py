@@ -1,4 +1,4 @@
-"""Writing a prepared set of mentions into a folder."""
+"""Write a prepared set of mentions into a folder."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """Knowledge of a trained model. Files that it is scored on are prepared with it.
+    """The properties of a trained model with which files are prepared for scoring.
 
-    fingerprint  of the data that it has learnt from; None before training
-    counts       golds that training has seen
-    types        their numbers, as those of relations
-    pad_id       fills a batch up
+    fingerprint  of the training data; None before training
+    counts       how often training has seen each gold
+    types        numbers of types
+    relations    numbers of relations
+    pad_id       number of the padding token
     """
 
     fingerprint: str | None = None
@@ -51,7 +52,7 @@ class Base:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing has been learnt yet."""
+        """Whether there is no trained model yet."""
         return self.fingerprint is None
 
 
@@ -64,13 +65,16 @@ def build(
     base: Base,
     progress: Progress,
 ) -> None:
-    """Write a whole prepared set into an empty folder and flush it to disk; the manifest comes last.
+    """Write a whole prepared set into an empty folder and flush it to disk, the manifest last.
 
-    Raises DataError that names file and line, OSError and sqlite3.Error where writing fails.
+    Raises DataError with file and line, and OSError or sqlite3.Error if writing fails.
     """
     longest = max(data.max_tokens, data.max_entity_tokens)
     tokenizer = MarkedTokenizer(data.tokenizer_path, longest, base.pad_id)
-    entities = EntityTables.of(database, data, base.types, base.relations)
+    numbers = {qid: number for number, qid in enumerate(database.entity_ids, start=1)}
+    entities = EntityTables(
+        database=database, data=data, numbers=numbers, types=base.types, relations=base.relations
+    )
     rows = MentionRows(
         data=data, database=database, entities=entities, tokenizer=tokenizer,
         counts=GoldCounts(entities=base.counts),
@@ -82,7 +86,7 @@ def build(
         width = rows.write_candidates(folder, connection)
         counts = _write_counts(connection, rows)
         commit(connection, layout.INDICES)
-        # Conditions are evaluated by another connection, which sees only what is committed.
+        # Conditions are evaluated by another connection, which sees only committed rows.
         built = built_slices(
             counts, rows.column("width"), rows.column("popular"),
             torso_above=data.torso_above, head_above=data.head_above,
@@ -118,7 +122,7 @@ def _write_counts(connection: sqlite3.Connection, rows: MentionRows) -> npt.NDAr
 
 
 def _labelled(rows: MentionRows) -> dict[str, npt.NDArray[np.bool_]]:
-    """Members of the slices that lines name, as [n]."""
+    """The members [n] of the slices that are named in lines."""
     found = {}
     for name, numbers in rows.labelled.items():
         found[name] = np.zeros(len(rows), dtype=bool)
@@ -129,7 +133,7 @@ def _labelled(rows: MentionRows) -> dict[str, npt.NDArray[np.bool_]]:
 def _write_slices(
     connection: sqlite3.Connection, data: EntityMentions, rows: MentionRows, bits: npt.NDArray[np.uint8]
 ) -> dict[str, dict[str, int]]:
-    """Write how many mentions of each slice evaluations score; return it by slice and split."""
+    """Write the number of scored mentions of each slice; return it by slice and split."""
     scored, splits = rows.column("labels") != NOT_SCORED, rows.column("split")
     sizes: dict[str, dict[str, int]] = {}
     for column, name in enumerate(slice_names(data)):

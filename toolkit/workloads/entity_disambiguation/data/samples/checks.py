@@ -1,4 +1,4 @@
-"""Errors in the sentences and the database of an experiment, before a job is submitted."""
+"""Errors in the sentences and the database of an experiment, found before its job is submitted."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from toolkit.workload import Violation
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
 
-#: Sentences of each file that are checked: about ten milliseconds.
+#: Sentences of each file that are checked. That takes about ten milliseconds.
 _SENTENCES = 2000
 
 
 def sentence_violations(data: EntityMentions, *, is_trained: bool = False) -> Iterator[Violation]:
-    """Find files of a section that are missing, or whose first sentences are not as described.
+    """Find missing files of a section, and files with faults in their first sentences.
 
-    is_trained   database and tokenizer were kept with the run
+    is_trained   whether the run has kept database and tokenizer
     """
     for key, path in split_files(data):
         yield from violation_of(key, _check_sentences, path)
     if is_trained:
         return
     if not Path(data.entity_db).expanduser().is_dir():
-        problem = f"{data.entity_db} is not a folder, expected that of a database (`stk entities`)"
+        problem = f"{data.entity_db} is not a folder, expected the folder of a database (`stk entities`)"
         yield Violation(key=("data", "entity_db"), problem=problem)
     yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
 

@@ -1,11 +1,12 @@
-"""Entities of a prepared set: their numbers, texts, types and relations."""
+"""The tables of a prepared set's entities (texts, types, relations) and candidates."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,18 +27,20 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import Mark
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 
-#: Entities tokenized at once.
+#: Number of entities that are tokenized together.
 _BLOCK = 2048
-#: In place of an entity's id if none of the candidates is meant.
+#: The id of "none of the candidates".
 NONE = "NC"
 _INSERT = "INSERT INTO entities VALUES (?, ?, ?, ?, ?)"
+#: Returns the candidates of an alias with scores, the most popular first.
+CandidatesOf = Callable[[str], Sequence[tuple[str, float]]]
 
 
 @dataclass(slots=True)
 class Names:
-    """Numbers of names, from 1 in the order in which they come; 0 is an unknown one.
+    """Numbers names from 1, by first use. 0 is the number of an unknown name.
 
-    Closed, it takes no new names: a model has no vectors for them.
+    If closed, new names are unknown, because a model has no vectors for them.
     """
 
     numbers: dict[str, int] = field(default_factory=dict)
@@ -45,7 +48,7 @@ class Names:
 
     @classmethod
     def known(cls, names: Iterable[str]) -> Names:
-        """Closed numbers of these names."""
+        """Number these names, and close."""
         return cls({name: number for number, name in enumerate(names, start=1)}, closed=True)
 
     def __getitem__(self, name: str) -> int:
@@ -56,7 +59,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityTables:
-    """The entities of a database under numbers from 1, by their ids; writes what is known of them."""
+    """The entities of a database; `numbers` gives each id a number from 1."""
 
     database: EntityDatabase
     data: EntityMentions
@@ -64,17 +67,10 @@ class EntityTables:
     types: Names
     relations: Names
 
-    @classmethod
-    def of(
-        cls, database: EntityDatabase, data: EntityMentions, types: Names, relations: Names
-    ) -> EntityTables:
-        numbers = {qid: number for number, qid in enumerate(database.entity_ids, start=1)}
-        return cls(database=database, data=data, numbers=numbers, types=types, relations=relations)
-
     def write(
         self, folder: Path, connection: sqlite3.Connection, tokenizer: MarkedTokenizer, progress: Progress
     ) -> None:
-        """Write rows and arrays; memory: the numbers, not the texts."""
+        """Write rows and arrays. Texts are not all in memory."""
         lengths, titles = array("q"), array("H")
         qids = iter(["", *self.numbers])
         done, total = 0, len(self.numbers) + 1
@@ -99,13 +95,13 @@ class EntityTables:
             write_array(folder, column, values)
 
     def parts(self, qid: str) -> list[Part]:
-        """The parts of an entity's text; of none of the candidates, "", there are none."""
+        """The parts of an entity's text; "none of the candidates" (the id "") has none."""
         return entity_parts(self.database, qid, self.data) if qid else []
 
     def links(self) -> Iterator[tuple[Column, Array]]:
-        """Types and relations of the entities, as the arrays of the columns that hold them."""
+        """Yield the columns of types and relations of all entities, with their values."""
         types, relations, objects = array("i"), array("i"), array("i")
-        # Number 0, none of the candidates, has no links.
+        # Number 0, "none of the candidates", has no types and relations.
         type_counts, link_counts = array("q", [0]), array("q", [0])
         for qid in self.numbers:
             names = type_names(self.database, qid, self.data)
@@ -120,3 +116,28 @@ class EntityTables:
         yield layout.OBJECTS, np.asarray(objects)
         yield layout.RELATIONS, np.asarray(relations)
         yield layout.RELATION_OFFSETS, offsets_of(np.asarray(link_counts))
+
+
+def candidate_tables(
+    aliases: Collection[str], candidates_of: CandidatesOf, numbers: Mapping[str, int], *, no_candidate: bool
+) -> tuple[Array, Array]:
+    """Return the candidates of aliases and the log of each candidate's share, both [aliases, width].
+
+    numbers       of the entities; rows are padded with -1
+    no_candidate  whether "none of them" is the first candidate of every alias
+
+    A candidate's share is that of its score plus one, so a score of zero has a share too.
+    """
+    first = int(no_candidate)
+    width = first + max((len(candidates_of(alias)) for alias in aliases), default=1)
+    entities = np.full((len(aliases), width), layout.NO_ENTITY)
+    priors = np.zeros(entities.shape)
+    entities[:, :first] = layout.NONE_OF_THEM
+    for number, alias in enumerate(aliases):
+        found = candidates_of(alias)
+        total = first + sum(max(score, 0.0) + 1.0 for _, score in found)
+        priors[number, :first] = -math.log(total)
+        for place, (qid, score) in enumerate(found, start=first):
+            entities[number, place] = numbers[qid]
+            priors[number, place] = math.log((max(score, 0.0) + 1.0) / total)
+    return entities, priors

@@ -4,48 +4,48 @@ from __future__ import annotations
 
 from toolkit.data.prepared.columns import Column
 
-#: Goes up whenever the same input would make other files; older sets are then left alone.
+#: Increase this if the same input would give other files. Sets of an older version are then not used.
 VERSION = 1
 
-# Of samples, [n] unless noted. Tokens of all samples are concatenated.
+# Columns of samples, [n] unless noted. Tokens of all samples are concatenated.
 TOKENS = Column("tokens.bin")
 #: [n + 1]
 OFFSETS = Column("offsets.bin", "<i8")
-#: [n, 2] first token of the mention, and the one behind it, markers not included.
+#: [n, 2] first token of the mention, and the token after its last one, without markers.
 SPANS = Column("spans.bin", "<i2", 2)
-#: Row of the table of candidates.
+#: Row in the table of candidates.
 ALIASES = Column("aliases.bin", "<i4")
-#: Place of the gold among the candidates; -1 and -2 as in metrics/slice_score.py.
+#: Position of the gold among the candidates; -1 and -2 as in metrics/slice_score.py.
 LABELS = Column("labels.bin", "<i2")
-#: Sentence that each is from; samples of one are adjacent.
+#: Sentence of each sample; samples of one sentence are adjacent.
 SENTENCES = Column("sentences.bin", "<i8")
-#: With which probability training may hide a token of the mention.
+#: Probability of hiding a token of the mention in training.
 MASKING = Column("masking.bin", "<f4")
 #: [n, slices] 1 for a member.
 MEMBERS = Column("members.bin", "|u1")
 
-# Of aliases, [aliases, width].
-#: Entities, the most popular first; -1 fills a row up.
+# Columns of aliases, [aliases, width].
+#: Entities, the most popular first; rows are padded with -1.
 CANDIDATES = Column("candidates.bin", "<i4")
-#: Log of each candidate's share of the alias.
+#: Log of each candidate's share of its alias.
 PRIORS = Column("priors.bin", "<f4")
 
-# Of entities, by their number; 0 is "none of the candidates".
+# Columns of entities, by number; 0 is "none of the candidates".
 ENTITY_TOKENS = Column("entity_tokens.bin")
 ENTITY_OFFSETS = Column("entity_offsets.bin", "<i8")
-#: Tokens of the title, which follow the special ones.
+#: Number of tokens of the title, which follow the special tokens.
 TITLE_LENGTHS = Column("title_lengths.bin", "<u2")
 ENTITY_MASKING = Column("entity_masking.bin", "<f4")
 TYPES = Column("types.bin", "<i4")
 TYPE_OFFSETS = Column("type_offsets.bin", "<i8")
-#: Names of relations, and beside them the entities that they lead to (-1: none of the database).
+#: Names of relations, and their objects (-1: not in the database).
 RELATIONS = Column("relations.bin", "<i4")
 OBJECTS = Column("objects.bin", "<i4")
 RELATION_OFFSETS = Column("relation_offsets.bin", "<i8")
 
-#: Stands for no entity.
+#: The number for no entity.
 NO_ENTITY = -1
-#: The entity "none of the candidates".
+#: The number of the entity "none of the candidates".
 NONE_OF_THEM = 0
 
 SCHEMA = """

@@ -1,4 +1,4 @@
-"""The prepared set of mentions (toolkit/data/prepared/folder.py).
+"""The prepared set of mentions (see toolkit/data/prepared/folder.py).
 
 Its folder also holds the pretrained tokenizer with the markers: tokenizer.json and its settings.
 """
@@ -55,17 +55,17 @@ class MentionSet(PreparedFolder[MentionSamples]):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The slices that evaluations score: the columns of `MentionSamples.members`."""
+        """The scored slices, which are the columns of `MentionSamples.members`."""
         return tuple(self.meta["slices"])
 
     @property
     def no_candidate(self) -> bool:
-        """Whether "none of them" is candidate 0 of every mention."""
+        """Whether "none of the candidates" is candidate 0 of every mention."""
         return bool(self.meta["no_candidate"])
 
     @property
     def tokenizer_files(self) -> tuple[Path, ...]:
-        """The tokenizer with its markers, as a model's folder holds it."""
+        """The files of the tokenizer with its markers."""
         return tuple(self.path / name for name in sorted(self.meta["files"]) if name.endswith(".json"))
 
     def _contents(self) -> str:
@@ -101,7 +101,7 @@ class MentionSet(PreparedFolder[MentionSamples]):
         )
 
     def base(self) -> Base:
-        """Return the knowledge of a model that was trained on this, for other files that it is scored on."""
+        """Return the properties of a model that was trained on this set, for scoring other files."""
         with reading(self.database) as connection:
             counts = Counter(dict(connection.execute("SELECT gold, count FROM counts").fetchall()))
         types, relations = (Names.known(self.meta[key]) for key in ("types", "relations"))
@@ -117,11 +117,10 @@ def prepare(
     *,
     base: Base | None = None,
 ) -> MentionSet:
-    """Open the prepared set of a data section, which is made first if it is missing.
+    """Open the prepared set of a data section; build it first if it is missing.
 
-    With `base`, the knowledge of a trained model, `data.path` is a file to be scored: all of it is the
-    split `test`, and slices, types and relations are those that training has seen.
-    Otherwise as PreparedFolder.open_or_build.
+    With `base` (of a trained model), all of the file `data.path` is the split `test`, and counts, types and
+    relations are those of training. Otherwise as PreparedFolder.open_or_build.
     """
     report = progress or silent
     scored = partial(SentenceFile.open, str(data.path), TEST, report, memory_of(data))

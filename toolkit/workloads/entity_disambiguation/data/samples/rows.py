@@ -1,4 +1,4 @@
-"""Mentions of sentences as rows and arrays: which are samples, and what each should be."""
+"""Convert the mentions of sentences to rows and arrays, and select those that are samples."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Mention, Sentence
 from toolkit.workloads.entity_disambiguation.data.entities.slices import MEMBER_ABOVE, GoldCounts
 from toolkit.workloads.entity_disambiguation.data.samples import layout
-from toolkit.workloads.entity_disambiguation.data.samples.candidates import candidate_tables
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, candidate_tables
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
 
-#: Mentions tokenized at once.
+#: Number of mentions that are tokenized together.
 _BLOCK = 2048
 _SENTENCE = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)"
 _MENTION = f"INSERT INTO mentions VALUES ({', '.join('?' * 16)}, 0)"
 _CANDIDATE = "INSERT INTO candidates VALUES (?, ?, ?, ?)"
-#: Values kept of each sample while the files are read. Golds and splits (as in SPLITS) are numbered;
-#: `width` counts the candidates of the alias; `popular`: the gold is the first of them.
+#: Values of each sample that are kept while the files are read. Golds and splits (as in SPLITS) are numbered.
+#: `width` is the number of candidates of the alias. `popular`: the gold is the first candidate.
 _SAMPLE = np.dtype(
     [
         ("gold", "<i4"), ("split", "i1"), ("aliases", "<i4"), ("labels", "<i2"), ("sentences", "<i8"),
@@ -50,23 +49,26 @@ _SAMPLE = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A mention that will be a sample."""
+    """A mention that will be a sample; `number` is that of its sentence."""
 
-    sentence: int
+    number: int
     split: str
-    line: int
+    sentence: Sentence
     position: int
-    text: str
-    mention: Mention
     alias: int
     label: int
+
+    @property
+    def mention(self) -> Mention:
+        return self.sentence.mentions[self.position]
 
 
 @dataclass(slots=True, kw_only=True)
 class MentionRows:
-    """Reads files of sentences and writes what they hold; memory: a few numbers for each mention.
+    """Reads files of sentences and writes their mentions. Memory: a few numbers for each mention.
 
-    left_out  mentions of training that nothing can be learnt from, by reason
+    left_out  number of mentions that cannot be used in training, by reason
+    labelled  numbers of the members of each slice that is named in lines
     """
 
     data: EntityMentions
@@ -93,9 +95,9 @@ class MentionRows:
         *,
         counts: bool,
     ) -> None:
-        """Read all files and write rows and tokens. Raises DataError that names file and line.
+        """Read all files, and write rows and tokens. Raises DataError with file and line.
 
-        counts  whether the golds of training are counted, too
+        counts  whether the golds of training are counted
         """
         with open(folder / layout.TOKENS.file, "wb") as stream:
             for number, file in enumerate(files):
@@ -139,14 +141,14 @@ class MentionRows:
                 continue
             if split != TRAIN and not mention.is_gold:
                 label = NOT_SCORED
+            alias = self._aliases.setdefault(mention.alias, len(self._aliases))
             yield _Found(
-                sentence=self.sentences, split=split, line=sentence.line, position=position,
-                text=sentence.text, mention=mention, label=label,
-                alias=self._aliases.setdefault(mention.alias, len(self._aliases)),
+                number=self.sentences, split=split, sentence=sentence, position=position, alias=alias,
+                label=label,
             )  # fmt: skip
 
     def _useless(self, mention: Mention, label: int) -> str:
-        """Why training cannot use a mention; empty where it can."""
+        """Why training cannot use a mention; empty if it can."""
         if label == NOT_SCORED:
             return "unknown gold"
         if not mention.is_gold and not self.data.use_weak_labels:
@@ -154,7 +156,7 @@ class MentionRows:
         return _OUTSIDE if label == OUTSIDE else ""
 
     def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
-        """Those that are kept, the most popular first."""
+        """The candidates of an alias that are kept, the most popular first."""
         return self.database.candidates(alias)[: self.data.max_candidates]
 
     def _label_of(self, mention: Mention) -> int:
@@ -168,7 +170,7 @@ class MentionRows:
     def _write(self, connection: sqlite3.Connection, stream: BinaryIO, block: Sequence[_Found]) -> None:
         spans = [found.mention.characters for found in block]
         samples = contexts(
-            [found.text for found in block], spans, self.tokenizer,
+            [found.sentence.text for found in block], spans, self.tokenizer,
             window=self.data.window, max_tokens=self.data.max_tokens,
         )  # fmt: skip
         dtype = token_dtype(self.tokenizer.size)
@@ -179,7 +181,7 @@ class MentionRows:
         connection.executemany(_MENTION, rows)
 
     def _row(self, found: _Found, sample: Context) -> tuple[Any, ...]:
-        """Keep the numbers of a sample; return its row."""
+        """Keep the values of a sample; return its row."""
         number, mention, tokens = len(self), found.mention, len(sample.tokens)
         width = len(self.candidates(mention.alias))
         popular = found.label == int(self.data.no_candidate)
@@ -188,7 +190,7 @@ class MentionRows:
                 self.labelled.setdefault(name, array("q")).append(number)
         gold = self._golds.setdefault(mention.gold, len(self._golds))
         numbers = (
-            gold, SPLITS.index(found.split), found.alias, found.label, found.sentence, tokens,
+            gold, SPLITS.index(found.split), found.alias, found.label, found.number, tokens,
             (sample.first, sample.last), width, popular,
         )  # fmt: skip
         self._numbers += np.array(numbers, _SAMPLE).tobytes()
@@ -196,13 +198,13 @@ class MentionRows:
         title = self.database.title(mention.gold) if known else ""
         types = "|".join(type_names(self.database, mention.gold, self.data)) if known else ""
         return (
-            number, found.sentence, found.split, found.line, found.position, mention.alias,
+            number, found.number, found.split, found.sentence.line, found.position, mention.alias,
             *mention.characters, mention.gold, title, int(mention.is_gold), found.label, width, int(popular),
             types, tokens,
         )  # fmt: skip
 
     def write_candidates(self, folder: Path, connection: sqlite3.Connection) -> int:
-        """Write the table of candidates of every alias that was met; return its width."""
+        """Write the table of the candidates of every alias; return its width."""
         numbers = self.entities.numbers
         table, priors = candidate_tables(
             self._aliases, self.candidates, numbers, no_candidate=self.data.no_candidate
@@ -216,7 +218,7 @@ class MentionRows:
         return int(table.shape[1])
 
     def write_arrays(self, folder: Path) -> None:
-        """Write the flat arrays of samples."""
+        """Write the flat arrays of the samples."""
         write_array(folder, layout.OFFSETS, offsets_of(self.column("length")))
         for column in (layout.SPANS, layout.LABELS, layout.ALIASES, layout.SENTENCES):
             write_array(folder, column, self.column(column.file.removesuffix(".bin")))
@@ -224,7 +226,7 @@ class MentionRows:
             write_array(folder, split_ids(split), np.flatnonzero(self.column("split") == number))
 
     def column(self, name: str) -> Array:
-        """One number of each sample, [n]; `spans` [n, 2]."""
+        """One value of each sample, [n]; `spans` [n, 2]."""
         return np.frombuffer(self._numbers, _SAMPLE)[name]
 
     def count_golds(self) -> npt.NDArray[np.int64]:
@@ -233,7 +235,7 @@ class MentionRows:
         return seen[self.column("gold")]
 
     def split_sizes(self) -> dict[str, int]:
-        """Samples of each split that has some."""
+        """The number of samples, by split; splits without samples are left out."""
         sizes = np.bincount(self.column("split"), minlength=len(SPLITS)).tolist()
         return {split: size for split, size in zip(SPLITS, sizes, strict=True) if size}
 

@@ -1,4 +1,4 @@
-"""The samples of one split of mentions, and the tables of aliases and entities that they point into."""
+"""The samples of one split of mentions, and their tables of aliases and entities."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _ORIGIN = (
 class Tables:
     """The tables of aliases and entities.
 
-    candidates      [aliases, width] entities, the most popular first; -1 fills up
-    priors          [aliases, width] log of each one's share of the alias
+    candidates      [aliases, width] entities, the most popular first, padded with -1
+    priors          [aliases, width] log of each candidate's share of its alias
     tokens          of every entity's text, special ones included
-    title_lengths   [entities + 1] how many of them, behind the special ones, are the title's
-    masking         [entities + 1] with which probability training may hide a token of the title
-    types           numbers of types; from 1
-    relations       numbers of relations; from 1
-    objects         beside them the entities that they lead to, or -1
+    title_lengths   [entities + 1] number of tokens of the title, which follow the special tokens
+    masking         [entities + 1] probability of hiding a token of the title in training
+    types           numbers of types, from 1
+    relations       numbers of relations, from 1
+    objects         the objects of these relations, or -1
     """
 
     candidates: Array
@@ -63,17 +63,18 @@ class Tables:
 
     @property
     def entities(self) -> int:
-        """Numbers of entities, 0 for none of the candidates included."""
+        """Number of entities, including "none of the candidates"."""
         return len(self.title_lengths)
 
     def connected(self, which: Array) -> npt.NDArray[np.bool_]:
-        """Which of these distinct entities, in ascending order, a relation connects: [n, n], symmetric."""
+        """Whether a relation connects two of these distinct entities: [n, n], symmetric."""
         found = np.zeros((len(which), len(which)), dtype=bool)
         lengths = self.objects.lengths(which)
         objects = self.objects.gather(which, layout.NO_ENTITY)
         rows = np.repeat(np.arange(len(which)), lengths)
         targets = objects[np.arange(objects.shape[1]) < lengths[:, None]]
-        places = np.minimum(np.searchsorted(which, targets), len(which) - 1)
+        order = np.argsort(which)
+        places = order[np.minimum(np.searchsorted(which, targets, sorter=order), len(which) - 1)]
         hits = which[places] == targets
         found[rows[hits], places[hits]] = True
         return found | found.T
@@ -81,16 +82,16 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MentionSamples:
-    """The mentions of one split; sample i is at place i of every array. Arrays are read-only.
+    """The mentions of one split; index i of every array is sample i. Arrays are read-only.
 
-    ids        [n] their ids in samples.sqlite
-    lengths    [n] tokens of each, at least 1
-    labels     [n] place of the gold among the candidates; -1 not scored, -2 outside
-    aliases    [n] row of the table of candidates
-    spans      [n, 2] tokens of the mention
+    ids        [n] ids in samples.sqlite
+    lengths    [n] number of tokens, at least 1
+    labels     [n] position of the gold among the candidates; -1 not scored, -2 not a candidate
+    aliases    [n] row in the table of candidates
+    spans      [n, 2] first token of the mention, and the token after its last one
     sentences  [n] samples of one sentence are adjacent
-    masking    [n] with which probability training may hide a token of the mention
-    members    [n, slices] bool
+    masking    [n] probability of hiding a token of the mention in training
+    members    [n, slices] whether the sample is a member
     """
 
     split: str
@@ -110,26 +111,26 @@ class MentionSamples:
         return len(self.ids)
 
     def candidates(self, indices: Array) -> Array:
-        """Entities that each of these may mean, [n, width]; -1 fills up."""
+        """The candidates of samples, [n, width], padded with -1."""
         return self.tables.candidates[self.aliases[indices]].astype(np.int64)
 
     def others(self, indices: Array, most: int) -> Array:
-        """The nearest other samples of each one's sentence, [n, most]; -1 fills up.
+        """The nearest other samples in the sentence of each sample, [n, most], padded with -1.
 
-        By their distance in the sentence, the one before first.
+        Sorted by distance; of equal distances the sample before comes first.
         """
         steps = np.array([sign * way for way in range(1, most + 1) for sign in (-1, 1)], dtype=np.int64)
         near = indices[:, None] + steps[None, :]
         inside = (near >= 0) & (near < len(self))
         same = inside & (self.sentences[np.clip(near, 0, len(self) - 1)] == self.sentences[indices][:, None])
-        # Those that are there come first, in their order.
+        # Existing samples come first, in their order.
         order = np.argsort(~same, axis=1, kind="stable")[:, :most]
         return np.where(
             np.take_along_axis(same, order, 1), np.take_along_axis(near, order, 1), layout.NO_ENTITY
         )
 
     def origins(self, indices: Array) -> dict[int, Origin]:
-        """File, line, gold and text of these samples, with the mention in brackets. Raises DataError."""
+        """File, line, gold and text of samples, with the mention in brackets. Raises DataError."""
         found = {}
         with reading(self.database) as connection:
             for index in np.asarray(indices).tolist():

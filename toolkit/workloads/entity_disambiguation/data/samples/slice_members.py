@@ -1,4 +1,4 @@
-"""Which mentions belong to which slice: built ones, those of the lines, those of a condition in SQL."""
+"""Find the members of slices: built slices, slices of the lines, and SQL conditions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.workloads.entity_disambiguation.config import BUILT_SLICES, EntityM
 from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 
-#: Allowed actions of a condition: read the columns of the table of mentions, and compute.
+#: Allowed actions of a condition, besides reading the table of mentions.
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION)
 _TABLE = "mentions"
 
@@ -26,38 +26,32 @@ def members(
 ) -> npt.NDArray[np.uint8]:
     """The members of every slice of `data.eval_slices`, [n, slices]. Raises DataError.
 
-    labelled  [n] members of each slice that the lines of the files name
-    built     the same of the slices that are always there
+    labelled  [n] members of each slice that is named in lines
+    built     [n] members of the built slices
     """
-    found = np.zeros((len(built[BUILT_SLICES[0]]), len(slice_names(data))), np.uint8)
-    for column, name in enumerate(slice_names(data)):
-        found[:, column] = _one(database, name, data, labelled, built)
+    names, by_name = slice_names(data), {**labelled, **built}
+    found = np.zeros((len(built[BUILT_SLICES[0]]), len(names)), np.uint8)
+    for column, name in enumerate(names):
+        if name in data.slices:
+            found[:, column] = where(database, name, data.slices[name], len(found))
+        elif name in by_name:
+            found[:, column] = by_name[name]
+        else:
+            known = ", ".join([*BUILT_SLICES, *data.slices, *sorted(labelled)])
+            raise DataError(
+                f"data.eval_slices names {name!r}, but no line has a slice of that name, data.slices has no "
+                f"condition for it, and it is not a built slice; known slices: {known}"
+            )
     return found
 
 
 def slice_names(data: EntityMentions) -> tuple[str, ...]:
-    """The slices that evaluations score, each once."""
+    """The names of the scored slices, without duplicates."""
     return tuple(dict.fromkeys(data.eval_slices))
 
 
-def _one(
-    database: Path, name: str, data: EntityMentions, labelled: dict[str, Bools], built: dict[str, Bools]
-) -> Bools:
-    if name in data.slices:
-        return where(database, name, data.slices[name], len(built[BUILT_SLICES[0]]))
-    if name in built:
-        return built[name]
-    if name in labelled:
-        return labelled[name]
-    known = ", ".join([*BUILT_SLICES, *data.slices, *sorted(labelled)])
-    raise DataError(
-        f"data.eval_slices names {name!r}, but no line has a slice of that name, data.slices gives no "
-        f"condition for it, and it is not a built one; known slices: {known}"
-    )
-
-
 def where(database: Path, name: str, condition: str, count: int) -> Bools:
-    """Return which of the mentions, [count], fulfil a condition in SQL. Raises DataError that quotes it."""
+    """Whether each mention, [count], fulfils an SQL condition. Raises DataError with the condition."""
     found = np.zeros(count, dtype=bool)
     try:
         with read_only(database) as connection:
@@ -74,7 +68,7 @@ def where(database: Path, name: str, condition: str, count: int) -> Bools:
 
 def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
     reads = action == sqlite3.SQLITE_READ and first == _TABLE
-    # Not load_extension, nor what reads files.
+    # Functions that load code or access files are not allowed.
     harmless = action in _ALLOWED and second not in (
         "load_extension",
         "readfile",

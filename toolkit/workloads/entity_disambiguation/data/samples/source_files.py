@@ -1,4 +1,4 @@
-"""The files of sentences that a data section names, and the name of what is made of them."""
+"""The files of sentences of a data section, and the fingerprint of their prepared set."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sent
 from toolkit.workloads.entity_disambiguation.data.entities.write_folder import files_of, folder_fingerprint
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 
-#: In the order in which they are shown.
+#: In the order of use.
 SPLITS = (TRAIN, VALIDATION, TEST)
-#: Settings that decide what is made, besides the files.
+#: Settings that decide the content of a prepared set, besides the files.
 _SETTINGS = (
     "use_weak_labels", "no_candidate", "max_candidates", "max_tokens", "window", "max_entity_tokens",
     "title", "types", "relations", "description", "type_systems", "max_type_words", "max_relation_words",
@@ -39,7 +39,7 @@ class SentenceFile(SourceFile):
 
 
 def find_files(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, ...]:
-    """Hash the files that a section names. Raises DataError."""
+    """Hash the files of a section. Raises DataError."""
     memory = memory_of(data)
     if data.path is not None:
         return (SentenceFile.open(data.path, None, progress, memory),)
@@ -50,9 +50,9 @@ def find_files(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, 
 
 
 def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None) -> dict[str, Any]:
-    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
+    """Everything that decides the content of the prepared set, with a fingerprint (SHA-256).
 
-    base  fingerprint of the set that counts and numbers of types are taken from
+    base  fingerprint of the training set that counts and numbers of types are from, if there is one
     """
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
     folder = Path(data.entity_db).expanduser()
@@ -63,7 +63,7 @@ def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | No
         "version": layout.VERSION,
         "settings": settings,
         "sources": [{"split": each.split, "sha256": each.sha256} for each in files],
-        # Of its files: their content is read when the set is built, not by every process at every start.
+        # The fingerprint of its files, because not every process should read the database at every start.
         "entity_db": remembered(
             folder, files_of(folder), lambda: folder_fingerprint(folder), memory_of(data)
         ),

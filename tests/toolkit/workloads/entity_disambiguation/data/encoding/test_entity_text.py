@@ -37,7 +37,7 @@ def text(entities: EntityDatabase, data: EntityMentions, qid: str = "esk") -> st
     return " ".join(map(str, entity_parts(entities, qid, data)))
 
 
-def test_title_types_relations_and_description_follow_each_other(
+def test_title_types_relations_and_description_are_in_this_order(
     entities: EntityDatabase, data: EntityMentions
 ) -> None:
     assert text(entities, data) == (
@@ -53,28 +53,24 @@ def test_every_part_can_be_left_out(entities: EntityDatabase, data: EntityMentio
     assert text(entities, data, "sea") == "North Sea"
 
 
-def test_only_the_type_systems_that_are_named_are_read(
-    entities: EntityDatabase, data: EntityMentions
-) -> None:
+def test_only_the_named_type_systems_are_read(entities: EntityDatabase, data: EntityMentions) -> None:
     some = dataclasses.replace(data, type_systems=("wiki",), relations=False, description=False)
     assert text(entities, some) == "Esk [ent_type] river [ent_type] body of water"
 
 
-def test_the_first_item_stands_there_whatever_the_budget(
-    entities: EntityDatabase, data: EntityMentions
-) -> None:
+def test_the_first_item_is_included_with_any_limit(entities: EntityDatabase, data: EntityMentions) -> None:
     tight = dataclasses.replace(data, max_type_words=1, max_relation_words=1, description=False)
     assert text(entities, tight) == "Esk [ent_type] place [ent_kg] mouth North Sea"
     two = dataclasses.replace(tight, max_type_words=2)
     assert "[ent_type] place [ent_type] river [ent_kg]" in text(entities, two)
 
 
-def test_a_title_that_is_all_in_parentheses_stays() -> None:
+def test_a_title_in_parentheses_stays() -> None:
     assert bare_title("(river)") == "(river)"
     assert bare_title("Esk (a) of (b)") == "Esk of"
 
 
-def test_tokens_are_cut_at_their_end_and_know_their_title(
+def test_long_tokens_are_cut_at_the_end_and_the_title_is_counted(
     entities: EntityDatabase, data: EntityMentions, tokenizer: MarkedTokenizer
 ) -> None:
     parts = entity_parts(entities, "esk", data)

@@ -18,6 +18,6 @@ def test_probability_grows_with_the_share_of_rarer_entities(rarer: int, probabil
     assert found == pytest.approx(probability)
 
 
-def test_unseen_entities_are_as_if_rare_and_equal_ones_share_a_rank() -> None:
+def test_unseen_entities_are_rare_and_equal_counts_have_the_same_probability() -> None:
     assert masking_probabilities(np.array([0, 7]), np.array([0, 7, 7, 7])).tolist() == [0.5, 0.5]
     assert masking_probabilities(np.array([0, 3]), np.array([0, 0])).tolist() == [0.5, 0.5]

@@ -1,4 +1,4 @@
-"""The tokenizer that a run keeps: the same numbers, and no text can spell a marker."""
+"""The tokenizer that a run keeps has the same numbers, and texts cannot have markers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import (
 )
 
 
-def test_it_gives_the_numbers_of_the_one_that_it_was_saved_from(tmp_path: Path) -> None:
+def test_the_kept_tokenizer_gives_the_numbers_of_the_saved_one(tmp_path: Path) -> None:
     write_bert(tmp_path / "bert")
     first = MarkedTokenizer(str(tmp_path / "bert"), 32)
     (tmp_path / "marked").mkdir()

@@ -1,4 +1,4 @@
-"""Small files of sentences and profiles, as people write them."""
+"""Small files of sentences and profiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """A line with two mentions; a change to None takes the key out."""
+    """A line with two mentions; a change to None removes the key."""
     line = {
         "sentence": "Prikro is in Ivory Coast , not in Vietnam .",
         "sent_idx_unq": 7,

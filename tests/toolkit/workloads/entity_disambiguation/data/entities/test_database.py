@@ -1,4 +1,4 @@
-"""The entity database: what it answers, what may change, and what its files may look like."""
+"""The entity database: look-ups, changes and files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(database: EntityDatabase, tmp_path: Path) -> Path:
 # ---- answers
 
 
-def test_candidates_stand_by_score_and_then_by_id() -> None:
+def test_candidates_are_sorted_by_score_and_id() -> None:
     database = EntityDatabase()
     for qid, score in (("Q1", 2), ("Q3", 5), ("Q2", 5), ("Q10", 5)):
         database.add(Profile(entity_id=qid, title=qid, mentions=(("x", score),)))
@@ -52,14 +52,14 @@ def test_an_alias_is_found_in_any_spelling(database: EntityDatabase) -> None:
     assert not database.has_alias("nowhere")
 
 
-def test_an_alias_as_it_stands_comes_before_its_key() -> None:
+def test_an_unchanged_alias_takes_priority_over_its_normalised_form() -> None:
     database = EntityDatabase()
     database.add(Profile(entity_id="a", title="a", mentions=(("run.v", 1),)))
     database.add(Profile(entity_id="b", title="b", mentions=(("runv", 1),)))
     assert database.candidates("run.v") == [("a", 1)]
 
 
-def test_what_is_known_of_an_entity(database: EntityDatabase) -> None:
+def test_an_entity_has_title_description_types_relations_and_aliases(database: EntityDatabase) -> None:
     assert database.title("Q1008") == "Ivory Coast"
     assert database.description("Q1008") == "a country"
     assert database.types("Q1008") == {"wiki": ["sovereign state", "country"]}
@@ -68,7 +68,7 @@ def test_what_is_known_of_an_entity(database: EntityDatabase) -> None:
     assert (database.description("Q881"), database.types("Q881"), database.relations("Q881")) == ("", {}, ())
     assert database.entity_ids == ["Q1008", "Q180573", "Q881"]
     assert "Q912" not in database
-    assert (len(database), database.alias_count, database.relation_count) == (3, 4, 4)
+    assert (len(database), len(database.contents.candidates)) == (3, 4)
 
 
 # ---- changes
@@ -81,7 +81,7 @@ def test_an_entity_is_added_once(database: EntityDatabase) -> None:
         database.add(Profile(entity_id="Q5", title="Five"))
 
 
-def test_an_update_replaces_all_that_was_known(database: EntityDatabase) -> None:
+def test_an_update_replaces_all_data(database: EntityDatabase) -> None:
     database.update(Profile(entity_id="Q1008", title="Côte d'Ivoire", mentions=(("ci", 1),)))
     assert database.profile("Q1008") == Profile(
         entity_id="Q1008", title="Côte d'Ivoire", mentions=(("ci", 1),)
@@ -89,7 +89,7 @@ def test_an_update_replaces_all_that_was_known(database: EntityDatabase) -> None
     assert not database.has_alias("ivory coast")
 
 
-def test_a_removed_entity_is_gone_from_aliases_and_relations(database: EntityDatabase) -> None:
+def test_removing_an_entity_removes_its_aliases_and_relations(database: EntityDatabase) -> None:
     database.remove("Q881")
     assert database.candidates("vietnam") == [("Q180573", 3)]
     assert database.relations("Q180573") == ()
@@ -99,7 +99,7 @@ def test_a_removed_entity_is_gone_from_aliases_and_relations(database: EntityDat
 
 
 @pytest.mark.parametrize("change", ["remove", "profile"])
-def test_an_unknown_entity_is_named(database: EntityDatabase, change: str) -> None:
+def test_an_unknown_entity_is_an_error(database: EntityDatabase, change: str) -> None:
     with pytest.raises(DataError, match="the database has no entity Q7"):
         getattr(database, change)("Q7")
     with pytest.raises(DataError, match="the database has no entity Q7"):
@@ -126,7 +126,7 @@ def test_after_any_changes_index_and_tables_agree(profiles: list[Profile], remov
     gone = {qid for qid in removed if qid in database}
     for qid in gone:
         database.remove(qid)
-    fresh = EntityDatabase(database._held)
+    fresh = EntityDatabase(database.contents)
     for qid in database.entity_ids:
         assert database.aliases(qid) == fresh.aliases(qid)
         assert all(qid in dict(database.candidates(alias)) for alias in database.aliases(qid))
@@ -135,7 +135,7 @@ def test_after_any_changes_index_and_tables_agree(profiles: list[Profile], remov
 
 @settings(max_examples=25)
 @given(st.lists(_PROFILE, max_size=8, unique_by=lambda each: each.entity_id))
-def test_a_saved_database_is_loaded_as_it_was(
+def test_a_saved_database_is_loaded_unchanged(
     tmp_path_factory: pytest.TempPathFactory, profiles: list[Profile]
 ) -> None:
     database = EntityDatabase()
@@ -150,7 +150,7 @@ def test_a_saved_database_is_loaded_as_it_was(
 # ---- fingerprints
 
 
-def test_files_that_changed_are_told_apart(folder: Path) -> None:
+def test_changed_files_have_another_fingerprint(folder: Path) -> None:
     before = folder_fingerprint(folder)
     shutil.copytree(folder, folder.with_name("copy"))
     assert folder_fingerprint(folder.with_name("copy")) == before
@@ -162,7 +162,7 @@ def test_files_that_changed_are_told_apart(folder: Path) -> None:
 # ---- saving
 
 
-def test_a_save_replaces_the_folder_and_leaves_nothing_beside(folder: Path) -> None:
+def test_saving_replaces_the_folder_and_leaves_no_other_files(folder: Path) -> None:
     with edited(folder) as database:
         database.remove("Q881")
     assert EntityDatabase.load(folder).entity_ids == ["Q1008", "Q180573"]
@@ -177,7 +177,7 @@ def test_an_error_while_editing_changes_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("dies_at", [0, 1, 2])
-def test_a_writer_that_dies_leaves_the_old_database_or_the_new_one(
+def test_a_writer_that_dies_leaves_the_old_or_the_new_database(
     folder: Path, monkeypatch: pytest.MonkeyPatch, dies_at: int
 ) -> None:
     database = EntityDatabase.load(folder)
@@ -185,7 +185,7 @@ def test_a_writer_that_dies_leaves_the_old_database_or_the_new_one(
     database.remove("Q881")
     renames = _Dying(os.rename, dies_at)
     monkeypatch.setattr(os, "rename", renames)
-    # Two renames put the new one in place of the old one; at the third call there is none to die at.
+    # Saving renames twice, so the third case is not interrupted.
     if dies_at < 2:
         with pytest.raises(KeyboardInterrupt):
             database.save(folder)
@@ -209,10 +209,10 @@ class _Dying:
         self._rename(source, target)
 
 
-def test_a_folder_with_files_of_others_is_not_replaced(folder: Path, database: EntityDatabase) -> None:
+def test_a_folder_with_other_files_is_not_replaced(folder: Path, database: EntityDatabase) -> None:
     (folder / "prep").mkdir()
     (folder / "prep" / "vectors.npy").write_bytes(b"much work")
-    with pytest.raises(DataError, match=r"also holds prep/vectors\.npy, which would be lost"):
+    with pytest.raises(DataError, match=r"also has the file prep/vectors\.npy, which would be lost"):
         database.save(folder)
     assert (folder / "prep" / "vectors.npy").read_bytes() == b"much work"
 
@@ -221,7 +221,7 @@ def test_a_folder_with_files_of_others_is_not_replaced(folder: Path, database: E
 
 
 def made(folder: Path, **files: Any) -> Path:
-    """A database of the fewest files; names with __ for /, and _json for .json."""
+    """A database with the required files and others; in names, __ is / and _json is .json."""
     content = {
         "entity_mappings__alias2qids": {"x": [["Q1", 1.0], ["Q2", 3.0]]},
         "entity_mappings__qid2title": {"Q1": "One", "Q2": "Two"},
@@ -236,7 +236,7 @@ def made(folder: Path, **files: Any) -> Path:
 def test_files_without_a_suffix_are_read_and_candidates_sorted(tmp_path: Path) -> None:
     database = EntityDatabase.load(made(tmp_path / "db"))
     assert database.candidates("x") == [("Q2", 3.0), ("Q1", 1.0)]
-    assert (database.title("Q1"), database.limits) == ("One", Limits())
+    assert (database.title("Q1"), database.contents.limits) == ("One", Limits())
 
 
 def test_types_by_number_and_pairs_of_entities_are_read(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_types_by_number_and_pairs_of_entities_are_read(tmp_path: Path) -> None:
     assert database.relations("Q2") == [("related to", "Q1"), ("related to", "Q9")]
 
 
-def test_limits_of_the_files_hold(tmp_path: Path) -> None:
+def test_the_limits_of_the_files_are_applied(tmp_path: Path) -> None:
     folder = made(
         tmp_path / "db",
         entity_mappings__config_json={"max_candidates": 1},
@@ -295,12 +295,12 @@ def test_limits_of_the_files_hold(tmp_path: Path) -> None:
         ({"kg_mappings__kg_adj_txt": "Q1\tQ2\nQ1 Q2\n"}, "kg_adj.txt:2: 'Q1 Q2', expected two entity ids"),
     ],
 )
-def test_a_fault_names_file_and_key(tmp_path: Path, files: dict[str, Any], problem: str) -> None:
+def test_a_fault_is_reported_with_file_and_key(tmp_path: Path, files: dict[str, Any], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         EntityDatabase.load(made(tmp_path / "db", **files))
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="db is not an entity database: it has no folder entity_mappings"):
         EntityDatabase.load(tmp_path / "db")
     folder = made(tmp_path / "db")

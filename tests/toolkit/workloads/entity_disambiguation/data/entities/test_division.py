@@ -1,4 +1,4 @@
-"""The split of a sentence follows from a hash of the text that it is from."""
+"""A hash of the text that a sentence is from decides its split."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sentence(source: tuple[str, str] | None, number: int = 0, **keys: int) -> Se
         (("Q1", "Universe"), 22),
     ],
 )
-def test_percentiles_are_those_of_the_original(source: tuple[str, str], expected: int) -> None:
+def test_percentiles_are_those_of_bootleg_data_prep(source: tuple[str, str], expected: int) -> None:
     assert percentile(*source) == expected
     assert split_of(sentence(source), 10, "source") == "train"
 
@@ -35,11 +35,11 @@ def test_percentiles_are_those_of_the_original(source: tuple[str, str], expected
 @pytest.mark.parametrize(
     "percent, split", [(10, "train"), (11, "train"), (12, "validation"), (22, "validation"), (23, "test")]
 )
-def test_test_lies_below_the_percentage_and_validation_below_twice(percent: int, split: str) -> None:
+def test_test_is_below_the_percentage_and_validation_below_twice_that(percent: int, split: str) -> None:
     assert split_of(sentence(("Q1", "Universe")), percent, "source") == split
 
 
-def test_sentences_of_a_text_go_their_own_way_where_that_is_asked() -> None:
+def test_sentences_of_a_text_can_be_assigned_alone() -> None:
     source = ("Q1", "Universe")
     together = {split_of(sentence(source, doc_sent_idx=place), 20, "source") for place in range(50)}
     apart = {split_of(sentence(source, doc_sent_idx=place), 20, "sentence") for place in range(50)}
@@ -50,7 +50,7 @@ def test_sentences_of_a_text_go_their_own_way_where_that_is_asked() -> None:
         assert is_test == (percentile(place, *source) < 20)
 
 
-def test_sentences_without_a_source_are_divided_by_their_numbers() -> None:
+def test_sentences_without_a_source_are_assigned_by_their_ids() -> None:
     splits = Counter(split_of(sentence(None, number), 10, "source") for number in range(2000))
     assert splits["test"] == pytest.approx(200, abs=50)
     assert splits["validation"] == pytest.approx(200, abs=50)
@@ -64,7 +64,7 @@ def many(count: int) -> list[dict[str, object]]:
     return [record(sent_idx_unq=n, parent_qid=f"Q{n // 2}", extra=n) for n in range(count)]
 
 
-def test_every_line_is_in_one_split_as_it_stood_and_shuffled(tmp_path: Path) -> None:
+def test_every_unchanged_line_is_in_one_shuffled_split(tmp_path: Path) -> None:
     path = write(tmp_path / "all.jsonl", many(400))
     sizes = divide(path, tmp_path / "out", 10, "source")
     parts = {split: lines(tmp_path / "out" / name) for split, name in SPLIT_FILES.items()}
@@ -86,7 +86,7 @@ def test_dividing_again_writes_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_a_last_line_without_an_end_gets_one(tmp_path: Path) -> None:
+def test_a_last_line_without_a_line_end_gets_one(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     path.write_text("\r\n".join(json.dumps(each) for each in many(100)))
     divide(path, tmp_path / "out", 20, "source")
@@ -94,7 +94,7 @@ def test_a_last_line_without_an_end_gets_one(tmp_path: Path) -> None:
     assert b"\r" not in (tmp_path / "out" / "train.jsonl").read_bytes()
 
 
-def test_golds_of_training_are_counted_with_weak_labels_and_without(tmp_path: Path) -> None:
+def test_golds_of_training_are_counted_with_and_without_weak_labels(tmp_path: Path) -> None:
     sizes = divide(write(tmp_path / "all.jsonl", many(100)), tmp_path / "out", 20, "source")
 
     def counted(name: str) -> object:
@@ -111,9 +111,3 @@ def test_an_empty_split_is_refused_before_anything_is_written(tmp_path: Path) ->
     with pytest.raises(DataError, match="no sentence falls into validation; give more sentences"):
         divide(path, tmp_path / "out", 10, "source")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("percent", [0, 50, -3])
-def test_shares_that_leave_nothing_are_refused(tmp_path: Path, percent: int) -> None:
-    with pytest.raises(DataError, match=f"split is {percent}, expected percents"):
-        divide(write(tmp_path / "all.jsonl", many(10)), tmp_path / "out", percent, "source")

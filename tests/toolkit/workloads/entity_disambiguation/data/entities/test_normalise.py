@@ -22,22 +22,22 @@ from toolkit.workloads.entity_disambiguation.data.entities.profiles import norma
         ("...", ""),
     ],
 )
-def test_only_letters_digits_and_spaces_stay(text: str, key: str) -> None:
+def test_only_letters_digits_and_spaces_are_kept(text: str, key: str) -> None:
     assert normalise(text) == key
 
 
 @given(st.text())
-def test_no_capital_accent_or_punctuation_is_left(text: str) -> None:
+def test_no_accents_and_punctuation_are_left(text: str) -> None:
     key = normalise(text)
     assert key == key.strip()
     assert all(each.isalnum() or each == " " for each in key)
 
 
 @given(st.text())
-def test_a_key_is_its_own_key(text: str) -> None:
+def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
 @given(st.text())
-def test_composed_and_decomposed_letters_are_one(text: str) -> None:
+def test_composed_and_decomposed_letters_are_equal(text: str) -> None:
     assert normalise(unicodedata.normalize("NFC", text)) == normalise(unicodedata.normalize("NFD", text))

@@ -1,4 +1,4 @@
-"""Sentences are read line by line; a broken rule names file and line."""
+"""Sentences are read from lines; faults are reported with file and line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def only(path: Path) -> Any:
     return sentence
 
 
-def test_a_sentence_has_its_mentions_at_their_characters(tmp_path: Path) -> None:
+def test_a_sentence_has_the_characters_of_its_mentions(tmp_path: Path) -> None:
     sentence = only(write(tmp_path / "s.jsonl", [record()]))
     first, second = sentence.mentions
     assert sentence.text[slice(*first.characters)] == "Ivory Coast"
@@ -32,12 +32,12 @@ def test_a_sentence_has_its_mentions_at_their_characters(tmp_path: Path) -> None
     assert sentence.record == record()
 
 
-def test_spans_of_characters_are_taken_where_both_are_there(tmp_path: Path) -> None:
+def test_spans_of_characters_take_priority_over_spans_of_words(tmp_path: Path) -> None:
     sentence = only(write(tmp_path / "s.jsonl", [record(char_spans=[[0, 6], [34, 41]])]))
     assert [mention.characters for mention in sentence.mentions] == [(0, 6), (34, 41)]
 
 
-def test_slices_belong_to_mentions(tmp_path: Path) -> None:
+def test_each_mention_has_its_probabilities_of_slices(tmp_path: Path) -> None:
     slices = {"hard": {"0": 0.25, "1": 1}, "odd": {"0": 0.0, "1": 0.5}}
     first, second = only(write(tmp_path / "s.jsonl", [record(slices=slices)])).mentions
     assert first.slices == {"hard": 0.25, "odd": 0.0}
@@ -50,7 +50,7 @@ def test_a_sentence_needs_neither_mentions_nor_source(tmp_path: Path) -> None:
     assert (sentence.mentions, sentence.source) == ((), None)
 
 
-def test_lines_are_counted_with_blank_ones(tmp_path: Path) -> None:
+def test_blank_lines_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(f"{json.dumps(record())}\n\n{json.dumps(record(sent_idx_unq=8))}\n\n")
     assert [sentence.line for sentence in read_sentences(path)] == [1, 3]
@@ -92,16 +92,18 @@ def test_lines_are_counted_with_blank_ones(tmp_path: Path) -> None:
         ({"parent_qid": 5}, "parent_qid is a number"),
     ],
 )
-def test_a_broken_rule_is_named_with_its_line(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+def test_a_faulty_value_is_reported_with_its_line(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
     path = write(tmp_path / "s.jsonl", [record(sent_idx_unq=1), record(**changes)])
     with pytest.raises(DataError, match=rf"^{path}:2: .*{problem}"):
         list(read_sentences(path))
 
 
-def test_a_number_that_two_lines_have_is_named_with_both(tmp_path: Path) -> None:
+def test_equal_ids_are_reported_with_both_lines(tmp_path: Path) -> None:
     numbers = (5, 4, 3, 4, 5)
     path = write(tmp_path / "s.jsonl", [record(sent_idx_unq=number) for number in numbers])
-    with pytest.raises(DataError, match=rf"^{path}:4: sent_idx_unq 4 is that of line 2, too"):
+    with pytest.raises(DataError, match=rf"^{path}:4: sent_idx_unq 4 is also that of line 2"):
         list(read_sentences(path))
 
 
@@ -115,7 +117,7 @@ def test_a_number_that_two_lines_have_is_named_with_both(tmp_path: Path) -> None
         (b'{"sentence": "cut \\ud83d"}', r"holds half a character \('.ud83d'\)"),
     ],
 )
-def test_what_is_no_object_is_named_with_its_line(tmp_path: Path, line: bytes, problem: str) -> None:
+def test_a_line_that_is_not_an_object_is_reported(tmp_path: Path, line: bytes, problem: str) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(json.dumps(record()).encode() + b"\n" + line + b"\n")
     with pytest.raises(DataError, match=f"^{path}:2: {problem}"):
@@ -130,7 +132,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*record(), "char_spans", "slices"]), _JSON, max_size=3))
-def test_whatever_a_line_says_it_is_a_sentence_or_an_error_with_its_line(changes: dict[str, Any]) -> None:
+def test_any_line_is_a_sentence_or_an_error_with_its_line(changes: dict[str, Any]) -> None:
     line = Line(Path("s.jsonl"), 4, record() | changes)
     try:
         sentence, problem = parse_sentence(line), ""
@@ -142,12 +144,12 @@ def test_whatever_a_line_says_it_is_a_sentence_or_an_error_with_its_line(changes
         assert 0 <= start < end <= len(sentence.text)
 
 
-def test_a_whole_character_that_is_escaped_is_read(tmp_path: Path) -> None:
+def test_an_escaped_pair_of_surrogates_is_one_character(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(json.dumps(record(sentence="\U0001f600 is in Ivory Coast , not in Vietnam .")))
     assert only(path).text.startswith("\U0001f600")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.jsonl cannot be read: No such file"):
         list(read_sentences(tmp_path / "none.jsonl"))

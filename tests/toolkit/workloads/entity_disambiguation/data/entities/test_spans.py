@@ -1,4 +1,4 @@
-"""Spans of words and of characters say the same."""
+"""Conversion between spans of words and of characters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ TORNADOES = (
 )
 
 
-def test_a_word_of_the_original_sample_is_vietnam() -> None:
+def test_a_word_of_the_sample_of_bootleg_is_vietnam() -> None:
     start, end = characters_of_words(TORNADOES, (11, 12))
     assert TORNADOES[start:end] == "Vietnam"
 
 
 @given(st.text(), st.data())
-def test_words_survive_the_way_to_characters_and_back(text: str, data: st.DataObject) -> None:
+def test_words_are_the_same_after_conversion_to_characters_and_back(text: str, data: st.DataObject) -> None:
     count = len(text.split())
     if count == 0:
         return
@@ -37,7 +37,7 @@ def test_words_survive_the_way_to_characters_and_back(text: str, data: st.DataOb
 
 
 @given(st.text(), st.data())
-def test_words_of_characters_cover_them_and_no_word_more(text: str, data: st.DataObject) -> None:
+def test_words_of_characters_are_exactly_those_that_they_touch(text: str, data: st.DataObject) -> None:
     if not text.strip():
         return
     left = data.draw(st.integers(0, len(text) - 1))
@@ -64,6 +64,6 @@ def test_a_part_of_a_word_counts_as_the_word() -> None:
         ((2, 1), "the end must be after the start"),
     ],
 )
-def test_spans_that_are_none_are_refused(span: tuple[int, int], problem: str) -> None:
+def test_invalid_spans_are_refused(span: tuple[int, int], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         characters_of_words("one two three", span)

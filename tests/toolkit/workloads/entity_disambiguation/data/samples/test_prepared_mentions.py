@@ -1,4 +1,4 @@
-"""What a prepared set of mentions holds, how it is found again, and which lines are refused."""
+"""The content of a prepared set of mentions, its fingerprint, and refused lines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_mention_is_a_sample_with_its_gold_among_its_candidates(data: Enti
     assert golds == [gold for record in lines("train") for gold in record["qids"]]
 
 
-def test_rows_for_people_say_what_the_arrays_hold(data: EntityMentions) -> None:
+def test_the_database_has_the_values_of_the_arrays(data: EntityMentions) -> None:
     prepared = prepare(data)
     query = (
         "SELECT alias, substr(text, first_character + 1, last_character - first_character), gold, "
@@ -67,7 +67,7 @@ def test_rows_for_people_say_what_the_arrays_hold(data: EntityMentions) -> None:
         assert tokens == samples.lengths[place]
 
 
-def test_counts_are_those_of_training(data: EntityMentions) -> None:
+def test_counts_are_from_training(data: EntityMentions) -> None:
     golds = [gold for record in lines("train") for gold in record["qids"]]
     prepared = prepare(data)
     assert dict(rows(prepared, "SELECT * FROM counts")) == {gold: golds.count(gold) for gold in golds}
@@ -75,7 +75,7 @@ def test_counts_are_those_of_training(data: EntityMentions) -> None:
         assert count == golds.count(gold)
 
 
-def test_it_is_built_once_and_again_when_file_database_or_a_setting_changes(
+def test_each_change_of_file_database_or_setting_gives_another_set(
     data: EntityMentions, tmp_path: Path, other: Make
 ) -> None:
     first = prepare(data)
@@ -93,16 +93,16 @@ def test_it_is_built_once_and_again_when_file_database_or_a_setting_changes(
     assert len(found) == 4
 
 
-def test_a_set_that_is_there_is_opened_without_reading_what_the_database_says(
+def test_an_existing_set_is_opened_without_reading_the_database(
     data: EntityMentions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large one takes seconds to read, and every rank opens the set at every start."""
+    """Reading a large database takes seconds, and every rank opens the set at every start."""
     first = prepare(data)
     monkeypatch.setattr(EntityDatabase, "load", None)
     assert prepare(data).fingerprint == first.fingerprint
 
 
-def test_where_the_files_lie_does_not_matter(data: EntityMentions, tmp_path: Path) -> None:
+def test_the_folder_of_the_files_does_not_matter(data: EntityMentions, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere.jsonl"
     copy.write_bytes(Path(str(data.test)).read_bytes())
     assert prepare(dataclasses.replace(data, test=str(copy))).fingerprint == prepare(data).fingerprint
@@ -119,7 +119,7 @@ def test_one_file_is_cut_by_the_hash_of_its_source(other: Make, data: EntityMent
     assert len(splits) == 50, "every source is in one split"
 
 
-def test_evaluations_score_gold_mentions_alone_and_training_leaves_out_what_it_cannot_use(
+def test_evaluations_score_only_gold_mentions_and_training_leaves_out_unusable_ones(
     other: Make,
 ) -> None:
     mixed = line(1, [("arn", "town"), ("bel", "town"), ("cor", "town")], gold=[True, False, True])
@@ -135,7 +135,7 @@ def test_evaluations_score_gold_mentions_alone_and_training_leaves_out_what_it_c
     assert "left out of training: 1 (weak label)" in strict.summary()
 
 
-def test_weak_labels_count_unless_told(other: Make) -> None:
+def test_weak_labels_are_counted_by_default(other: Make) -> None:
     weak = line(1, [("arn", "town"), ("arn", "town")], gold=[True, False])
     for count_weak, count in ((True, 2), (False, 1)):
         prepared = prepare(other("train", weak, count_weak=count_weak))
@@ -153,7 +153,7 @@ def test_gold_outside_the_candidates_is_wrong_in_an_evaluation_and_refused_in_tr
     )
 
 
-def test_with_a_class_for_no_candidate_it_stands_first_and_takes_those_golds(other: Make) -> None:
+def test_the_class_for_no_candidate_is_first_and_is_the_label_of_golds_outside(other: Make) -> None:
     record = line(1, [("arn", "town"), ("bel", "town")])
     record["qids"][0] = qid("cor", "town")
     prepared = prepare(other("train", record, no_candidate=True))
@@ -164,7 +164,7 @@ def test_with_a_class_for_no_candidate_it_stands_first_and_takes_those_golds(oth
     assert rows(prepared, "SELECT qid FROM entities WHERE eid = 0") == [("NC",)]
 
 
-def test_no_more_candidates_are_kept_than_allowed(other: Make) -> None:
+def test_at_most_max_candidates_are_kept(other: Make) -> None:
     town = line(1, [("arn", "town")])
     prepared = prepare(other("train", town, max_candidates=2, validation=other("test", town).test, test=None))
     assert prepared.meta["width"] == 2
@@ -175,12 +175,12 @@ def test_no_more_candidates_are_kept_than_allowed(other: Make) -> None:
     "change, message",
     [
         ({"aliases": ["nowhere"]}, r"own_train.jsonl:2: aliases\[0\] 'nowhere' is not in the database"),
-        ({"sent_idx_unq": 1}, r"own_train.jsonl:2: sent_idx_unq 1 is that of line 1"),
+        ({"sent_idx_unq": 1}, r"own_train.jsonl:2: sent_idx_unq 1 is also that of line 1"),
         ({"spans": [[3, 400]]}, r"own_train.jsonl:2: spans: words \[3, 400\] lie outside the text"),
         ({"qids": []}, r"own_train.jsonl:2: qids has 0 entries"),
     ],
 )
-def test_a_broken_line_is_named_and_nothing_is_left_behind(
+def test_a_faulty_line_is_reported_and_leaves_no_files(
     other: Make, change: dict[str, Any], message: str
 ) -> None:
     text = refused(other("train", line(1, [("arn", "town")]), line(2, [("arn", "town")]) | change))
@@ -192,7 +192,7 @@ def test_a_split_without_mentions_is_refused(other: Make) -> None:
     assert "cannot be read" in refused(dataclasses.replace(other("test"), train="/nowhere/at.all"))
 
 
-def test_a_sample_can_be_told_with_its_place(data: EntityMentions) -> None:
+def test_a_sample_has_its_origin(data: EntityMentions) -> None:
     samples = prepare(data).split("test")
     (first,) = list(lines("test"))[:1]
     alias, gold = first["aliases"][0], first["qids"][0]
@@ -201,22 +201,14 @@ def test_a_sample_can_be_told_with_its_place(data: EntityMentions) -> None:
     assert str(found) == f"sample 0 ({data.test}:1) [{gold}] {text}"
 
 
-def test_a_sample_whose_row_is_gone_is_told_by_its_number(data: EntityMentions) -> None:
+def test_the_origin_of_a_sample_without_a_row_is_its_number(data: EntityMentions) -> None:
     prepared = prepare(data)
     with closing(sqlite3.connect(prepared.database)) as connection, connection:
         connection.execute("DELETE FROM sentences")
     assert [*map(str, origins(prepared.split("test"), np.array([0, 3])))] == ["sample 0", "sample 3"]
 
 
-def test_damage_is_found_and_the_set_built_again(data: EntityMentions) -> None:
-    prepared = prepare(data)
-    (prepared.path / "labels.bin").write_bytes(b"")
-    with pytest.raises(DataError, match=r"labels\.bin has 0 bytes"):
-        MentionSet.open(prepared.path)
-    assert prepare(data).built
-
-
-def test_other_mentions_of_a_sentence_are_the_nearest_ones(other: Make) -> None:
+def test_other_mentions_of_a_sentence_are_sorted_by_distance(other: Make) -> None:
     names = ["arn", "bel", "cor", "dun"]
     records = [line(1, [("esk", "town")]), line(2, [(name, "town") for name in names])]
     samples = prepare(other("train", *records)).split("train")

@@ -1,4 +1,4 @@
-"""Slices: built of counts, named by lines, or conditions in SQL."""
+"""The members of slices: built slices, slices of lines, SQL conditions."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_conditions_read_the_columns_of_mentions(data: EntityMentions) -> None:
     assert prepared.meta["slice_sizes"]["rivers"]["train"] == (split.labels == 0).sum()
 
 
-def test_lines_name_slices_and_more_than_half_is_a_member(other: Make) -> None:
+def test_a_mention_is_a_member_of_a_slice_of_its_line_above_one_half(other: Make) -> None:
     record = line(1, [("arn", "town"), ("bel", "town")], slices={"odd": {"0": 0.5, "1": 0.51}})
     prepared = prepare(other("test", record, eval_slices=("odd",)))
     assert prepared.split("test").members.tolist() == [[False], [True]]
     assert not prepared.split("train").members.any()
 
 
-def test_a_slice_that_nobody_knows_is_refused_with_those_that_are_there(data: EntityMentions) -> None:
+def test_an_unknown_slice_is_refused_with_the_known_ones(data: EntityMentions) -> None:
     with pytest.raises(DataError, match=r"names 'river', but no line has.*unif_NPOP_TS, rivers"):
         prepare(dataclasses.replace(data, eval_slices=("river",), slices={"rivers": "label = 0"}))
 
@@ -64,7 +64,7 @@ def test_a_slice_that_nobody_knows_is_refused_with_those_that_are_there(data: En
         ("1) UNION SELECT gold FROM mentions --", "cannot be evaluated"),
     ],
 )  # fmt: skip
-def test_a_faulty_condition_is_quoted_with_the_reason(
+def test_a_faulty_condition_is_reported_with_the_reason(
     data: EntityMentions, condition: str, reason: str
 ) -> None:
     with pytest.raises(DataError, match=f"(?s){reason}") as caught:
@@ -80,7 +80,7 @@ def test_an_empty_slice_has_no_members(data: EntityMentions) -> None:
     assert prepared.meta["slice_sizes"]["none"] == {"train": 0, "validation": 0, "test": 0}
 
 
-def test_sizes_count_scored_mentions_alone(other: Make) -> None:
+def test_sizes_count_only_scored_mentions(other: Make) -> None:
     record: dict[str, Any] = line(1, [("arn", "town"), ("bel", "town")], gold=[True, False])
     prepared = prepare(other("test", record, eval_slices=("unif_all",)))
     assert prepared.meta["slice_sizes"]["unif_all"]["test"] == 1

@@ -1,4 +1,4 @@
-"""task.class_weights: factors of the losses of training samples."""
+"""The weights of the classes in the training loss (task.class_weights)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from toolkit.workloads.text_classification.config import BALANCED
 
 
 def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.ndarray | None:
-    """Weights [C] of the classes; None where all of them are 1.
+    """Weights [C] of the classes; None without weights.
 
     given  the value of task.class_weights
-    codes  the labels of the training samples [n]. `balanced` gives class c the weight n / (C n_c), as
-           scikit-learn does, so that the mean over the training samples is 1; 0 to a class without samples
+    codes  the labels of the training samples [n]
 
-    Raises UserError for a label that the data do not have.
+    `balanced` gives class c the weight n / (C n_c), as in scikit-learn, so the mean over the training samples
+    is 1. A class without samples gets 0. Raises UserError for a label that the data do not have.
     """
     if given is None:
         return None

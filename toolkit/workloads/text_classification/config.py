@@ -1,4 +1,4 @@
-"""Sections of text classification: the table, the task, its models."""
+"""The sections of an experiment in text classification: data, task and models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.workload import DataSection, ModelSection, Progress, Violation
 if TYPE_CHECKING:
     from toolkit.workloads.text_classification.data.prepared import Prepared
 
-#: The value of task.class_weights that makes all classes count alike.
+#: The value of task.class_weights that gives all classes the same total weight.
 BALANCED = "balanced"
 
 
@@ -200,6 +200,6 @@ class Pretrained(ModelSection):
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the number of labels of a model, if it is known."""
+    """Yield the number of labels, if it is known."""
     if labels := data.labels or meta.get("labels"):
         yield "labels, which the data have", len(labels)

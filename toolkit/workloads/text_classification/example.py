@@ -1,4 +1,4 @@
-"""A small experiment on made-up texts."""
+"""A small experiment on generated texts."""
 
 from __future__ import annotations
 

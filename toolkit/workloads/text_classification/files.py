@@ -1,4 +1,4 @@
-"""The files of a run of text classification."""
+"""The files of a run in text classification."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from toolkit.run.run_dir import RunDir
 
 @dataclass(frozen=True, slots=True)
 class ClassificationFiles:
-    """Names of the artifacts of a run.
+    """The paths of a run's artifacts.
 
-    name   beginning of the file names of a split: `test`, or `test_text` for whole texts that were folded
-    root   the name of the data file without its ending, which may be .csv.gz
+    name   beginning of the file names of a split, such as `test`; `test_text` for whole texts
+    root   the name of the data file without its ending (such as .csv.gz)
     """
 
     run: RunDir
 
     def classes(self, name: str) -> Path:
-        """Confusion matrix and scores per class, JSON."""
+        """Confusion matrix and scores per class; JSON."""
         return self.run.artifact(f"{name}_classes.json")
 
     def curves(self, name: str) -> Path:
-        """ROC and precision over recall, where there are two classes; JSON."""
+        """ROC and precision over recall of two classes; JSON."""
         return self.run.artifact(f"{name}_curves.json")
 
     def predictions(self, name: str) -> Path:
-        """One line per sample, TSV."""
+        """The prediction of each sample; TSV."""
         return self.run.artifact(f"{name}_predictions.tsv")
 
     @property
     def labels(self) -> Path:
-        """Number of samples of each label in each split, JSON."""
+        """Numbers of samples and texts of each label in each split; JSON."""
         return self.run.artifact("labels.json")
 
     @property
     def encoding(self) -> Path:
-        """Labels, padding and how many tokens there are, for the use of the model; JSON."""
+        """Labels, padding and number of tokens, for predictions; JSON."""
         return self.run.artifact("encoding.json")
 
     def testset_predictions(self, root: str, *, whole_texts: bool = False) -> Path:
-        """Predictions of the test set, CSV; of whole texts where they were folded."""
+        """Predictions for the test set; CSV."""
         return self.run.artifact(f"{root}_testset_{'text_' if whole_texts else ''}predictions.csv")
 
     def train_test_stats(self, root: str) -> Path:
-        """Loss and accuracy by epoch, and the scores of the test set; JSON."""
+        """Loss and accuracy of each epoch, and the scores of the test set; JSON."""
         return self.run.artifact(f"{root}_train_test_stats.json")

@@ -1,4 +1,4 @@
-"""Rules between the keys of a data section, and of data and model."""
+"""Rules between the keys of an experiment in text classification."""
 
 from __future__ import annotations
 

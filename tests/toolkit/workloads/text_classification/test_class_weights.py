@@ -21,7 +21,7 @@ LABELS = ("ham", "spam", "other")
 CPU = torch.device("cpu")
 
 
-def test_balanced_classes_count_alike_and_the_mean_is_one() -> None:
+def test_balanced_classes_have_equal_total_weights_with_mean_one() -> None:
     codes = np.array([0] * 6 + [1] * 2 + [2] * 4)
     weights = class_weights("balanced", LABELS, codes)
     assert weights is not None
@@ -29,17 +29,17 @@ def test_balanced_classes_count_alike_and_the_mean_is_one() -> None:
     assert np.bincount(codes, weights[codes]) == pytest.approx([4, 4, 4])
 
 
-def test_a_class_without_samples_breaks_nothing() -> None:
+def test_a_class_without_samples_has_weight_0() -> None:
     weights = class_weights("balanced", LABELS, np.array([0, 0, 1]))
     assert weights == pytest.approx([0.5, 1, 0])
 
 
-def test_labels_that_are_not_named_keep_their_weight() -> None:
+def test_labels_without_a_given_weight_have_weight_1() -> None:
     assert class_weights({"spam": 5}, LABELS, np.array([0])) == pytest.approx([1, 5, 1])
     assert class_weights(None, LABELS, np.array([0])) is None
 
 
-def test_a_label_that_the_data_do_not_have_is_named() -> None:
+def test_a_weight_for_an_unknown_label_is_an_error() -> None:
     with pytest.raises(UserError, match=r"names the label 'spma'.*spam"):
         class_weights({"spma": 5}, LABELS, np.array([0]))
 
@@ -63,14 +63,16 @@ def test_other_values_are_refused_before_anything_starts(tmp_path: Path, wrong: 
         tiny_docnn(tmp_path, f"task.class_weights={wrong}")
 
 
-def test_labels_that_the_experiment_names_are_known_before_anything_starts(tmp_path: Path) -> None:
+def test_weights_are_compared_with_given_labels_before_anything_starts(tmp_path: Path) -> None:
     given: dict[str, Any] = {"data.labels": "[bad,good]", "task.class_weights": "{goood: 2}"}
     with pytest.raises(ConfigError, match="good"):
         tiny_docnn(tmp_path, *(f"{key}={value}" for key, value in given.items()))
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])
-def test_a_label_that_the_data_lack_is_told_before_the_job_waits(tmp_path: Path, is_prepared: bool) -> None:
+def test_a_weight_for_a_label_that_the_data_do_not_have_is_refused_before_the_job(
+    tmp_path: Path, is_prepared: bool
+) -> None:
     check_inputs(tiny_docnn(tmp_path, "task.class_weights={good: 2}"))
     experiment = tiny_docnn(tmp_path, "task.class_weights={good: 2, goood: 2}")
     if is_prepared:
@@ -81,7 +83,7 @@ def test_a_label_that_the_data_lack_is_told_before_the_job_waits(tmp_path: Path,
         check_inputs(experiment)
 
 
-def test_a_large_table_that_is_not_prepared_is_left_to_the_run(
+def test_the_labels_of_a_large_unprepared_table_are_checked_by_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = tiny_docnn(tmp_path, "task.class_weights={goood: 2}")

@@ -23,7 +23,7 @@ def tiny_docnn(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_balanced(folder: Path, *overrides: str) -> Experiment:
-    """The same with classes that count alike."""
+    """The same with balanced class weights."""
     return tiny_docnn(folder, "task.class_weights=balanced", *overrides)
 
 

@@ -1,1 +1,1 @@
-"""Files of a finished run for people and other programs: predictions, scores, curves, statistics."""
+"""The files of a finished run for users and other programs: predictions, scores, curves, statistics."""

@@ -1,4 +1,4 @@
-"""All files of a final evaluation of one split."""
+"""Write all files of the final evaluation of one split."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TEST = "test"
 def write_evaluation(
     run: RunDir, predictions: Predictions, *, root: str, pooling: str, texts: Texts, sources: Texts
 ) -> None:
-    """Write the files of a split: of its samples and, where texts were folded, of whole texts too.
+    """Write the files of a split: for its samples and, if texts were folded, for whole texts too.
 
-    root     beginning of the names of the original's files: the data file's name without its suffix
+    root     beginning of some file names: the name of the data file without its suffix
     pooling  mean or max
-    texts    the texts of samples, by their positions in the split
-    sources  whole texts, by their ids
+    texts    returns the texts of samples, by position in the split
+    sources  returns whole texts, by id
     """
     run.artifacts.mkdir(parents=True, exist_ok=True)
     levels = [predictions]
@@ -42,9 +42,9 @@ def write_evaluation(
 
 
 def write_train_test_stats(run: RunDir, root: str, levels: Iterable[Predictions]) -> None:
-    """Write `<root>_train_test_stats.json` with the original's keys; `Testing` is empty without a test.
+    """Write `<root>_train_test_stats.json`, whose keys are those of bert_train_parallel.
 
-    Scores of whole texts that were folded are under `Testing (texts)`.
+    `Testing` is empty without a test. `Testing (texts)` has the scores of whole texts if texts were folded.
     """
     testing: dict[str, Any] = {"Testing": {}}
     for predictions in levels:

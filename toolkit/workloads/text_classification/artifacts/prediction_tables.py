@@ -1,4 +1,4 @@
-"""Predictions as tables, written a row at a time: neither texts nor rows are all in memory."""
+"""Write predictions as tables, row by row: texts and rows are never all in memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from toolkit.files import open_atomic
 from toolkit.system.csv_cells import harmless
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions
 
-#: The texts of some rows, named by their positions.
+#: Returns the texts of rows, given by position.
 Texts = Callable[[npt.NDArray[np.int64]], Sequence[str]]
 
 _ROWS_AT_ONCE = 512
 _DIGITS = 6
-#: So that a row of the TSV is a line of the file.
+#: Each row of the TSV is then one line of the file.
 _ONE_LINE = str.maketrans("\t\r\n", "   ")
 
 
@@ -35,11 +35,11 @@ def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> Non
 
 
 def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
-    """Write a CSV whose first two columns are codes of the predicted and of the true class.
+    """Write a CSV whose first two columns are the codes of the predicted and of the true class.
 
-    Then come the ids in the prepared set, the names of both classes, the probability of the prediction
-    (`score`) and of each class, and the text. A quote precedes what a spreadsheet would take for a
-    formula.
+    Further columns are the ids in the prepared set, the names of both classes, the probability of the
+    prediction (`score`) and of each class, and the text. Cells that a spreadsheet would read as a formula
+    begin with a quote.
     """
     labels = [_line_ends(label) for label in predictions.labels]
     head = ["prediction", "true_label", "text_id", "sample", "fragments", "predicted_class", "true_class"]
@@ -56,7 +56,7 @@ def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts
 def _rows(
     predictions: Predictions, scores: npt.NDArray[np.floating], texts: Texts
 ) -> Iterator[tuple[int, int, int, list[float], str]]:
-    """Yield position, codes of the predicted and of the true class, rounded scores [C], and the text."""
+    """Yield for each row: position, codes of predicted and true class, rounded scores [C], and text."""
     predicted = predictions.predicted
     for start in range(0, len(predictions), _ROWS_AT_ONCE):
         rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(predictions)))

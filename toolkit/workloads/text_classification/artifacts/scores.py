@@ -1,4 +1,4 @@
-"""Scores of a split as JSON: confusion matrix, classes, curves, and how the labels are distributed."""
+"""Write the scores of a split as JSON: confusion matrix, classes, curves; and the distribution of labels."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from toolkit.workloads.text_classification.artifacts.predictions import Predicti
 from toolkit.workloads.text_classification.files import ClassificationFiles
 from toolkit.workloads.text_classification.metrics.ranking import LEVELS, Ranking
 
-#: Points of a curve that are kept: more than a picture can show.
+#: Most points of a curve that are kept. A picture cannot show more.
 _POINTS = 400
 _DIGITS = 6
-#: Codes of truth [n], and the text that each sample is of [n].
+#: Codes of the true labels [n], and the text of each sample [n].
 LabelledSamples = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 
 def write_classes(run: RunDir, predictions: Predictions) -> None:
-    """Write `<split>_classes.json`: the confusion matrix and everything that has one value a class."""
+    """Write `<split>_classes.json`: the confusion matrix and all scores with one value per class."""
     document = predictions.classification().to_json()
-    # One after the other: each holds numbers of every sample.
+    # One after the other, because each ranking holds numbers of every sample.
     ranked = [_ranked(_ranking(predictions, code)) for code in range(len(predictions.labels))]
     for scores, areas in zip(document["classes"], ranked, strict=True):
         scores.update(areas)
-    # Of two classes the second one is the positive class; of more, none is.
+    # Of two classes the second is the positive class. Of more classes there is none.
     averaged = ranked[1:] if len(ranked) == 2 else ranked
     head = {
         "split": predictions.split,
@@ -43,7 +43,7 @@ def write_classes(run: RunDir, predictions: Predictions) -> None:
 
 
 def write_curves(run: RunDir, predictions: Predictions) -> None:
-    """Write `<split>_curves.json` for two classes: ROC and precision over recall; nothing for more."""
+    """Write `<split>_curves.json` if there are two classes: ROC and precision over recall."""
     if len(predictions.labels) != 2:
         return
     ranking = _ranking(predictions, 1)
@@ -63,13 +63,16 @@ def write_curves(run: RunDir, predictions: Predictions) -> None:
 def write_labels(
     run: RunDir, labels: Sequence[str], splits: Mapping[str, LabelledSamples], notes: Sequence[str] = ()
 ) -> None:
-    """Write `labels.json`: how many samples, and how many texts, of each label are in each split.
+    """Write `labels.json`: the numbers of samples and of texts of each label in each split.
 
-    notes   oddities, for people
+    notes   unusual properties of the data
     """
     run.artifacts.mkdir(parents=True, exist_ok=True)
     counts = {
-        split: {"samples": _count(codes, len(labels)), "texts": _count(codes[_first(texts)], len(labels))}
+        split: {
+            "samples": _count(codes, len(labels)),
+            "texts": _count(codes[np.unique(texts, return_index=True)[1]], len(labels)),
+        }
         for split, (codes, texts) in splits.items()
     }
     more = {"notes": list(notes)} if notes else {}
@@ -94,7 +97,7 @@ def _ranked(ranking: Ranking) -> dict[str, Any]:
 def _roc(ranking: Ranking) -> dict[str, list[float | None]]:
     x, y = ranking.false_positive_rate, ranking.true_positive_rate
     kept = _kept(x, y)
-    # Above the first point there is no threshold that a sample reaches.
+    # No sample reaches a threshold above the first point.
     thresholds = [None, *ranking.thresholds.tolist()]
     return {
         "false_positive_rate": x[kept].round(_DIGITS).tolist(),
@@ -113,7 +116,7 @@ def _precision_recall(ranking: Ranking) -> dict[str, list[float]]:
 
 
 def _kept(x: npt.NDArray[np.floating], y: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
-    """Choose points of a curve evenly along its length, both ends among them."""
+    """Choose points of a curve, evenly along its length and with both ends."""
     if len(x) <= _POINTS:
         return np.arange(len(x))
     length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
@@ -122,7 +125,7 @@ def _kept(x: npt.NDArray[np.floating], y: npt.NDArray[np.floating]) -> npt.NDArr
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Average over the classes that have a value; None where none has."""
+    """Average over the classes that have a value; None if no class has one."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
@@ -130,9 +133,3 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _count(codes: npt.NDArray[np.integer], classes: int) -> list[int]:
     counts: list[int] = np.bincount(codes, minlength=classes).tolist()
     return counts
-
-
-def _first(texts: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """The first sample of each text."""
-    first: npt.NDArray[np.int64] = np.unique(texts, return_index=True)[1]
-    return first

@@ -1,1 +1,1 @@
-"""From delimited files to samples in memory maps. No torch."""
+"""Prepare tables of texts: from files to samples in memory maps. Imports no torch."""

@@ -1,6 +1,6 @@
 """Errors and warnings about the tables of an experiment, found before its job is submitted.
 
-Without numpy, which takes time to import, unless a table has to be cut into its splits to be checked.
+Imports no numpy, which takes time, unless a table has to be cut into its splits.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ from toolkit.workloads.text_classification.data.sources.labels import (
 )
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 
-#: Most bytes of all files together that are read here: a tenth of a second, or four of very short texts.
+#: Most bytes of all files together that are read here. That takes a tenth of a second, and four tenths for
+#: very short texts.
 _FEW_BYTES = 2 << 20
-#: Rows of each file that are checked before a job is submitted: about ten milliseconds.
+#: Rows of each file that are checked before a job is submitted. That takes about ten milliseconds.
 _ROWS = 2000
-#: With this many texts of a label, a split of a tenth of the table lacks it once in 40,000 times.
+#: If a label has this many texts, a split of a tenth of the table has none of them once in 40,000 times.
 _FREQUENT = 100
 
 
 def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[Violation]:
-    """Find files of a section that are missing, or whose first rows are not as described.
+    """Find missing files of a section, and files whose first rows do not fit the section.
 
-    is_trained   the tokenizer was kept with the run
+    is_trained   whether the run has kept the tokenizer
     """
     for key, path in split_files(data):
         yield from violation_of(key, _check_rows, path, data)
@@ -55,14 +56,14 @@ def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[V
 
 
 def weight_violations(experiment: Any) -> Iterator[Violation]:
-    """Find labels that task.class_weights names and that the data do not have.
+    """Find labels in task.class_weights that the data do not have.
 
-    Large tables that are not prepared are not searched. Labels that data.labels names are compared by a rule.
+    Large unprepared tables are not searched. A rule compares the labels with data.labels where that is given.
     """
     data, given = experiment.data, experiment.task.class_weights
     if not isinstance(given, dict) or data.labels is not None:
         return
-    labels = _learnt_labels(data, given)
+    labels = _learnt_labels(data)
     for label in given if labels else ():
         if label not in labels:
             problem = f"found the label {label!r}, which the training set does not have"
@@ -94,12 +95,12 @@ def table_warnings(data: TextTable) -> Iterator[Violation]:
     for line in describe_notable(found or {}):
         yield Violation(key=("data", name), problem=line)
     if found is None:
-        problem = "not searched for labels that look alike and for texts in two splits: it is too large"
+        problem = "too large to be searched for labels that look alike and for texts in two splits"
         yield Violation(key=("data", name), problem=problem, hint="`stk prepare` does that")
 
 
 def _notable(data: TextTable) -> Mapping[str, object] | None:
-    """Return what deserves a warning; None for large tables that are not prepared."""
+    """Return the reasons for warnings, in the form of the manifest; None for large unprepared tables."""
     try:
         if (path := find_prepared_set(data)) is not None:
             found: Mapping[str, object] = read_meta(path).get("notable", {})
@@ -113,11 +114,10 @@ def _notable(data: TextTable) -> Mapping[str, object] | None:
         return {}
 
 
-def _learnt_labels(data: TextTable, wanted: Iterable[str]) -> Sequence[str]:
-    """The labels of the training set. A single file is read as a whole: its splits are not known yet.
+def _learnt_labels(data: TextTable) -> Sequence[str]:
+    """The labels of the training set; of a single file all labels, because its splits are not known yet.
 
-    Reading stops when all wanted labels were found. Empty if the labels are not known: the table has a fault,
-    or it is large and not prepared.
+    Empty if the labels are not known: the table has a fault, or it is large and not prepared.
     """
     try:
         if (prepared := find_prepared_set(data)) is not None:
@@ -127,13 +127,7 @@ def _learnt_labels(data: TextTable, wanted: Iterable[str]) -> Sequence[str]:
         learnt = files.get("train", files.get("path"))
         if learnt is None or not _are_small([learnt], data):
             return ()
-        met: set[str] = set()
-        for row in _rows(learnt, data):
-            if row.label not in met:
-                met.add(row.label)
-                if met.issuperset(wanted):
-                    break
-        return sorted(met)
+        return sorted({row.label for row in _rows(learnt, data)})
     except (OSError, DataError):
         # Already reported as a fault.
         return ()
@@ -155,7 +149,7 @@ def _size(path: Path, data: TextTable) -> int:
 
 
 def _files(data: TextTable) -> dict[str, Path]:
-    """The files by their splits; one that is cut into splits has the name `path`."""
+    """The files by split; a file that is cut into splits has the key `path`."""
     return {key.removeprefix("data."): path for key, path in split_files(data)}
 
 
@@ -179,13 +173,13 @@ def _of_rows(splits: Mapping[str, list[Row]], data: TextTable) -> dict[str, Any]
 
 
 def _may_lack_or_share(rows: Sequence[Row]) -> bool:
-    """Whether a split may lack a label, as chance has it, or hold a text that another has."""
+    """Whether a split may by chance have no text of a label, or share a text with another split."""
     rarest = min(Counter(row.label for row in rows).values(), default=0)
     return rarest < _FREQUENT or len({row.text for row in rows}) < len(rows)
 
 
 def _cut(rows: Sequence[Row], data: TextTable) -> dict[str, list[Row]]:
-    """Cut a table into its splits, as its preparation does."""
+    """Cut a table into its splits, as when it is prepared."""
     import numpy as np
 
     from toolkit.workloads.text_classification.data.sources.splits import assign_splits
@@ -200,7 +194,7 @@ def _cut(rows: Sequence[Row], data: TextTable) -> dict[str, list[Row]]:
 
 
 def _shared(splits: Mapping[str, list[Row]], files: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """The texts in two splits, for each two of them."""
+    """The texts in two splits, for each pair of splits that shares some."""
     lines = {split: {row.text: row.line for row in reversed(rows)} for split, rows in splits.items()}
     found = []
     for one, other in combinations(lines, 2):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from toolkit.data.prepared.columns import Column
 
-#: Goes up whenever the same input would make other files; older sets are then left alone.
+#: Increase this if the same input would give other files. Sets of an older version are then not used.
 VERSION = 2
 
-#: Of the tokenizers words and whitespace.
+#: The vocabulary of the tokenizers `words` and `whitespace`.
 VOCABULARY = "vocabulary.json"
-#: All samples' tokens one after the other, uint16 or uint32 (meta: token_dtype).
+#: Tokens of all samples, concatenated; uint16 or uint32 (meta: token_dtype).
 TOKENS = Column("tokens.bin")
 #: [samples + 1] where each sample begins in TOKENS.
 OFFSETS = Column("offsets.bin", "<i8")
 #: [samples]
 LABELS = Column("labels.bin", "<i4")
-#: [samples] the text that each is a fragment of.
+#: [samples] the text of each sample.
 TEXT_IDS = Column("text_ids.bin", "<i8")
 
-# Nothing that SQLite 3.26 lacks: login nodes have old ones. SQLite ignores the case of names, so that
-# `samples` is also the original's Samples; its other tables are views.
+# Only features of SQLite 3.26, because login nodes have old versions. Names are case-insensitive in SQLite,
+# so `samples` is also the table Samples of bert_train_parallel. Its other tables are views here.
 SCHEMA = """
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, rows INTEGER NOT NULL
@@ -59,7 +59,7 @@ CREATE VIEW ValidateQueue AS SELECT sample_id FROM samples WHERE split = 'valida
 CREATE VIEW TestQueue AS SELECT sample_id FROM samples WHERE split = 'test' ORDER BY sample_id;
 """
 
-#: Made after the rows are written: the queues and label counts then read no tokens.
+#: Made after the rows are written. With them, queries of queues and of label counts read no tokens.
 INDICES = """
 CREATE INDEX samples_by_split ON samples (split, label);
 CREATE INDEX samples_by_text ON samples (text_id);

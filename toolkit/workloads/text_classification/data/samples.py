@@ -1,4 +1,4 @@
-"""The samples of one split, in memory maps, and batches of them."""
+"""The samples of one split, mapped into memory, and batches of samples."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _TEXTS = "SELECT id, text FROM texts WHERE id IN ({places})"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Samples:
-    """The samples of one split; sample i is at place i of every array. Arrays are read-only.
+    """The samples of one split; index i of every array is sample i. Arrays are read-only.
 
-    ids       [n] int64, their ids in samples.sqlite
-    text_ids  [n] int64, the text that each is a fragment of; fragments of one text are adjacent
-    lengths   [n] int32, tokens of each, special ones included, at least 1
-    labels    [n] int32
-    tokens    of the samples of all splits by their ids, uint16 or uint32, mapped into memory
+    ids       [n] int64, ids in samples.sqlite
+    text_ids  [n] int64, the text of each sample; fragments of one text are adjacent
+    lengths   [n] int32, number of tokens, special ones included; at least 1
+    labels    [n] int32, codes
+    tokens    tokens of the samples of all splits, by id; uint16 or uint32
     """
 
     ids: npt.NDArray[np.int64]
@@ -50,18 +50,18 @@ class Samples:
         return len(self.ids)
 
     def texts(self, indices: Indices) -> list[str]:
-        """Each sample's own text, which of a folded one is the fragment's.
+        """The text of each sample; for a fragment, only its part of the text.
 
         Raises DataError where the database is damaged.
         """
         return self._look_up(_FRAGMENTS, self.ids[np.asarray(indices, dtype=np.int64)])
 
     def whole_texts(self, text_ids: Indices) -> list[str]:
-        """Texts by their ids, as they stood in the source. Raises DataError where the database is damaged."""
+        """Whole texts by id, unchanged from the source. Raises DataError where the database is damaged."""
         return self._look_up(_TEXTS, np.asarray(text_ids, dtype=np.int64))
 
     def origins(self, indices: npt.NDArray[np.integer]) -> dict[int, Origin]:
-        """File, line, label and text of samples, by their index in the split.
+        """File, line, label and text of samples, by index in the split.
 
         Raises DataError where the database is damaged.
         """
@@ -89,7 +89,7 @@ def pad_batch(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Gather samples into a batch: tokens [B, L], lengths [B], labels [B], all int64.
 
-    L is the longest length among them, and 1 for an empty batch. Shorter samples end in pad_id.
+    L is the longest length, or 1 for an empty batch. Shorter samples are padded with pad_id.
     """
     picked = np.asarray(indices, dtype=np.int64)
     tokens = samples.tokens.gather(samples.ids[picked], pad_id)

@@ -1,1 +1,1 @@
-"""Using a finished run of text classification."""
+"""Use a finished run of text classification."""

@@ -1,4 +1,4 @@
-"""Predicting with a run of text classification."""
+"""Predict with a run of text classification."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from toolkit.workloads.text_classification.inference.kept_encoding import kept_e
 from toolkit.workloads.text_classification.inference.text_reader import TextReader
 from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
 
-#: As in the tables that a run writes.
+#: Digits of a probability, as in the tables of a run.
 _DIGITS = 6
 
 
 class ClassificationPredictor:
-    """Gives the likeliest label of each text, and the probability of every label."""
+    """Predicts the most probable label of each text, and the probability of every label."""
 
     batches_at_once = 16
 
@@ -78,7 +78,7 @@ class ClassificationPredictor:
     def _log_probabilities(
         self, model: nn.Module, tokens: Lists, settings: Evaluation, device: torch.device
     ) -> np.ndarray:
-        """The probabilities of each sample, [n, labels]: in batches of samples that are about as long."""
+        """The log-probabilities of each sample, [n, labels], in batches of similar length."""
         found = np.zeros((len(tokens), len(self._kept.labels)), dtype=np.float32)
         plan = evaluation_plan(settings, np.diff(tokens.offsets))
         for number in range(plan.steps):

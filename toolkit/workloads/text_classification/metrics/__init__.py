@@ -1,1 +1,1 @@
-"""Scores: of classifiers, of ranked probabilities, of disambiguation; sums first, divided once."""
+"""Scores of classifiers, from counts and from ranked probabilities."""

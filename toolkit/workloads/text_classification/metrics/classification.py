@@ -1,4 +1,4 @@
-"""Scores of a classifier from counts of its classes: sums first, divided once."""
+"""Scores of a classifier from counts of its classes. Counts are summed first and divided once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from toolkit.nlp.ratio import ratio
 from toolkit.workloads.text_classification.metrics.score_values import ClassScore
 
-#: Most classes of a confusion matrix that is written; of a larger one, how many confusions are.
+#: A confusion matrix of more classes is not written; its most frequent confusions are, at most this many.
 MOST_CLASSES = 500
 MOST_CONFUSIONS = 1000
 
@@ -23,15 +23,18 @@ _COUNTED = ("true_positives", "false_positives", "false_negatives")
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """Counts of each class, the cells of its confusion matrix that are not 0, and what follows from them.
+    """Counts of each class, the cells of the confusion matrix that are not 0, and scores from them.
 
-    Ours because scikit-learn scores samples, not sums over the ranks. A share of nothing is 0. Macro
-    averages are over all classes that occur, as truth or as prediction, which is scikit-learn's average
-    over the union of labels; weighted averages count each class by its support.
+    scikit-learn is not used, because it scores samples, not sums over the ranks. A share of nothing is 0.
+    Macro averages are over all classes that occur as truth or as prediction, as in scikit-learn. Weighted
+    averages weight each class by its support.
 
-    support    samples of each class [C]; predicted: predictions of each [C]; right: those that are right [C]
-    cells      true class * C + predicted class [k], counts their samples [k]: the whole matrix of 20,000
-               classes would take 3 GB. Empty where only the counts of the classes are known.
+    support    [C] samples of each class
+    predicted  [C] predictions of each class
+    right      [C] right predictions of each class
+    cells      [k] true class * C + predicted class. Not the whole matrix, because that of 20,000 classes
+               would take 3 GB. Empty if only the counts of the classes are known.
+    counts     [k] samples of each cell
     """
 
     labels: tuple[str, ...]
@@ -45,7 +48,7 @@ class Classification:
     def of(
         cls, labels: Sequence[str], truth: npt.NDArray[np.integer], predicted: npt.NDArray[np.integer]
     ) -> Classification:
-        """Count codes of true and of predicted classes, both [n]."""
+        """Count the codes of true and of predicted classes, both [n]."""
         classes = len(labels)
         cells, counts = np.unique(truth.astype(np.int64) * classes + predicted, return_counts=True)
         codes = (truth, predicted, truth[truth == predicted])
@@ -66,10 +69,10 @@ class Classification:
 
     @property
     def matthews(self) -> float:
-        """Matthews correlation for any number of classes; 0 where all truth or all predictions agree.
+        """Matthews correlation for any number of classes; 0 if truth or predictions are all one class.
 
-        Gorodkin, "Comparing two K-category assignments by a K-category correlation coefficient",
-        2004, eq. 8. In whole numbers of any size: floats would cancel out at 10^8 samples.
+        Gorodkin, "Comparing two K-category assignments by a K-category correlation coefficient", 2004,
+        eq. 8. Computed with Python's integers, because floats would cancel out at 10^8 samples.
         """
         truth: list[int] = self.support.tolist()
         predicted: list[int] = self.predicted.tolist()
@@ -80,11 +83,11 @@ class Classification:
 
     @property
     def normalised(self) -> npt.NDArray[np.float64]:
-        """The confusion matrix as shares of the true class; a class without samples is a row of 0."""
+        """The confusion matrix as shares of the true class; the row of a class without samples is 0."""
         return self.confusion / np.maximum(self.support, 1)[:, np.newaxis]
 
     def confusions(self, limit: int) -> list[tuple[str, str, int]]:
-        """The most frequent mistakes: true label, predicted label, samples."""
+        """The most frequent mistakes as (true label, predicted label, samples)."""
         truth, predicted = np.divmod(self.cells, max(len(self.labels), 1))
         wrong = np.flatnonzero(truth != predicted)
         most = wrong[np.argsort(-self.counts[wrong], kind="stable")][:limit]
@@ -93,7 +96,7 @@ class Classification:
         ]
 
     def classes(self) -> list[ClassScore]:
-        """Scores of every class, in the order of the labels."""
+        """The scores of every class, in the order of the labels."""
         counts = (self.right.tolist(), self.predicted.tolist(), self.support.tolist())
         return [
             ClassScore(
@@ -119,7 +122,7 @@ class Classification:
         }
 
     def weighted(self) -> dict[str, float]:
-        """Averages in which each class counts by its support."""
+        """Averages over the classes, weighted by support."""
         classes, samples = self.classes(), int(self.support.sum())
         return {
             f"weighted_{name}": ratio(
@@ -129,7 +132,7 @@ class Classification:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return `artifacts/<split>_classes.json`: of many classes confusions instead of the matrix."""
+        """Return the content of `<split>_classes.json`; many classes have confusions instead of a matrix."""
         is_small = len(self.labels) <= MOST_CLASSES
         return {
             "labels": list(self.labels),

@@ -1,4 +1,4 @@
-"""The metrics of text classification: whether less or more is better, titles, units. No torch."""
+"""The metrics of text classification: goals, titles and units. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ METRICS = (
     Metric(name="text_accuracy", goal="max", twin="accuracy"),
     Metric(name="text_macro_f1", goal="max", title="text macro F1", twin="macro_f1"),
 )
-#: Metrics of the curves and classes of a report.
+#: Metrics of classes and curves in a report.
 REPORT_METRICS = (
     *shares("precision", "recall", "weighted_precision", "weighted_recall", f1="F1"),
     Metric(name="average_precision", goal="max", unit="number"),

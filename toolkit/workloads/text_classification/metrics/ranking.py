@@ -1,7 +1,7 @@
-"""Scores of one class against the rest from its probabilities: what each threshold would give.
+"""Scores of one class against the rest, for all thresholds on its probability.
 
-Samples of equal score are counted together, so that no figure depends on the order of the samples. The curves
-are those of scikit-learn, whose import would cost each run a second and a half at its end.
+Samples of equal score are counted together, so the order of the samples has no effect. The curves are those
+of scikit-learn, whose import would take 1.5 seconds at the end of each run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
-    """Shares of samples at or above each distinct score, the highest first; a share of nothing is 0.
+    """Shares of samples at or above each distinct score, highest first; a share of nothing is 0.
 
-    thresholds           [k] float64, falling
-    false_positive_rate  [k + 1] of the others, from 0 on
-    true_positive_rate   [k + 1] of the samples of the class, from 0 on
-    positives, negatives    of all samples
+    thresholds           [k] float64, descending
+    false_positive_rate  [k + 1] share of the other samples, from 0 on
+    true_positive_rate   [k + 1] share of the samples of the class, from 0 on
+    positives            number of samples of the class
+    negatives            number of other samples
     """
 
     thresholds: Floats
@@ -37,7 +38,7 @@ class Ranking:
 
     @classmethod
     def of(cls, truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> Ranking:
-        """Rank samples by their score; truth [n] marks those of the class. Takes O(n log n)."""
+        """Rank samples by score; truth [n] marks the samples of the class. Takes O(n log n)."""
         lowered, group = np.unique(-scores.astype(np.float64), return_inverse=True)
         taken = np.cumsum(np.bincount(group, minlength=len(lowered)))
         hits = np.cumsum(np.bincount(group, weights=truth, minlength=len(lowered)))
@@ -53,9 +54,9 @@ class Ranking:
 
     @property
     def roc_auc(self) -> float | None:
-        """Area under the ROC curve: the share of pairs in the right order, ties counted half.
+        """Area under the ROC curve: the share of pairs in the right order; ties count half.
 
-        None where there is only one of the two.
+        None without a positive or without a negative sample.
         """
         if not self.positives or not self.negatives:
             return None
@@ -64,34 +65,34 @@ class Ranking:
 
     @property
     def average_precision(self) -> float | None:
-        """Sum over the thresholds of precision times gain of recall; None without a positive sample."""
+        """Sum over the thresholds of precision times increase of recall; None without a positive sample."""
         if not self.positives:
             return None
         return float(np.sum(np.diff(self.recall, prepend=0.0) * self.precision))
 
     @property
     def precision(self) -> Floats:
-        """[k], at each threshold."""
+        """Precision at each threshold, [k]."""
         hits = np.rint(self.recall * self.positives)
         precision: Floats = hits / (hits + np.rint(self.false_positive_rate[1:] * self.negatives))
         return precision
 
     @property
     def recall(self) -> Floats:
-        """[k], at each threshold; rising."""
+        """Recall at each threshold, [k]; ascending."""
         return self.true_positive_rate[1:]
 
     def recall_at_precision(self, precision: float) -> OperatingPoint:
-        """The greatest recall with at least this precision; of equal ones, the more precise."""
+        """The greatest recall with at least this precision; of equal recalls, the greater precision."""
         wanted = np.where(self.precision >= precision, self.recall, -1.0)
         return self._best(precision, wanted, self.precision)
 
     def precision_at_recall(self, recall: float) -> OperatingPoint:
-        """The greatest precision with at least this recall; of equal ones, the greater recall."""
+        """The greatest precision with at least this recall; of equal precisions, the greater recall."""
         return self._best(recall, np.where(self.recall >= recall, self.precision, -1.0), self.recall)
 
     def _best(self, at: float, wanted: Floats, otherwise: Floats) -> OperatingPoint:
-        """The threshold with the greatest `wanted`, ties by `otherwise`; -1 is not a candidate."""
+        """The threshold with the greatest `wanted`, then the greatest `otherwise`; -1 is not a candidate."""
         if not self.positives or wanted.max(initial=-1.0) < 0:
             return OperatingPoint(at=at, threshold=None, precision=0.0, recall=0.0)
         best = int(np.lexsort((otherwise, wanted))[-1])

@@ -1,4 +1,4 @@
-"""Scores of classes as values. Without numpy, as reports read them before they draw."""
+"""Scores of classes. Imports no numpy, because reports read scores before they draw."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassScore:
-    """One class: scores between 0 and 1, support as the number of samples that truly are of it.
+    """The scores of one class, from 0 to 1; support is the number of samples whose true class it is.
 
-    Runs of earlier versions lack the counts or the areas; these are None then.
+    Counts and areas are None for runs of versions that did not write them.
     """
 
     label: str
@@ -26,9 +26,9 @@ class ClassScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingPoint:
-    """The precision or recall that was asked for (`at`), and what the best threshold gives.
+    """A least precision or recall (`at`), and the best threshold for it with its scores.
 
-    threshold  None where no threshold reaches what was asked for
+    threshold  None if no threshold reaches `at`
     """
 
     at: float

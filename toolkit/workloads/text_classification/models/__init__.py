@@ -1,1 +1,1 @@
-"""Networks. They know nothing of ranks, files or tasks."""
+"""Networks. They do not depend on ranks, run folders or tasks."""

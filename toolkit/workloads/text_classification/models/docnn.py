@@ -33,7 +33,7 @@ class DocNN(nn.Module):
         tokens: Callable[[], Sequence[str]] = tuple,
         **_: object,
     ) -> None:
-        """tokens: names of the token ids, asked for where the embedding begins with given vectors."""
+        """Create the layers; `tokens` returns the names of the token ids, for `config.vectors`."""
         super().__init__()
         self._pad_id = pad_id
         self._pooling = config.pooling
@@ -54,7 +54,7 @@ class DocNN(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map token ids [B, L] to scores [B, C]; padding is at the end of a row."""
-        # Dropout1d drops whole channels, which are the tokens here: [B, L, D].
+        # Dropout1d drops whole channels; in [B, L, D] these are the tokens.
         vectors = self.embedding_dropout(self.embedding(tokens)).transpose(1, 2)
         lengths = (tokens != self._pad_id).sum(1)
         pooled = [
@@ -65,11 +65,11 @@ class DocNN(nn.Module):
         return scores
 
     def _pool(self, features: torch.Tensor, lengths: torch.Tensor, kernel: int) -> torch.Tensor:
-        """Pool [B, F, L'] over the places that touch the text, so that padding changes nothing."""
+        """Pool [B, F, L'] over the positions that overlap the text, so padding has no effect."""
         places = torch.arange(features.shape[2], device=features.device)
         outside = (places[None] >= (lengths + kernel + 1)[:, None])[:, None]
         if self._pooling == "max":
-            # After the ReLU nothing is below zero, so zero never wins over a real value.
+            # After the ReLU no value is below zero, so zeros do not change the maximum.
             return features.masked_fill(outside, 0.0).amax(2)
         if self._pooling == "mean":
             return features.masked_fill(outside, 0.0).sum(2) / (lengths + kernel + 1)[:, None]

@@ -1,4 +1,4 @@
-"""A pretrained encoder with a head for classification, as Hugging Face's transformers builds it."""
+"""A pretrained encoder with a head for classification, from Hugging Face's transformers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from toolkit.workloads.text_classification.config import Pretrained as Pretraine
 
 
 class Pretrained(nn.Module):
-    """Scores of each class for a batch of token ids: AutoModelForSequenceClassification behind one call.
+    """Scores of each class for a batch of token ids, by AutoModelForSequenceClassification.
 
-    Raises DataError where there is no such model, or one that cannot classify.
+    Raises DataError if the model does not exist or cannot classify.
     """
 
     def __init__(self, config: PretrainedConfig, *, labels: Sequence[str], pad_id: int, **_: Any) -> None:
@@ -59,13 +59,13 @@ def _load(config: PretrainedConfig, labels: Sequence[str]) -> Any:
 
 
 def keep_first_token(network: Any, path: str) -> None:
-    """Let the last layer of a transformers' BERT for sequence classification map [B, L, H] to [B, 1, H].
+    """Make the last layer of a BERT for sequence classification map [B, L, H] to [B, 1, H].
 
     Queries, the output of attention and the feed-forward part are five sixths of a layer's multiplications.
-    Those of the other tokens are never read, and no gradient comes back through them: scores and gradients
-    are the same within rounding. Keys and values still are those of all tokens.
+    The head reads only the first token, and the other tokens get no gradient there. Scores and gradients are
+    therefore the same within rounding. Keys and values are still computed for all tokens.
 
-    Names of weights stay. Raises DataError for an architecture whose head may read more than that.
+    Weights keep their names. Raises DataError for an architecture whose head may read other tokens.
     """
     if network.config.model_type != "bert" or network.config.is_decoder:
         raise DataError(
@@ -94,7 +94,7 @@ def _attend(
 
 
 def _heads(states: torch.Tensor, size: int) -> torch.Tensor:
-    """[B, L, H] as [B, heads, L, size]."""
+    """Reshape [B, L, H] to [B, heads, L, size]."""
     return states.view(*states.shape[:2], -1, size).transpose(1, 2)
 
 

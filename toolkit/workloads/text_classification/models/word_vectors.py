@@ -1,4 +1,4 @@
-"""Pretrained word vectors from a text file, as GloVe, word2vec and fastText write them."""
+"""Read pretrained word vectors from a text file of GloVe, word2vec or fastText."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from toolkit.errors import DataError
 
 
 def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
-    """Overwrite the rows of tokens that a file has vectors for; return how many it had.
+    """Overwrite the rows of all tokens that have a vector in a file; return their number.
 
-    path    a token and D numbers a line, separated by blanks; a first line of two numbers (word2vec's
-            header) is skipped. A token that occurs twice keeps its first vector.
+    path    each line has a token and D numbers, separated by blanks; a first line of two numbers (the header
+            of word2vec) is skipped. A token that occurs twice keeps its first vector.
     tokens  names of the rows, [V]
     into    [V, D], changed in place
 
-    Memory: one line and the rows. Raises DataError, which names file and line.
+    Memory: one line and the rows. Raises DataError with file and line.
     """
     rows = {token: row for row, token in enumerate(tokens)}
     found = np.zeros(len(tokens), dtype=bool)
@@ -27,7 +27,7 @@ def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
         with open(path, encoding="utf-8", errors="replace") as stream:
             for number, line in enumerate(stream, start=1):
                 token, _, numbers = line.rstrip().partition(" ")
-                # Some files begin with their own numbers of words and of columns.
+                # Some files begin with the numbers of words and of columns.
                 if number == 1 and token.isdecimal() and numbers.strip().isdecimal():
                     continue
                 if (row := rows.pop(token, None)) is not None:

@@ -1,1 +1,1 @@
-"""Report sections of text classification."""
+"""The report sections of text classification."""

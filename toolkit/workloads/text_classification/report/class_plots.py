@@ -1,4 +1,4 @@
-"""Plots of classes: confusion matrices, curves of two classes, the distribution of labels."""
+"""Plot confusion matrices, the curves of two classes, and the distribution of labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL_WIDTH = 26
 
 
 def confusion_plot(run_id: str, report: ClassReport, theme: Theme) -> bytes:
-    """Draw the confusion matrix: colour is the share of the true class, cells hold count and share."""
+    """Draw the confusion matrix: colours are shares of the true class; cells have count and share."""
     counts = np.array(report.confusion, dtype=np.int64).reshape(len(report.labels), -1)
     sums = counts.sum(axis=1, keepdims=True)
     shares = 100 * np.divide(counts, sums, out=np.zeros(counts.shape), where=sums > 0)
@@ -47,9 +47,9 @@ def confusion_plot(run_id: str, report: ClassReport, theme: Theme) -> bytes:
 def curves_plot(
     run_id: str, levels: Sequence[TwoClassCurves], classes: Sequence[ClassReport], theme: Theme
 ) -> bytes:
-    """Draw ROC and precision over recall of one split; of whole texts and of fragments in one picture.
+    """Draw ROC and precision over recall of one split, with whole texts and fragments in one picture.
 
-    A dot is the result of the model's own predictions.
+    A dot is the result of the model's predictions.
     """
     curves = levels[0]
     title = f"Finding “{curves.positive}”, {curves.view.split} · {run_id}"
@@ -72,7 +72,7 @@ def curves_plot(
 
 
 def labels_plot(run_id: str, counts: LabelCounts, theme: Theme) -> bytes:
-    """Draw the share of each label in each split; of many labels, of the most frequent ones."""
+    """Draw the share of each label in each split; of many labels, only the most frequent."""
     splits = {split: np.array(texts) for split, texts in counts.texts.items() if sum(texts)}
     totals = np.sum(list(splits.values()), axis=0)
     shown = np.argsort(-totals, kind="stable")[:_LABELLED_CLASSES]
@@ -98,13 +98,13 @@ def labels_plot(run_id: str, counts: LabelCounts, theme: Theme) -> bytes:
 
 def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:
     area = formats.score(BY_NAME["roc_auc"], level.roc_auc)
-    # Whole texts lie above their fragments.
+    # The curve of whole texts is drawn above that of fragments.
     depth = 2.5 if level.view.level == "fragment" else 3.0
     axes.plot(*level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}", zorder=depth)
 
 
 def _precision_recall(axes: Axes, level: TwoClassCurves, colour: str) -> None:
-    """Draw steps, whose area is the average precision."""
+    """Draw steps; the area below them is the average precision."""
     recall, precision = level.precision_recall
     area = formats.score(BY_NAME["average_precision"], level.average_precision)
     label = f"{level.view.title}: average {area}"
@@ -159,7 +159,7 @@ def _annotate(axes: Axes, counts: Any, shares: Any, theme: Theme) -> None:
             axes.text(column, row, "0", ha="center", va="center", color=theme.quiet, fontsize=8.5)
             continue
         text = f"{formats.count(counts[row, column])}\n{shares[row, column]:.1f} %"
-        # Deep cells are dark blue on light paper and light blue on dark paper.
+        # Cells with a great share are dark blue in the light theme, and light blue in the dark theme.
         dark_cell = (shares[row, column] > 40) == (theme is LIGHT)
         ink = "#ffffff" if dark_cell else "#1f2328"
         axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8.5)

@@ -1,6 +1,6 @@
-"""The artifacts of a text classification, read as values.
+"""Read the artifacts of a text classification.
 
-Files of runs that are older than a score lack it; it is None then.
+A score is None if the run is of a version that did not write it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from toolkit.workloads.text_classification.metrics.score_values import ClassScor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The subject of scores: a split, or the whole texts of one that were folded into several samples.
+    """The subject of scores: the samples of a split, or the whole texts of a split with folded texts.
 
-    name   beginning of the file names    level  text or fragment; None if the files do not have it
+    name   beginning of the file names
+    level  text or fragment; None if the files do not have it
     """
 
     name: str
@@ -26,7 +27,7 @@ class View:
 
     @property
     def title(self) -> str:
-        """The split, and the level where the split has two."""
+        """The split, with the level if the split has two."""
         if self.name != self.split:
             return f"{self.split}, whole texts"
         return f"{self.split}, fragments" if self.level == "fragment" else self.split
@@ -36,9 +37,8 @@ class View:
 class ClassReport:
     """Scores per class of one view; `confusion[true][predicted]` counts samples.
 
-    Very many classes have no matrix; `mistakes` are the most frequent (true, predicted, samples).
-
-    The areas are those of the second of two classes, or the means over more.
+    With very many classes there is no matrix, but `mistakes`: the most frequent (true, predicted, samples).
+    Areas are those of the second of two classes, or means over more classes.
     """
 
     view: View
@@ -59,13 +59,11 @@ class ClassReport:
 
     @property
     def samples(self) -> int:
-        if self.confusion is None:
-            return sum(row.support for row in self.classes)
-        return sum(map(sum, self.confusion))
+        return sum(row.support for row in self.classes)
 
     @property
     def shares(self) -> tuple[tuple[float | None, ...], ...]:
-        """The confusion matrix as shares of the true class; None in the row of a class without samples."""
+        """The confusion matrix as shares of the true class; the row of a class without samples is None."""
         return tuple(
             tuple(value / total if total else None for value in row)
             for row, total in ((row, sum(row)) for row in self.confusion or ())
@@ -86,7 +84,7 @@ class ClassReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoClassCurves:
-    """ROC and precision over recall of the `positive` one of two classes, as x and y of points."""
+    """ROC and precision over recall of the second of two classes, `positive`; points as x and y."""
 
     view: View
     positive: str
@@ -102,9 +100,9 @@ class TwoClassCurves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCounts:
-    """Numbers of samples and of texts of each label in each split.
+    """The numbers of samples and of texts of each label, by split.
 
-    notes   oddities of labels and texts
+    notes   unusual properties of labels and texts
     """
 
     labels: tuple[str, ...]
@@ -114,7 +112,7 @@ class LabelCounts:
 
     @property
     def folded(self) -> bool:
-        """Whether texts are in several samples."""
+        """Whether a text is in several samples."""
         return self.samples != self.texts
 
 
@@ -123,7 +121,7 @@ Made = TypeVar("Made")
 
 
 def by_view(found: Iterable[Value]) -> dict[str, Value]:
-    """By split; of one split the whole texts before their fragments."""
+    """Sort by split, whole texts before fragments; return by the view's name."""
 
     def place(each: Value) -> tuple[int, str, bool]:
         return split_position(each.view.split), each.view.split, each.view.level == "fragment"
@@ -132,7 +130,7 @@ def by_view(found: Iterable[Value]) -> dict[str, Value]:
 
 
 def class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
-    """Make the scores per class of a view of its document."""
+    """Read the scores per class of a view from its document."""
     matrix, mistakes = document["confusion"], document.get("confusions", ())
     made = {
         "view": _view(name, document),
@@ -145,7 +143,7 @@ def class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
 
 
 def two_class_curves(name: str, document: Mapping[str, Any]) -> TwoClassCurves:
-    """Make the curves of a view of its document."""
+    """Read the curves of a view from its document."""
     roc, precision_recall = document["roc"], document["precision_recall"]
     points = {
         key: tuple(OperatingPoint(**point) for point in document[key])
@@ -167,13 +165,13 @@ def _view(name: str, document: Mapping[str, Any]) -> View:
 
 
 def _known(kind: type[Made], document: Mapping[str, Any], **made: Any) -> Made:
-    """Make a value of those keys of a document that it knows; what is made already takes their place."""
+    """Make a data class from the keys of a document that are its fields; `made` replaces some."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: document[name] for name in names if name in document} | made)
 
 
 def label_counts(document: Mapping[str, Any]) -> LabelCounts:
-    """Make the distribution of the labels of its document."""
+    """Read the distribution of the labels from its document."""
     splits = sorted(document["splits"], key=lambda split: (split_position(split), split))
     return LabelCounts(
         labels=tuple(map(str, document["labels"])),

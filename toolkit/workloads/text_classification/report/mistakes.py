@@ -1,4 +1,4 @@
-"""The wrong predictions that a model was surest of, from <split>_predictions.tsv."""
+"""The wrong predictions with the highest probabilities, from <split>_predictions.tsv."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LONGEST_FIELD = 1 << 30
 class Mistake:
     """One wrong prediction.
 
-    confidence          probability that the model gave to its prediction
-    target_probability  probability that it gave to the true label; None where it is unknown
+    confidence          the model's probability of its prediction
+    target_probability  its probability of the true label; None if unknown
     """
 
     row_index: str
@@ -35,10 +35,10 @@ class Mistake:
 
 
 def worst_mistakes(run: RunDir, split: str, labels: Sequence[str], limit: int = 20) -> list[Mistake]:
-    """Return the most confident wrong predictions, the surest first; none without predictions.
+    """Return the most confident wrong predictions, highest confidence first; none without a file.
 
-    labels: in the order of the log-probabilities. The file is streamed, never held.
-    Raises DataError where the file is not a table of predictions.
+    labels  in the order of the log-probabilities
+    The file is not read into memory as a whole. Raises DataError if it is not a table of predictions.
     """
     path = ClassificationFiles(run).predictions(split)
     if not path.exists():
@@ -53,12 +53,12 @@ def worst_mistakes(run: RunDir, split: str, labels: Sequence[str], limit: int = 
 
 
 def _mistakes(path: Path, labels: Sequence[str]) -> Iterator[Mistake]:
-    # The csv module's own limit of 128 KiB a field would stop at a long text.
+    # By default, csv refuses fields of more than 128 Ki characters.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     positions = {label: position for position, label in enumerate(labels)}
     with open(path, encoding="utf-8", newline="\n") as stream:
-        # Cleaned before it is parsed, because a bare carriage return, which the csv module writes
-        # without quotes, is a line end to its own reader.
+        # Cleaned before it is parsed: the csv module writes a bare carriage return without quotes, but reads
+        # it as a line end.
         for row in csv.DictReader(map(clean, stream), delimiter="\t"):
             if row["prediction"] == row["target"]:
                 continue

@@ -1,4 +1,4 @@
-"""Text classification's part of the report of a run: classes, curves, mistakes, labels."""
+"""The report sections of a text classification: classes, curves, mistakes, labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
 
 _PLOTS = "toolkit.workloads.text_classification.report.class_plots"
 _MISTAKES = 20
-#: With more runs their names head rows, because their columns would not fit.
+#: More runs than this are in rows, because their columns would not fit.
 _RUN_COLUMNS = 5
 
 
@@ -37,9 +37,9 @@ _RUN_COLUMNS = 5
 class ClassificationReport(TaskReport):
     """The artifacts of a text classification.
 
-    classes      scores per class of each view that has them
-    two_classes  curves of each view of two classes
-    labels       how the labels are distributed; None if no file has it
+    classes      scores per class, by the view's name
+    two_classes  curves of two classes, by the view's name
+    labels       distribution of the labels; None without its file
     """
 
     run: RunDir
@@ -119,9 +119,9 @@ class ClassificationReport(TaskReport):
         yield tables.labels_numbers(counts)
 
     def mistakes(self) -> Iterator[Section]:
-        """Yield the surest mistakes on the test set, or on the validation set until there is a test.
+        """Yield the surest mistakes on the test set, or on the validation set before the test.
 
-        Of whole texts where they were folded: a fragment alone shows little. Raises DataError.
+        Mistakes are of whole texts, because a fragment alone shows little. Raises DataError.
         """
         files = ClassificationFiles(self.run)
         names = ((split, f"{split}{text}") for split in ("test", "validation") for text in ("_text", ""))
@@ -136,7 +136,7 @@ class ClassificationReport(TaskReport):
 
     @classmethod
     def compared(cls, runs: Sequence[tuple[str, Self]], split: str) -> Iterator[Section]:
-        """Yield F1 of each class where the runs have the same ones, and their plots side by side."""
+        """Yield the F1 of each class if the runs have the same classes, and their plots side by side."""
         yield from _same_classes(runs, split)
         matrices = [
             report._confusion_figure(report.classes[split]) for _, report in runs if split in report.classes

@@ -1,4 +1,4 @@
-"""Classes, labels and thresholds as tables, and their numbers in full."""
+"""Tables of classes, labels and thresholds, and their full numbers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CLASSES = 40
 _LABELS = 40
 _CONFUSIONS = 15
 _LABEL_CHARACTERS = 200
-#: Of a label as the head of a column in a matrix.
+#: Most characters of a label above a column of a matrix.
 _SHORT_CHARACTERS = 28
 _EXCERPT_CHARACTERS = 600
 
 
 def classes_table(report: ClassReport) -> Table:
-    """Return precision, recall, F1, areas and support of each class, with the averages below."""
+    """Return precision, recall, F1, areas and support of each class, and the averages."""
     areas = [name for name in _AREAS if any(getattr(row, name) is not None for row in report.classes)]
     names = (*_SCORES, *areas)
     rows = [
@@ -65,7 +65,7 @@ def _title(name: str) -> str:
 
 
 def _averages(report: ClassReport) -> Iterator[tuple[str, list[float | None]]]:
-    """Yield the averages over the classes, each with precision, recall and F1, as far as they are known."""
+    """Yield the names of the known averages, each with precision, recall and F1."""
     for kind in ("macro", "weighted"):
         values = [getattr(report, f"{kind}_{name}") for name in _SCORES]
         if any(value is not None for value in values):
@@ -73,7 +73,7 @@ def _averages(report: ClassReport) -> Iterator[tuple[str, list[float | None]]]:
 
 
 def _class_facts(report: ClassReport) -> str:
-    """Return the values for all classes; the areas of two classes are shown with their curves."""
+    """Return the scores of all classes together; the areas of two classes are shown with their curves."""
     names = ("accuracy", "mcc", *(("roc_auc", "average_precision") if len(report.labels) > 2 else ()))
     shown = [
         f"{_title(name)} {formats.score(BY_NAME[name], value)}"
@@ -88,7 +88,7 @@ def _counted(view: View) -> str:
 
 
 def confusion_tables(report: ClassReport, picture: Figure | None) -> tuple[Table, ...]:
-    """Return the confusion matrix; where it is too wide or unknown, the most frequent confusions."""
+    """Return the confusion matrix; if it is too wide or unknown, the most frequent confusions."""
     confusions = confusions_table(report)
     if report.confusion is None:
         return (confusions,)
@@ -110,7 +110,7 @@ def confusions_table(report: ClassReport) -> Table:
 
 
 def thresholds_table(curves: TwoClassCurves) -> Table:
-    """Return what thresholds on the probability of the positive class would give."""
+    """Return thresholds on the probability of the positive class, with their precision and recall."""
     rows = []
     for recall, precision in zip(curves.recall_at_precision, curves.precision_at_recall, strict=True):
         at_precision = formats.share(None if recall.threshold is None else recall.recall, 1)
@@ -124,7 +124,7 @@ def thresholds_table(curves: TwoClassCurves) -> Table:
 
 
 def _curve_facts(curves: TwoClassCurves) -> str:
-    """The areas under the curves, and their subjects."""
+    """The areas under the curves, and the share of the positive class."""
     areas = (("roc_auc", curves.roc_auc), ("average_precision", curves.average_precision))
     shown = [f"{_title(name)} {formats.score(BY_NAME[name], value)}" for name, value in areas]
     of = formats.count(curves.positives + curves.negatives)
@@ -132,7 +132,7 @@ def _curve_facts(curves: TwoClassCurves) -> str:
 
 
 def labels_table(title: str, labels: Sequence[str], splits: Mapping[str, Sequence[int]]) -> Table:
-    """Return how often each label is in each split: counts with their shares of the split, and the sums."""
+    """Return the number of each label in each split, with its share of the split, and the sums."""
     columns = {"all": [sum(counts) for counts in zip(*splits.values(), strict=True)], **splits}
     rows = [
         [_label(label), *(_part(counts[place], sum(counts)) for counts in columns.values())]
@@ -179,7 +179,7 @@ def _label(label: str) -> str:
 
 
 def class_numbers(report: ClassReport) -> Iterator[Numbers]:
-    """Yield scores and confusions in full."""
+    """Yield the full scores and confusions."""
     name = report.view.name
     yield _classes_numbers(report)
     if report.confusion is None:
@@ -193,7 +193,7 @@ def class_numbers(report: ClassReport) -> Iterator[Numbers]:
 
 
 def _classes_numbers(report: ClassReport) -> Numbers:
-    """One line for each class, and what has one value for all of them."""
+    """One row for each class, and rows of averages and of scores of all classes."""
     names = (*_SCORES, *_AREAS, "support")
     counts = ("true_positives", "false_positives", "false_negatives")
     rows = [[row.label, *(getattr(row, name) for name in (*names, *counts))] for row in report.classes]
@@ -208,7 +208,7 @@ def _classes_numbers(report: ClassReport) -> Numbers:
 
 
 def curves_numbers(curves: TwoClassCurves) -> Numbers:
-    """Return the points of both curves, each named by its curve."""
+    """Return the points of both curves, each with the name of its curve."""
     roc = (["roc", x, y] for x, y in zip(*curves.roc, strict=True))
     precision_recall = (["precision_recall", x, y] for x, y in zip(*curves.precision_recall, strict=True))
     name, rows = f"curves_{curves.view.name}", [*roc, *precision_recall]
@@ -216,7 +216,7 @@ def curves_numbers(curves: TwoClassCurves) -> Numbers:
 
 
 def labels_numbers(counts: LabelCounts) -> Numbers:
-    """Return one line for each split and label: texts, and the samples that they were folded into."""
+    """Return the numbers of texts and of samples for each split and label."""
     rows = [
         [split, label, counts.texts[split][position], counts.samples[split][position]]
         for split in counts.samples

@@ -49,7 +49,7 @@ def statistics(run: RunDir) -> Any:
     return json.loads(ClassificationFiles(run).train_test_stats("mails").read_text(encoding="utf-8"))
 
 
-def test_the_test_set_leaves_the_files_that_the_original_left(run: RunDir) -> None:
+def test_the_test_set_has_the_files_of_bert_train_parallel(run: RunDir) -> None:
     write(run, predictions([[0.1, 0.9], [0.4, 0.6]], [1, 0]))
     assert files(run) == {
         "mails_testset_predictions.csv",
@@ -60,7 +60,7 @@ def test_the_test_set_leaves_the_files_that_the_original_left(run: RunDir) -> No
     }
 
 
-def test_folded_texts_leave_files_of_both_levels(run: RunDir) -> None:
+def test_folded_texts_have_files_of_both_levels(run: RunDir) -> None:
     write(run, FOLDED)
     assert files(run) >= {
         "mails_testset_predictions.csv",
@@ -82,7 +82,7 @@ def test_folded_texts_leave_files_of_both_levels(run: RunDir) -> None:
         assert next(iter(csv.DictReader(stream)))["text"] == "fragment 0"
 
 
-def test_statistics_have_the_originals_keys(run: RunDir) -> None:
+def test_statistics_have_the_keys_of_bert_train_parallel(run: RunDir) -> None:
     write(run, FOLDED)
     document = statistics(run)
     assert document["Training"][0] == {
@@ -101,7 +101,7 @@ def test_statistics_have_the_originals_keys(run: RunDir) -> None:
     assert document["Testing (texts)"]["Test Accuracy"] == pytest.approx(2 / 3)
 
 
-def test_statistics_of_an_epoch_weigh_its_lines_by_their_samples(tmp_path: Path) -> None:
+def test_statistics_of_an_epoch_weight_its_lines_by_samples(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for step, loss, count in ((10, 0.2, 30), (20, 0.6, 10)):
         line = {"step": step, "epoch": step / 20, "split": "train", "loss": loss, "count": count}
@@ -111,14 +111,14 @@ def test_statistics_of_an_epoch_weigh_its_lines_by_their_samples(tmp_path: Path)
     assert row["Training Loss"] == row["Training Accuracy"] == pytest.approx(0.3)
 
 
-def test_the_validation_set_leaves_no_file_of_the_test_set(run: RunDir) -> None:
+def test_the_validation_set_has_no_files_of_the_test_set(run: RunDir) -> None:
     write(run, dataclasses.replace(FOLDED, split="validation"))
     assert not [name for name in files(run) if "testset" in name]
     assert statistics(run)["Testing"] == {}
 
 
 @pytest.mark.parametrize("splits", [("validation", "test"), ("test", "validation")])
-def test_statistics_hold_the_test_set_whichever_split_comes_last(
+def test_statistics_have_the_test_set_in_any_order_of_the_splits(
     run: RunDir, splits: tuple[str, ...]
 ) -> None:
     for split in splits:

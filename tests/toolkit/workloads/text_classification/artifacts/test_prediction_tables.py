@@ -27,7 +27,7 @@ def read(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter=delimiter))
 
 
-def test_the_first_two_columns_of_the_csv_are_codes_as_the_original_wrote_them(tmp_path: Path) -> None:
+def test_the_first_two_columns_of_the_csv_are_codes(tmp_path: Path) -> None:
     path = tmp_path / "mails_testset_predictions.csv"
     write_testset_predictions(path, FOLDED, texts)
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -48,7 +48,7 @@ def test_the_tsv_has_pytexts_columns_in_the_order_of_the_split(tmp_path: Path) -
     assert json.loads(rows[0]["score"]) == pytest.approx([np.log(0.6), np.log(0.4)], abs=1e-5)
 
 
-def test_texts_are_asked_for_a_few_at_a_time(tmp_path: Path) -> None:
+def test_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     asked: list[int] = []
 
     def remembered(rows: np.ndarray) -> list[str]:
@@ -62,7 +62,7 @@ def test_texts_are_asked_for_a_few_at_a_time(tmp_path: Path) -> None:
     assert len(read(tmp_path / "out.tsv", "\t")) == 2000
 
 
-def test_a_table_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+def test_a_table_that_fails_leaves_no_file(tmp_path: Path) -> None:
     def fails(rows: np.ndarray) -> list[str]:
         raise OSError("the set is gone")
 
@@ -71,7 +71,7 @@ def test_a_table_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_predicted_is_a_header(tmp_path: Path) -> None:
+def test_without_predictions_the_csv_has_only_a_header(tmp_path: Path) -> None:
     write_testset_predictions(tmp_path / "out.csv", predictions([], []), texts)
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1
 
@@ -80,8 +80,8 @@ anything = st.text(st.characters(codec="utf-8"))
 
 
 @given(text=anything, label=anything)
-def test_any_text_and_label_come_back(text: str, label: str) -> None:
-    """But for line ends, which come back as line feeds, and the quote before what looks like a formula."""
+def test_any_text_and_label_are_read_back(text: str, label: str) -> None:
+    """Except that line ends become line feeds, and cells like formulas begin with a quote."""
     made = predictions([[0.25, 0.75]], [1], labels=("other", label))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "out.csv")
@@ -93,7 +93,7 @@ def test_any_text_and_label_come_back(text: str, label: str) -> None:
 
 
 @given(text=anything)
-def test_a_row_of_the_tsv_is_a_line_whatever_the_text(text: str) -> None:
+def test_a_row_of_the_tsv_is_a_line_for_any_text(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "out.tsv")
         write_predictions(path, predictions([[0.25, 0.75]], [1]), lambda rows: [text])

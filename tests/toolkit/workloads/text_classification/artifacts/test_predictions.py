@@ -17,7 +17,7 @@ def test_fragments_of_one_text_become_one_row() -> None:
     assert texts.classification().accuracy == 2 / 3
 
 
-def test_levels_differ_only_where_a_text_was_folded() -> None:
+def test_levels_differ_only_if_a_text_was_folded() -> None:
     whole = predictions([[0.5, 0.5]], [0])
     assert (whole.folded, whole.level, whole.name) == (False, "text", "test")
     assert (FOLDED.folded, FOLDED.level, FOLDED.name) == (True, "fragment", "test")

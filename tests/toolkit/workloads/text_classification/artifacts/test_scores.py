@@ -38,7 +38,7 @@ def read(path: Path) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:The y_prob values do not sum to one")  # they are float32
-def test_classes_hold_every_score_that_has_one_value_a_class(run: RunDir) -> None:
+def test_classes_have_all_scores_with_one_value_per_class(run: RunDir) -> None:
     made = drawn(300, 4)
     write_classes(run, made)
     document = read(ClassificationFiles(run).classes("test"))

@@ -1,4 +1,4 @@
-"""Tables that cannot be used are told before anything is started."""
+"""Faulty tables are reported before anything is started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.slurm.support.user import User, reviews
 from tests.slurm.test_cli import check_bad_data
 
-#: What reviews.tsv holds (None: it is missing), the arguments, and what the message must name.
+#: The content of reviews.tsv (None: it is missing), the arguments, and parts of the message.
 BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
     "missing": (None, [], ["reviews.tsv", "no such file"]),
     "empty": (b"", [], ["reviews.tsv", "empty"]),
@@ -36,7 +36,7 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
     "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
     "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),
     "Feather": (
-        None, ["data.path=reviews.feather"], ["reviews.feather: .feather is not read", ".csv", ".jsonl"],
+        None, ["data.path=reviews.feather"], ["reviews.feather: .feather is not supported", ".csv", ".jsonl"],
     ),
     "no label of a weight": (
         reviews().encode(), ["task.class_weights={gut: 2}"], ["class_weights", "'gut'", "bad, good"],
@@ -46,5 +46,7 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
 @pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data_are_told_once_before_anything_is_started(user: User, case: str, command: list[str]) -> None:
+def test_faulty_data_are_reported_once_before_anything_is_started(
+    user: User, case: str, command: list[str]
+) -> None:
     check_bad_data(user, command, *BAD_DATA[case])

@@ -23,7 +23,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
 
 
 @pytest.mark.slow
-def test_another_file_is_scored_and_shown_with_what_was_left_out(user: User) -> None:
+def test_another_file_is_scored_and_its_skipped_rows_are_shown(user: User) -> None:
     answer = user.call("run", user.config, "train.epochs=3")
     assert answer.code == 0, answer.err
     run_id = user.run("train.epochs=3").run_id

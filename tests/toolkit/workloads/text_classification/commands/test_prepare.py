@@ -9,7 +9,7 @@ from tests.slurm.commands.test_prepare import prepare_without_torch
 from tests.slurm.support.user import User
 
 
-def test_what_was_built_is_told_in_a_line(user: User) -> None:
+def test_the_prepared_set_is_described_in_a_line(user: User) -> None:
     films = "".join(f"a film {number}\t{'bad' if number % 2 else 'good'}\n" for number in range(50))
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n \tgood\n")
     first = user.call("prepare", user.config, "data.labels=[bad,good]")
@@ -25,7 +25,7 @@ def test_what_was_built_is_told_in_a_line(user: User) -> None:
     assert second.out.splitlines()[1:] == first.out.splitlines()[1:]
 
 
-def test_fragments_are_told_apart_from_texts(user: User) -> None:
+def test_the_numbers_of_fragments_and_of_texts_are_shown(user: User) -> None:
     answer = user.call("prepare", user.config, "data.max_tokens=2", "data.fold=word", "--json")
     found = json.loads(answer.out)
     assert found["samples"] == sum(found["splits"].values()) > found["texts"] == 120
@@ -47,7 +47,7 @@ def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
     assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
 
 
-def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(user: User) -> None:
+def test_a_fault_in_the_data_is_a_message_and_leaves_no_files(user: User) -> None:
     (user.root / "reviews.tsv").write_text("text\tlabel\na film\n")
     answer = user.call("prepare", user.config)
     assert (answer.code, answer.out) == (2, "")
@@ -56,5 +56,5 @@ def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(user: User) -> None
 
 
 def test_a_table_is_prepared_without_torch(user: User) -> None:
-    """So that it answers at once."""
+    """The command then answers fast."""
     assert prepare_without_torch(user.config)[-1] == "0 []"

@@ -9,7 +9,7 @@ from toolkit.config.identity import identity
 
 
 def test_the_identity_of_an_experiment_is_the_same_on_every_machine() -> None:
-    """Another one would orphan every run folder there is; change it only with the schema."""
+    """If it changed, existing run folders would not be found; change it only with the schema."""
     found = check(
         {
             "name": "movies",

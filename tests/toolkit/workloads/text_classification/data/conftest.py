@@ -1,4 +1,4 @@
-"""Tables of films that are prepared into a store beside them."""
+"""Tables of films, prepared into a folder beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of films, and what becomes of them in the store of prepared sets."""
+"""Tables of films, and helpers for their prepared sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADJECTIVES = ("good", "bad", "dull", "bright", "slow", "warm", "thin")
 
 
 def some_rows(n: int) -> list[tuple[str, str]]:
-    """Texts of one to six words, each with a word of its own."""
+    """Texts of one to six words, each with a unique word."""
     return [
         (f"{' '.join(ADJECTIVES[: i % 6])} film{i}".strip(), "positive" if i % 3 else "negative")
         for i in range(n)
@@ -28,7 +28,7 @@ def write_table(path: Path, rows: list[tuple[str, str]]) -> str:
 
 
 def left_over(data: TextTable) -> list[str]:
-    """What lies in the store besides lock files and remembered digests, which a slow test has."""
+    """The entries of the folder of prepared sets, without lock files and digests."""
     store = Path(data.prepared_dir)
     entries = sorted(store.iterdir()) if store.exists() else []
     return [entry.name for entry in entries if entry.suffix != ".lock" and entry.name != ".digests"]

@@ -1,4 +1,4 @@
-"""What is wrong with data or settings is named, and leaves nothing behind."""
+"""Faults of data and settings are reported, and leave no files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.workloads.text_classification.data.films import left_over, write_table
+from tests.toolkit.workloads.text_classification.data.films import left_over
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import prepare
@@ -21,22 +21,10 @@ def refused(data: TextTable) -> str:
     return str(caught.value)
 
 
-def test_a_bad_row_leaves_nothing_behind(table: TextTable) -> None:
+def test_a_faulty_row_leaves_no_files(table: TextTable) -> None:
     with open(str(table.path), "a") as stream:
         stream.write("one field\n")
     assert "films.tsv:62: 1 fields, expected 2" in refused(table)
-
-
-def test_a_label_that_training_lacks_is_traced(three_files: TextTable) -> None:
-    write_table(Path(str(three_files.test)), [("a", "yes"), ("b", "perhaps")])
-    told = refused(dataclasses.replace(three_files, unknown_labels="refuse"))
-    assert "test.tsv:3: label 'perhaps' does not occur in the training split" in told
-
-
-def test_a_missing_file_leaves_nothing_behind(table: TextTable) -> None:
-    assert "Did you mean films.tsv?" in refused(
-        dataclasses.replace(table, path=f"{table.path}".replace("films", "filme"))
-    )
 
 
 @pytest.mark.parametrize(
@@ -49,14 +37,14 @@ def test_a_missing_file_leaves_nothing_behind(table: TextTable) -> None:
         ({"label_column": "text"}, "is column 'text' (data.label_column) not the label?"),
     ],
 )
-def test_wrong_settings_are_refused_with_the_key(
+def test_a_wrong_setting_is_refused_with_its_key(
     table: TextTable, changed: dict[str, Any], told: str
 ) -> None:
     assert told in refused(dataclasses.replace(table, **changed))
 
 
 @pytest.mark.parametrize("stage", ["read", "tokenize"])
-def test_a_file_that_changes_meanwhile_is_noticed(table: TextTable, stage: str) -> None:
+def test_a_change_of_a_file_during_preparation_is_an_error(table: TextTable, stage: str) -> None:
     def meddle(at: str, done: int, total: int | None) -> None:
         if at == stage and done:
             with open(str(table.path), "a") as stream:

@@ -1,4 +1,4 @@
-"""Of many processes one builds a prepared set; one that is interrupted leaves nothing behind."""
+"""Only one of many processes builds a prepared set; an interrupted build leaves no files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start(data: TextTable, before: str = "", progress: str = "None") -> subproce
     )
 
 
-def test_of_many_processes_one_builds(table: TextTable) -> None:
+def test_only_one_of_many_processes_builds(table: TextTable) -> None:
     write_table(Path(str(table.path)), some_rows(5000))
     processes = [start(table) for _ in range(4)]
     printed = [process.communicate(timeout=PATIENCE_S) for process in processes]
@@ -45,7 +45,7 @@ def test_of_many_processes_one_builds(table: TextTable) -> None:
 
 
 @pytest.mark.parametrize("stage", ["read", "tokenize", "encode"])
-def test_a_killed_builder_leaves_nothing_that_is_mistaken_for_a_set(table: TextTable, stage: str) -> None:
+def test_a_killed_builder_leaves_no_set(table: TextTable, stage: str) -> None:
     kill = f"lambda stage, *_: stage == {stage!r} and os.kill(os.getpid(), signal.SIGKILL)"
     killed = start(table, progress=kill)
     killed.communicate(timeout=PATIENCE_S)
@@ -58,8 +58,8 @@ def test_a_killed_builder_leaves_nothing_that_is_mistaken_for_a_set(table: TextT
 
 
 @pytest.mark.parametrize("kilobytes", [1, 30, 100, 400])
-def test_a_full_disk_leaves_nothing_behind(table: TextTable, kilobytes: int) -> None:
-    """A limit on file sizes stands in for the full disk: writing fails in different places."""
+def test_a_full_disk_leaves_no_files(table: TextTable, kilobytes: int) -> None:
+    """A limit on file sizes replaces a full disk, so writing fails at different points."""
     write_table(Path(str(table.path)), some_rows(20_000))
     limited = start(
         table, before=f"resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes * 1024}, {kilobytes * 1024}))"
@@ -71,7 +71,7 @@ def test_a_full_disk_leaves_nothing_behind(table: TextTable, kilobytes: int) -> 
     assert left_over(table) == []
 
 
-def test_an_interrupted_build_leaves_nothing_behind(table: TextTable) -> None:
+def test_an_interrupted_build_leaves_no_files(table: TextTable) -> None:
     def interrupt(stage: str, done: int, total: int | None) -> None:
         if stage == "tokenize":
             raise KeyboardInterrupt

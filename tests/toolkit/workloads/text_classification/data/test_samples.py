@@ -1,4 +1,4 @@
-"""Batches are gathered from the memory maps as one would by hand."""
+"""Batches have the expected samples and padding."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.data.ragged import Lists, offsets_of
-from toolkit.errors import DataError
 from toolkit.workloads.text_classification.data.samples import Samples, pad_batch
 
 SPLITS = st.lists(st.lists(st.integers(1, 65535), min_size=1, max_size=9), min_size=1, max_size=12)
@@ -33,7 +31,7 @@ def samples_of(
 
 
 @given(SPLITS, st.data(), st.sampled_from([np.uint16, np.uint32]))
-def test_a_batch_holds_its_samples_and_padding(
+def test_a_batch_has_its_samples_and_padding(
     token_lists: list[list[int]], data: st.DataObject, dtype: npt.DTypeLike
 ) -> None:
     indices = data.draw(st.lists(st.integers(0, len(token_lists) - 1), max_size=20))
@@ -47,14 +45,7 @@ def test_a_batch_holds_its_samples_and_padding(
     assert tokens.dtype == lengths.dtype == labels.dtype == np.int64
 
 
-def test_an_empty_batch_still_has_a_width() -> None:
+def test_an_empty_batch_has_one_column() -> None:
     tokens, lengths, labels = pad_batch(samples_of([[5]]), np.empty(0, dtype=np.int64))
     assert tokens.shape == (0, 1)
     assert len(lengths) == len(labels) == 0
-
-
-def test_texts_from_a_damaged_database_are_a_data_error(tmp_path: Path) -> None:
-    database = tmp_path / "samples.sqlite"
-    database.write_bytes(b"no database at all" * 100)
-    with pytest.raises(DataError, match=r"samples\.sqlite is damaged"):
-        samples_of([[5]], database=database).texts([0])

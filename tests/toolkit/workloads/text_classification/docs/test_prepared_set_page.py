@@ -1,4 +1,4 @@
-"""The queries on the page about prepared sets are answered by one."""
+"""The queries of the page about prepared sets work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUERIES = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """Of a small study: forty mails, two of them alike, and two finished runs."""
+    """The database of a small study: forty mails, two of them equal, and two finished runs."""
     folder = tmp_path_factory.mktemp("study")
     rows = [(" ".join(f"w{word}" for word in range(n)), ("ham", "spam")[n % 2]) for n in range(1, 40)]
     lines = [("text", "label"), *rows, rows[-1]]
@@ -42,7 +42,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
         yield connection
 
 
-def test_there_are_queries() -> None:
+def test_the_page_has_queries() -> None:
     assert len(QUERIES) >= 9
 
 
@@ -51,22 +51,22 @@ def test_a_query_of_the_page_has_an_answer(database: sqlite3.Connection, query: 
     assert database.execute(query).fetchall() != []
 
 
-def test_answers_are_what_the_page_says(database: sqlite3.Connection) -> None:
-    """The question stands in the line before its query."""
+def test_answers_are_as_expected(database: sqlite3.Connection) -> None:
+    """Each question is above its query."""
     asked = dict(re.findall(r"^([A-Z][^\n]*\?)\n\n```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 
     def answer(question: str) -> list[tuple[object, ...]]:
         return database.execute(next(query for asks, query in asked.items() if question in asks)).fetchall()
 
-    assert answer("how many fragments")[:2] == [(1, 8), (2, 8)]
+    assert answer("How many fragments")[:2] == [(1, 8), (2, 8)]
     assert [row[0] for row in answer("fragments of the longest text")] == [0, 1, 2, 3, 4]
-    assert answer("sample 3 come from")[0][1:] == (5, 0)
+    assert answer("sample 3 from")[0][1:] == (5, 0)
     assert [(row[0], row[2]) for row in answer("more than once")] == [(2, 40)]
-    assert answer("Which one is best")[0] == ("mails-1", "docnn", 1, 9, 0.875)
+    assert answer("Which run is the best")[0] == ("mails-1", "docnn", 1, 9, 0.875)
     assert answer("seeds") == [("mails", 2, 0.8125, 0.125)]
 
 
-def test_the_columns_are_those_of_the_tables(database: sqlite3.Connection) -> None:
+def test_the_page_has_the_columns_of_the_tables(database: sqlite3.Connection) -> None:
     rows = re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\| `([\w, ]+)`", PAGE, re.MULTILINE)
     documented = {name: columns.split(", ") for name, columns in rows}
     known = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -76,7 +76,7 @@ def test_the_columns_are_those_of_the_tables(database: sqlite3.Connection) -> No
         assert found == columns, name
 
 
-def test_the_files_are_those_of_a_set(database: sqlite3.Connection) -> None:
+def test_the_page_has_the_files_of_a_set(database: sqlite3.Connection) -> None:
     (path,) = (Path(row[2]).parent for row in database.execute("PRAGMA database_list"))
     named = set(re.findall(r"\b([a-z]+\.(?:sqlite|bin|json))\b", PAGE))
     assert named - {"tokenizer.json"} <= {file.name for file in path.iterdir()}

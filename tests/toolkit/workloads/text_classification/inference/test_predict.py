@@ -1,4 +1,4 @@
-"""`stk predict` with runs of text classification predicts what the run itself did for its test set."""
+"""`stk predict` gives the predictions that a run of text classification wrote for its test set."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def flat(lines: str) -> list[dict[str, str]]:
     ]
 
 
-def test_plain_lines_json_lines_and_tables_say_what_the_evaluation_said(run: RunDir) -> None:
+def test_plain_lines_json_lines_and_tables_get_the_predictions_of_the_evaluation(run: RunDir) -> None:
     assert [each["text"] for each in told(run)] == TEXTS
     check(run, flat(stk("predict", run.path, "--input-format", "lines", given="\n".join(TEXTS))))
     given = "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS)
@@ -96,13 +96,13 @@ def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
         ]
     ),
 )
-def test_a_row_that_is_no_text_is_named(run: RunDir, line: str, said: str) -> None:
+def test_a_row_that_is_not_a_text_is_reported(run: RunDir, line: str, said: str) -> None:
     found = stk("predict", run.path, "--output", "none.csv", given=f'"fine"\n{line}\n', code=2)
     assert said in found
     assert not os.path.exists("none.csv")
 
 
-def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
+def test_the_model_opens_without_other_files(run: RunDir) -> None:
     model = load_model(run.path)
     assert not model.training
     with torch.no_grad():
@@ -110,7 +110,7 @@ def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
 
 
 @pytest.mark.slow
-def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp_path: Path) -> None:
+def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")
     check(run, flat(stk("predict", tmp_path / "slim", "--input-format", "lines", given="\n".join(TEXTS))))
     assert not [*(tmp_path / "slim" / "artifacts").glob("*predictions*")]
@@ -118,12 +118,12 @@ def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp
 
 
 @pytest.mark.slow
-def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
+def test_a_labelled_file_is_scored_without_other_files(run: RunDir, tmp_path: Path) -> None:
     score_test_set(run, run, tmp_path)
 
 
 def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
-    """A file with the run's own test set scores as it did at the run's end."""
+    """Check that a file with the test set gets the scores of the finished run."""
     file = tmp_path / "labelled.tsv"
     file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
     found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
@@ -131,7 +131,7 @@ def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
     assert not Path("files").exists()
 
 
-def test_a_run_that_kept_less_needs_the_data_that_it_was_made_from(run: RunDir) -> None:
+def test_a_run_without_its_encoding_needs_its_training_data(run: RunDir) -> None:
     kept = run.artifacts / "encoding.json"
     text = kept.read_text()
     kept.unlink()

@@ -1,4 +1,4 @@
-"""Ranked scores equal scikit-learn's, ties and all."""
+"""Ranked scores equal those of scikit-learn, also with ties."""
 
 from __future__ import annotations
 
@@ -89,21 +89,7 @@ def test_the_order_of_the_samples_changes_nothing(pairs: list[tuple[bool, float]
     np.testing.assert_array_equal(one.true_positive_rate, other.true_positive_rate)
 
 
-def test_ties_count_half() -> None:
-    """One pair in order, one tied: (1 + 1/2) / 2."""
-    ranking = Ranking.of(np.array([True, False, False]), np.array([0.5, 0.5, 0.1]))
-    assert ranking.roc_auc == 0.75
-
-
-def test_a_precision_that_no_threshold_reaches_has_none() -> None:
-    ranking = Ranking.of(np.array([False, True, False]), np.array([0.9, 0.8, 0.7]))
-    point = ranking.recall_at_precision(0.8)
-    assert (point.threshold, point.precision, point.recall) == (None, 0.0, 0.0)
-    point = ranking.precision_at_recall(0.9)
-    assert (point.threshold, point.precision, point.recall) == (0.8, 0.5, 1.0)
-
-
-def test_no_samples_at_all_have_empty_curves() -> None:
+def test_without_samples_curves_are_empty() -> None:
     ranking = Ranking.of(np.array([], bool), np.array([]))
     assert len(ranking.thresholds) == 0
     assert (ranking.roc_auc, ranking.average_precision) == (None, None)

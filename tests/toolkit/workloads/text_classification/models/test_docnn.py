@@ -1,4 +1,4 @@
-"""DocNN has PyText's shape, and padding changes nothing."""
+"""DocNN has the shape of PyText's, and padding has no effect."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def parameters(model: DocNN) -> int:
 
 
 @pytest.mark.parametrize("vocabulary_size", [3, 1000, 17_000])
-def test_default_model_has_pytexts_number_of_parameters(vocabulary_size: int) -> None:
+def test_default_model_has_the_number_of_parameters_of_pytext(vocabulary_size: int) -> None:
     model = DocNN(Config(), vocabulary_size=vocabulary_size, labels=("a", "b"), pad_id=0)
     assert parameters(model) == 100 * vocabulary_size + 70_602
 
 
-def test_hidden_layers_add_theirs() -> None:
+def test_hidden_layers_add_their_parameters() -> None:
     plain, deep = docnn(), docnn(hidden=(7, 4))
     assert parameters(deep) - parameters(plain) == (10 * 7 + 7) + (7 * 4 + 4) + (4 * 3 + 3) - (10 * 3 + 3)
 
@@ -56,7 +56,7 @@ texts = st.lists(st.lists(st.integers(1, 49), min_size=1, max_size=12), min_size
 
 @settings(deadline=None, max_examples=60)
 @given(texts=texts, extra=st.integers(0, 20), pooling=st.sampled_from(POOLINGS))
-def test_padding_changes_nothing(texts: list[list[int]], extra: int, pooling: str) -> None:
+def test_padding_has_no_effect(texts: list[list[int]], extra: int, pooling: str) -> None:
     model = docnn(pooling=pooling)
     length = max(map(len, texts)) + extra
     padded = torch.tensor([text + [0] * (length - len(text)) for text in texts])
@@ -77,7 +77,7 @@ def test_order_of_words_matters() -> None:
     assert not torch.allclose(model(torch.tensor([[5, 9, 31, 2]])), model(torch.tensor([[2, 31, 9, 5]])))
 
 
-def test_vector_of_padding_is_zero_and_stays_so() -> None:
+def test_vector_of_padding_stays_zero() -> None:
     model = docnn(pad_id=4)
     model(torch.tensor([[1, 2, 4, 4]])).sum().backward()
     assert model.embedding.weight[4].tolist() == [0.0] * 6
@@ -94,6 +94,6 @@ def test_dropout_of_whole_tokens_acts_in_training_only() -> None:
     assert not torch.equal(model(tokens), model(tokens))
 
 
-def test_initial_vectors_have_the_spread_that_was_asked_for() -> None:
+def test_initial_vectors_have_the_standard_deviation_of_the_config() -> None:
     vectors = docnn(vocabulary_size=5000, embedding_std=0.3).embedding.weight[1:]
     assert vectors.std().item() == pytest.approx(0.3, rel=0.02)

@@ -1,4 +1,4 @@
-"""A pretrained model with a head from elsewhere: loading it executes nothing, either."""
+"""Loading a pretrained classifier does not execute code of its folder."""
 
 from __future__ import annotations
 

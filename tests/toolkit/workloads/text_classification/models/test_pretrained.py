@@ -1,4 +1,4 @@
-"""Any classifier of transformers, from a folder or a hub's name, and back into a folder that it loads."""
+"""Classifiers of transformers, loaded from a folder and exported to a folder."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_one_score_for_each_label(bert: str) -> None:
     assert model(bert)(TOKENS).shape == (2, 3)
 
 
-def test_padding_changes_nothing(bert: str) -> None:
+def test_padding_has_no_effect(bert: str) -> None:
     torch.testing.assert_close(model(bert)(TOKENS)[1:], model(bert)(TOKENS[1:, :3]))
 
 
-def test_weights_are_those_of_the_folder_and_the_head_is_drawn_from_the_seed(bert: str) -> None:
+def test_weights_are_from_the_folder_and_the_head_is_drawn_from_the_seed(bert: str) -> None:
     first, second = model(bert).state_dict(), model(bert).state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     torch.manual_seed(1)
@@ -48,7 +48,7 @@ def test_weights_are_those_of_the_folder_and_the_head_is_drawn_from_the_seed(ber
     }
 
 
-def test_first_layers_alone_can_be_kept(bert: str) -> None:
+def test_only_the_first_layers_can_be_kept(bert: str) -> None:
     assert model(bert, layers=1).network.config.num_hidden_layers == 1
     assert sum("layer.1." in name for name in model(bert, layers=1).state_dict()) == 0
     with pytest.raises(DataError, match=r"model.layers is 3, but the model in .* has 2 layers"):
@@ -76,7 +76,7 @@ def test_last_layer_of_the_first_token_gives_the_same_scores_and_gradients(bert:
         torch.testing.assert_close(parameter.grad, expected[name].grad, rtol=1e-4, atol=1e-6)
 
 
-def test_last_layer_of_the_first_token_drops_attention_and_computes_no_other(bert: str) -> None:
+def test_last_layer_of_the_first_token_computes_only_that_token_with_dropout(bert: str) -> None:
     first = model(bert, dropout=0.5, last_layer="first_token").train()
     assert not torch.equal(first(TOKENS), first(TOKENS))
     shapes: list[torch.Size] = []
@@ -86,7 +86,7 @@ def test_last_layer_of_the_first_token_drops_attention_and_computes_no_other(ber
     assert shapes == [(2, 1)]
 
 
-def test_last_layer_of_the_first_token_is_refused_where_more_may_be_read(tmp_path: Path) -> None:
+def test_last_layer_of_the_first_token_is_refused_for_other_architectures(tmp_path: Path) -> None:
     from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
     settings = DistilBertConfig(vocab_size=40, dim=8, hidden_dim=8, n_layers=1, n_heads=2)
@@ -96,13 +96,13 @@ def test_last_layer_of_the_first_token_is_refused_where_more_may_be_read(tmp_pat
         model(str(tmp_path), last_layer="first_token")
 
 
-def test_folder_without_a_model_is_named_with_what_it_holds(tmp_path: Path) -> None:
+def test_folder_without_a_model_is_reported_with_its_files(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").touch()
     with pytest.raises(DataError, match=r"no model can be loaded from the folder .*it holds: weights\.bin"):
         model(str(tmp_path))
 
 
-def test_name_that_no_hub_knows_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_name_on_the_hub_is_reported_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(
         DataError, match=r"'no/such-model' is not a folder here, and no hub .* copy the folder"
@@ -110,7 +110,7 @@ def test_name_that_no_hub_knows_is_named_with_the_way_out(monkeypatch: pytest.Mo
         model("no/such-model")
 
 
-def test_what_was_trained_is_loaded_by_transformers_under_its_labels(bert: str, tmp_path: Path) -> None:
+def test_transformers_loads_the_trained_model_with_its_labels(bert: str, tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     trained, run = model(bert), RunDir(tmp_path)

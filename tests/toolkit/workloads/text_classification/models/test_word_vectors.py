@@ -1,4 +1,4 @@
-"""An embedding begins with vectors from a text file, where that has some."""
+"""Initial vectors of an embedding from a text file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def loaded(path: Path, text: str, size: int = 2) -> tuple[int, torch.Tensor]:
 
 
 @pytest.mark.parametrize("header", ["", "3 2\n"], ids=["GloVe", "word2vec"])
-def test_known_tokens_get_their_vectors_and_others_keep_theirs(path: Path, header: str) -> None:
+def test_tokens_in_the_file_get_its_vectors_and_other_tokens_keep_theirs(path: Path, header: str) -> None:
     found, rows = loaded(path, header + "bad -1 0.5\nelse 7 7\ngood 1e-1 2 \nbad 3 3\n")
     assert found == 2
     assert rows.tolist() == [[9, 9], [9, 9], [pytest.approx(0.1), 2], [-1, 0.5], [9, 9]]
@@ -42,17 +42,17 @@ def test_known_tokens_get_their_vectors_and_others_keep_theirs(path: Path, heade
         ("", r"for none of the 5 tokens"),
     ],
 )
-def test_file_that_does_not_fit_is_refused_by_line(path: Path, text: str, complaint: str) -> None:
+def test_file_that_does_not_fit_is_refused_with_its_line(path: Path, text: str, complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
         loaded(path, text)
 
 
-def test_missing_file_is_named(path: Path) -> None:
+def test_missing_file_is_reported(path: Path) -> None:
     with pytest.raises(DataError, match=r"model.vectors: .*vectors.txt cannot be read: No such file"):
         load_vectors(str(path), TOKENS, torch.zeros(5, 2))
 
 
-def test_model_begins_with_them_and_padding_stays_zero(path: Path) -> None:
+def test_initial_vectors_are_from_the_file_and_padding_stays_zero(path: Path) -> None:
     path.write_text("<pad> 1 1\ngood 5 6\n", encoding="utf-8")
     config = Config(embedding_dim=2, filters=3, vectors=str(path))
     model = DocNN(config, vocabulary_size=5, labels=("a", "b"), pad_id=0, tokens=lambda: TOKENS)

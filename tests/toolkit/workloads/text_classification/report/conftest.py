@@ -1,4 +1,4 @@
-"""Runs that the tests of this report share, in place of the core's."""
+"""The runs that the tests of this report share."""
 
 from __future__ import annotations
 

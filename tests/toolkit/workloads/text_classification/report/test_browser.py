@@ -25,9 +25,7 @@ def folded_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.parametrize("width", [1200, 500])
-def test_classes_with_long_names_are_shown_without_cutting_anything_off(
-    folded_page: Path, tmp_path: Path, width: int
-) -> None:
+def test_classes_with_long_names_are_shown_completely(folded_page: Path, tmp_path: Path, width: int) -> None:
     seen = probe(folded_page, tmp_path, f"--window-size={width},4000")
     assert all(complete and natural > 1000 for complete, natural, _ in seen["images"])
     assert seen["cut"] == 0

@@ -20,7 +20,7 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 HOSTILE = ["<script>", "$x^{$ & \\frac", "日本語 🎬", "مرحبا", "\x00\x1b\u202e", "", "long " * 40]
 
 
-def test_the_files_of_a_finished_run_are_real_pictures(finished_run: RunDir) -> None:
+def test_the_pictures_of_a_finished_run_can_be_opened(finished_run: RunDir) -> None:
     write_report(finished_run)
     names = {path.name for path in finished_run.report.glob("*.png")}
     over_steps = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png"}
@@ -33,7 +33,7 @@ def test_the_files_of_a_finished_run_are_real_pictures(finished_run: RunDir) -> 
 
 
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
-def test_hostile_labels_are_drawn_as_they_are_written(tmp_path: Path) -> None:
+def test_hostile_labels_are_drawn_as_text(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-$x^{$-<b>", HOSTILE)
     for draw in run_plots(summarize(run)).values():
         assert pixels(draw(LIGHT)).shape[0] > 300

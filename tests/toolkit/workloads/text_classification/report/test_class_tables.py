@@ -15,7 +15,7 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 from toolkit.workloads.text_classification.report.tables import confusions_table
 
 
-def test_scores_of_each_class_stand_above_their_macro_average(finished_run: RunDir) -> None:
+def test_the_scores_of_each_class_are_above_the_macro_average(finished_run: RunDir) -> None:
     rows = rows_of(printed([finished_run]))
     negative = ["negative", "83.33", "%", "85.11", "%", "84.21", "%", "47"]
     macro = ["macro", "average", "84.38", "%", "84.39", "%", "84.37", "%", "96"]
@@ -53,7 +53,9 @@ def test_a_matrix_of_eleven_classes_with_long_names_fits_into_80_columns(new_run
     assert "true ╲ predicted" in printed([new_run], 250)
 
 
-def test_a_matrix_too_wide_for_the_terminal_gives_way_to_its_worst_cells(new_run: RunDir) -> None:
+def test_a_matrix_too_wide_for_the_terminal_is_replaced_by_the_most_frequent_confusions(
+    new_run: RunDir,
+) -> None:
     write_classes(new_run, [f"class_{number:02d}" for number in range(30)])
     narrow, wide = printed([new_run], 80), printed([new_run], 400)
     assert ["class_29", "class_00", "36"] in rows_of(narrow)
@@ -62,7 +64,7 @@ def test_a_matrix_too_wide_for_the_terminal_gives_way_to_its_worst_cells(new_run
     assert "Most frequent confusions" not in wide
 
 
-def test_of_very_many_classes_the_worst_are_shown(new_run: RunDir) -> None:
+def test_of_very_many_classes_those_with_the_lowest_f1_are_shown(new_run: RunDir) -> None:
     write_classes(new_run, [f"class_{number:03d}" for number in range(100)])
     text = printed([new_run], 80)
     assert "the 40 lowest F1 of 100 classes" in text
@@ -90,7 +92,7 @@ def test_without_a_matrix_the_most_frequent_confusions_are_shown_everywhere(new_
     assert ">77<" in page.read_text()
 
 
-def test_labels_are_text_and_never_markup_or_commands(tmp_path: Path) -> None:
+def test_labels_are_neither_markup_nor_terminal_commands(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0", HOSTILE)
     text, matrix = printed([run], 80), printed([run], 120).partition("Confusion (test)")[2]
     scores = "\n".join(line for line in text.splitlines() if line.count("%") == 3)

@@ -1,4 +1,4 @@
-"""Texts that were folded into fragments, and what two classes have besides: on every face of the report."""
+"""Folded texts, and the curves of two classes, in terminal, page and tables."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.toolkit.report.parsed_page import Page, parse
 from tests.toolkit.report.report_folders import write_config
 from tests.toolkit.workloads.text_classification.report.classified_runs import (
     KIND,
+    write_classes,
     write_classified,
     write_finished,
 )
@@ -76,7 +77,7 @@ def table(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
-def test_whole_texts_stand_before_their_fragments(summary: RunSummary) -> None:
+def test_whole_texts_are_before_their_fragments(summary: RunSummary) -> None:
     assert [report.view.title for report in summary.own.classes.values()] == [
         "validation, whole texts",
         "validation, fragments",
@@ -88,7 +89,13 @@ def test_whole_texts_stand_before_their_fragments(summary: RunSummary) -> None:
     assert list(summary.own.two_classes) == list(summary.own.classes)
 
 
-def test_where_nothing_was_folded_there_is_one_level(tmp_path: Path) -> None:
+def test_splits_are_in_the_order_of_their_use(new_run: RunDir) -> None:
+    for split in ("test", "extra", "validation", "train"):
+        write_classes(new_run, ["a", "b"], split=split)
+    assert list(own(new_run).classes) == ["train", "validation", "test", "extra"]
+
+
+def test_without_folded_texts_there_is_one_level(tmp_path: Path) -> None:
     summary = summarize(classified(tmp_path / "run-0", ("neg", "pos"), folded=False))
     assert [report.view.title for report in summary.own.classes.values()] == ["validation", "test"]
     assert summary.own.labels is not None
@@ -98,7 +105,7 @@ def test_where_nothing_was_folded_there_is_one_level(tmp_path: Path) -> None:
     assert "Classes (test)" in text
 
 
-def test_the_summary_says_everything_as_strict_json(summary: RunSummary) -> None:
+def test_the_summary_is_strict_json(summary: RunSummary) -> None:
     document = json.loads(json.dumps(to_json(summary), allow_nan=False))
     assert document["classes"]["test_text"]["view"]["split"] == "test"
     assert document["classes"]["test"]["weighted_f1"] > 0.5
@@ -144,7 +151,7 @@ def test_no_line_is_wider_than_the_terminal(summary: RunSummary, width: int) -> 
     assert max(map(len, printed(summary, width).splitlines())) <= width
 
 
-def test_the_page_shows_the_test_set_and_folds_the_validation_set_away(page: Page) -> None:
+def test_the_page_shows_the_test_set_and_folds_the_validation_set(page: Page) -> None:
     wanted = ["test, whole texts", "test, fragments", "validation, whole texts", "validation, fragments"]
     assert [h for h in page.headings if h.startswith("Classes")] == [f"Classes ({view})" for view in wanted]
     assert "Classes, confusion and curves of validation" in page.text
@@ -156,9 +163,7 @@ def test_the_page_shows_the_test_set_and_folds_the_validation_set_away(page: Pag
     assert page.unclosed == []
 
 
-def test_without_mistakes_on_whole_texts_those_on_fragments_are_no_substitute(
-    mails: RunDir, tmp_path: Path
-) -> None:
+def test_mistakes_on_fragments_do_not_replace_mistakes_on_whole_texts(mails: RunDir, tmp_path: Path) -> None:
     run = RunDir(shutil.copytree(mails.path, tmp_path / "run-0"))
     path = ClassificationFiles(run).predictions("test_text")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -181,7 +186,7 @@ def test_the_page_counts_labels_with_shares_and_sums(page: Page, summary: RunSum
     assert texts[1][0] == "ham"
 
 
-def test_the_page_says_what_is_odd_about_labels_and_texts(tmp_path: Path) -> None:
+def test_the_page_has_the_notes_about_labels_and_texts(tmp_path: Path) -> None:
     run = classified(tmp_path / "run-0", ("a", "A"), folded=False)
     codes = np.array([0, 1])
     write_labels(run, ("a", "A"), {"train": (codes, codes)}, ["2 texts stand in <b>train</b> and in test"])
@@ -201,7 +206,7 @@ def test_every_picture_of_the_report_is_a_file(page: Page, mails: RunDir) -> Non
     assert pictures >= {"confusion_test.png", "confusion_test_text.png"}
 
 
-def test_tables_as_csv_hold_what_the_artifacts_hold(summary: RunSummary) -> None:
+def test_csv_tables_have_the_values_of_the_artifacts(summary: RunSummary) -> None:
     sheets = spreadsheets(run_document(summary))
     counts, shares = (table(sheets[f"confusion_test_text{kind}.csv"]) for kind in ("", "_normalised"))
     assert counts[0] == shares[0] == ["true \\ predicted", "ham", "spam"]
@@ -246,17 +251,17 @@ def test_a_class_without_samples_has_an_empty_row_of_shares(tmp_path: Path) -> N
     assert "–" in printed(summarize(run)).partition("Confusion, % (test)")[2].splitlines()[4]
 
 
-@pytest.mark.parametrize("name", ["labels", "curves"])
-def test_a_damaged_artifact_is_named(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["labels", "test_classes", "test_curves"])
+def test_a_damaged_artifact_is_reported(tmp_path: Path, name: str) -> None:
     run = classified(tmp_path / "run-0", ("a", "b"), folded=False)
-    path = ClassificationFiles(run).labels if name == "labels" else ClassificationFiles(run).curves("test")
+    path = run.artifact(f"{name}.json")
     path.write_text('{"splits": {"train": []}, "labels": ["a"]}')
     with pytest.raises(DataError, match=rf"{path.name}.*a report needs the file as the run wrote it"):
         summarize(run)
 
 
-def test_a_run_that_is_older_than_these_files_has_a_report_without_them(tmp_path: Path) -> None:
-    """`write_finished` leaves what runs left before there were labels, curves and averages."""
+def test_a_run_without_these_files_has_a_report_without_them(tmp_path: Path) -> None:
+    """`write_finished` writes the files of old versions, without labels, curves and averages."""
     run = write_finished(tmp_path / "run-0")
     summary = summarize(run)
     assert (summary.own.labels, summary.own.two_classes) == (None, {})
@@ -269,7 +274,7 @@ def test_a_run_that_is_older_than_these_files_has_a_report_without_them(tmp_path
 
 
 @pytest.mark.parametrize("text_accuracy, shown", [(0.7912, False), (0.85, True)])
-def test_scores_of_whole_texts_are_shown_where_they_are_others(
+def test_scores_of_whole_texts_are_shown_if_they_differ(
     tmp_path: Path, text_accuracy: float, shown: bool
 ) -> None:
     run = write_finished(tmp_path / "run-0")
@@ -281,7 +286,7 @@ def test_scores_of_whole_texts_are_shown_where_they_are_others(
 
 
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
-def test_hostile_labels_are_text_on_every_face(tmp_path: Path) -> None:
+def test_hostile_labels_are_text_in_terminal_and_page(tmp_path: Path) -> None:
     labels = ("<script>x()</script>", "[bold]$x^{$\x1b")
     run = classified(tmp_path / "run-0", labels, folded=True)
     text, page = printed(summarize(run)), parse(write_report(run).read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
 LABELS = ("neg", "pos")
 
 
-def test_the_surest_mistakes_come_first_and_right_ones_not_at_all(new_run: RunDir) -> None:
+def test_the_surest_mistakes_come_first(new_run: RunDir) -> None:
     write_predictions(
         new_run,
         [
@@ -40,7 +40,7 @@ def test_no_more_than_the_limit_are_kept(new_run: RunDir) -> None:
     assert [mistake.text for mistake in found] == ["text 1", "text 2", "text 3"]
 
 
-def test_without_labels_the_likeliest_score_is_the_predictions(new_run: RunDir) -> None:
+def test_without_labels_the_highest_score_is_the_predictions(new_run: RunDir) -> None:
     write_predictions(new_run, [("neg", "pos", [math.log(0.8), math.log(0.2)], "text")])
     (mistake,) = worst_mistakes(new_run, "test", ())
     assert mistake.confidence == pytest.approx(0.8)
@@ -48,7 +48,7 @@ def test_without_labels_the_likeliest_score_is_the_predictions(new_run: RunDir) 
 
 
 @pytest.mark.parametrize("score", [0.5, [], "n/a"])
-def test_scores_of_another_kind_are_named(new_run: RunDir, score: object) -> None:
+def test_scores_of_another_type_are_reported(new_run: RunDir, score: object) -> None:
     write_predictions(new_run, [("neg", "pos", score, "text")])
     with pytest.raises(DataError, match="not a table of predictions"):
         worst_mistakes(new_run, "test", LABELS)
@@ -58,7 +58,7 @@ def test_a_split_without_predictions_has_no_mistakes(new_run: RunDir) -> None:
     assert worst_mistakes(new_run, "test", LABELS) == []
 
 
-def test_a_file_that_is_no_table_of_predictions_is_named(new_run: RunDir) -> None:
+def test_a_file_that_is_not_a_table_of_predictions_is_reported(new_run: RunDir) -> None:
     write_predictions(new_run, [])
     ClassificationFiles(new_run).predictions("test").write_text("text\tlabel\nfine\tneg\n")
     with pytest.raises(DataError, match=r"test_predictions\.tsv.*expected tab-separated columns"):
@@ -72,7 +72,7 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read(new_run: RunDir) -> No
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=4))
-def test_any_text_comes_back_cleaned_and_in_its_row(texts: list[str]) -> None:
+def test_any_text_is_read_back_cleaned_and_in_its_row(texts: list[str]) -> None:
     """Quotes, tabs, line ends, bare carriage returns and NUL are all legal in a user's text."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunDir(Path(folder))

@@ -1,1 +1,1 @@
-"""The tables that a data section names: their rows, labels and splits."""
+"""The tables of a data section: their rows, labels and splits."""

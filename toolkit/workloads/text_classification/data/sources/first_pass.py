@@ -1,4 +1,4 @@
-"""The first reading of the sources finds faults and decides labels and splits; it writes nothing."""
+"""The first reading of the sources: it finds faults, decides labels and splits, and writes nothing."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from toolkit.workloads.text_classification.data.sources.text_hashes import TextH
 
 #: Rows between two calls of the progress function.
 REPORT_EVERY = 1 << 14
-#: More labels than any classifier here has; a wrong column has as many as rows.
+#: More labels than a classifier has. A wrong column may have a different value in each row.
 _MOST_LABELS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """The facts about every text after the first reading. Rows that are skipped have no number.
+    """Labels and splits of all texts after the first reading. Skipped rows are not texts.
 
-    labels       names; a text's label is a number into it
-    splits       names; a text's split is a number into it
-    text_label   [n] int32
-    text_split   [n] int8; None where the fragments are split, not the texts
-    source_rows  rows of each source; texts are numbered through the sources in their order
-    skipped      what was left out
-    notable      oddities, as in the manifest
+    labels       names of the labels, in the order of their codes
+    splits       names of the splits
+    text_label   [n] int32, codes of labels; texts are numbered through all sources
+    text_split   [n] int8, positions in `splits`; None if fragments are split instead of texts
+    source_rows  number of rows of each source
+    skipped      the rows that were left out
+    notable      unusual properties, as in the manifest
     """
 
     labels: tuple[str, ...]
@@ -59,7 +59,7 @@ class Survey:
 
 
 def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Progress) -> Survey:
-    """Read all sources once. Memory: 21 bytes a text, and 12 of each of the first millions.
+    """Read all sources once. Memory: 21 bytes a text, and 12 more for each of the first millions.
 
     Raises DataError at the first fault.
     """
@@ -70,7 +70,7 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
     texts, files = reading.texts()
     places = np.arange(len(texts))
     if data.labels is not None:
-        # Before splitting, so that the shares hold for what stays.
+        # Before splitting, so that the shares apply to the remaining rows.
         kept = reading.known(texts, data.labels)
         texts, files, places = texts[kept], files[kept], places[kept]
     reading.check_left(files, data.labels or ())
@@ -105,7 +105,7 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
 def _counts(
     names: Sequence[str], labels: Sequence[str], text_label: npt.NDArray[np.int32], splits: SplitNumbers
 ) -> dict[str, list[int]]:
-    """The texts of each label in each split that has some."""
+    """The number of texts of each label, by split; splits without texts are left out."""
     counts = {
         name: np.bincount(text_label[splits == number], minlength=len(labels)).tolist()
         for number, name in enumerate(names)
@@ -114,7 +114,7 @@ def _counts(
 
 
 def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integer]) -> SplitNumbers:
-    """Assign a split to each text or fragment. Raises DataError where a split gets none."""
+    """Assign a split to each text or fragment. Raises DataError if a split with a share gets none."""
     shares = list(data.splits.values())
     splits = assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
     sizes = np.bincount(splits, minlength=len(shares))
@@ -129,9 +129,9 @@ def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integ
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """Labels as they were met: numbered by first appearance, with the place of that.
+    """The labels of all rows. Labels are numbered by first appearance; its file and line are stored.
 
-    rows  of each source
+    rows  number of rows of each source
     """
 
     data: TextTable
@@ -148,11 +148,11 @@ class _Reading:
         self.hashes = TextHashes([source.path for source in self.sources])
 
     def read(self, source: Source, found: Iterable[Row], progress: Progress) -> None:
-        """Note the label of every row that has one, and a text."""
+        """Store the label of every row with a label and a text."""
         rows, before, known, note = 0, sum(self.rows), self._numbers.get, self.hashes.note
         for rows, row in enumerate(found, start=1):
             number = known(row.label)
-            # A label that was met before is not empty.
+            # A label with a number is not empty.
             if number is None or is_empty(row.text):
                 is_left_out = count_empty(source.path, row, self.data, self.skipped)
                 number = None if is_left_out else self._new(source, row)
@@ -166,7 +166,7 @@ class _Reading:
         progress("read", before + rows, None)
 
     def texts(self) -> tuple[npt.NDArray[np.intc], npt.NDArray[np.int8]]:
-        """The numbers of label and source of every row with label and text."""
+        """The numbers of label and of source for every row with a label and a text."""
         files = np.repeat(np.arange(len(self.rows), dtype=np.int8), np.diff(self._ends, prepend=0))
         return np.frombuffer(self._texts, dtype=np.intc), files
 
@@ -176,12 +176,12 @@ class _Reading:
         return tuple(sorted(label for label, number in self._numbers.items() if number in numbers))
 
     def codes(self, labels: Sequence[str]) -> npt.NDArray[np.int32]:
-        """The code of every label that was met, by its number; -1 for any other."""
+        """The code of every numbered label; -1 for a label that is not in `labels`."""
         codes = {label: code for code, label in enumerate(labels)}
         return np.array([codes.get(label, -1) for label in self._numbers], dtype=np.int32)
 
     def known(self, texts: npt.NDArray[np.intc], labels: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-        """Whether each text has one of these labels; the others are counted, or refused."""
+        """Whether each text has one of these labels. Other texts are counted as skipped, or refused."""
         kept = self.codes(labels)[texts] >= 0
         met = list(self._numbers)
         for number, rows in enumerate(np.bincount(texts[~kept]).tolist()):
@@ -200,7 +200,10 @@ class _Reading:
                 raise nothing_known(source.path, self.data, labels, self.skipped)
 
     def check_splits(self, splits: SplitNumbers | None, labels: tuple[str, ...]) -> None:
-        """Raise DataError for a split of one file without remaining rows: training lacks its labels."""
+        """Raise DataError if one file is cut into splits and a split has no remaining row.
+
+        This happens if training has none of its labels.
+        """
         if splits is None or self.sources[0].split is not None:
             return
         sizes = np.bincount(splits, minlength=len(self.data.splits)).tolist()
@@ -208,7 +211,7 @@ class _Reading:
             raise nothing_known(self.sources[0].path, self.data, labels, self.skipped)
 
     def _new(self, source: Source, row: Row) -> int:
-        """The number of a label that is met for the first time."""
+        """Number a new label. Raises DataError for a refused label, and for too many labels."""
         place, labels = f"{source.path}:{row.line}", self.data.labels
         if self.data.unknown_labels == "refuse" and labels is not None and row.label not in labels:
             raise refuse_unknown(place, row.label, labels)

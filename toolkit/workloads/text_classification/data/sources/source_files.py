@@ -1,4 +1,4 @@
-"""The files that a data section names, their rows, and the fingerprint of what would be made from them."""
+"""The files of a data section, their rows, and the fingerprint of their prepared set."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from toolkit.workloads.text_classification.data.sources.formats.parquet import i
 from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database, known_set
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
-#: The split that labels and vocabulary come from.
+#: Labels and vocabulary are those of this split.
 TRAIN = "train"
 
-#: Settings that decide what is made, besides those of the tokenizer, the splits and each file.
+#: Settings that decide the content of a prepared set, besides those of tokenizer, splits and files.
 _SETTINGS = (
     "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
-#: Files of at most this size together stay in memory between the readings, in about three times the bytes.
+#: If all files together have at most this size, their rows stay in memory between the two readings. They
+#: need about three times as many bytes.
 _KEPT_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(SourceFile):
-    """One table; `part` is the split of a prepared set that it is, or None."""
+    """One table; `part` is the split if the table is a split of a prepared set."""
 
     format: Format
     part: str | None = None
@@ -43,16 +44,17 @@ class Source(SourceFile):
 
 
 class PreparedTexts(Source):
-    """The texts of a prepared set, or of one of its splits; its digest is the fingerprint of that set."""
+    """The texts of a prepared set, or of one of its splits. Its digest is the set's fingerprint."""
 
     def check_unchanged(self) -> None:
-        """Do nothing: runs add their scores to the database, and leave the texts alone."""
+        """Do nothing: runs add scores to the database, which changes the file but not the texts."""
 
 
 class Rows:
-    """The rows of sources, which are read twice: for faults, then for texts.
+    """Reads the rows of sources. Each source is read twice: for faults, then for texts.
 
-    Small files stay in memory, unless they are compressed: their size does not show how much they hold.
+    The rows of small files stay in memory after the first reading. Those of compressed files do not, because
+    the size of such a file does not limit its content.
     """
 
     def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
@@ -75,12 +77,12 @@ class Rows:
         for row in rows:
             kept.append(row)
             yield row
-        # Not before the end: what was read in part is read again.
+        # At the end: if only a part was read, the next reading starts again.
         self._kept[name] = kept
 
 
 def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
-    """Check the section's labels, and hash its files. Raises DataError."""
+    """Check the section's encoding and labels, and hash its files. Raises DataError."""
     _check_settings(data)
     if data.path is not None and is_database(Path(data.path)):
         path = Path(data.path).expanduser()
@@ -90,7 +92,7 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
 
 
 def one_source(data: TextTable, split: str, progress: Progress) -> Source:
-    """Check the section and hash its one file, `data.path`, all of which is one split. Raises DataError."""
+    """The same for a section whose whole file `data.path` is one split. Raises DataError."""
     _check_settings(data)
     assert data.path is not None
     if is_database(path := Path(data.path).expanduser()):
@@ -99,14 +101,14 @@ def one_source(data: TextTable, split: str, progress: Progress) -> Source:
 
 
 def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
-    """The splits in their order."""
+    """The names of the splits, in order."""
     return tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
 
 
 def describe(data: TextTable, sources: Sequence[Source], **further: Any) -> dict[str, Any]:
-    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
+    """Everything that decides the content of the prepared set, with a fingerprint (SHA-256).
 
-    further  what else decides it, besides the section and the sources
+    further  other values that decide the content
     """
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS} | further
     settings |= _tokenizer_description(data)
@@ -145,9 +147,9 @@ def _check_settings(data: TextTable) -> None:
 
 
 def _tokenizer_description(data: TextTable) -> dict[str, Any]:
-    """Return what decides a tokenizer's tokens: of a pretrained one the content, never the path.
+    """Return the settings that decide a tokenizer's tokens; for a pretrained one the content, not the path.
 
-    Raises DataError if there is none.
+    Raises DataError if its files do not exist.
     """
     if data.tokenizer != "pretrained":
         names = ("tokenizer", "lowercase", "min_count", "max_vocabulary")

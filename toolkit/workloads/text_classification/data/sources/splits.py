@@ -1,4 +1,4 @@
-"""Cutting one table into splits, by shares and a seed."""
+"""Cut one table into splits, by shares and a seed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ SplitNumbers = npt.NDArray[np.int8]
 
 
 def split_sizes(n: int, shares: Sequence[float]) -> list[int]:
-    """Sizes of the splits: n times the share, rounded by largest remainder, so that they add up to n.
+    """Sizes of the splits: n times the share, rounded by largest remainder, so that they sum to n.
 
-    shares  none negative, not all zero; they are divided by their sum. Of equal remainders the first
-            split wins; a share of 0 gets no sample.
+    shares  not negative, and not all zero; they are divided by their sum
+
+    Of equal remainders the first split is rounded up. A share of 0 gets no sample.
     """
     total = sum(shares)
     exact = [n * share / total for share in shares]
@@ -32,8 +33,8 @@ def assign_splits(
 ) -> SplitNumbers:
     """Assign a split to each of n samples: [n], numbers of the splits in the order of `shares`.
 
-    A pure function of its arguments. With `labels` [n] every split gets the same share of each label,
-    as nearly as whole numbers allow; the sizes of the splits are the same as without.
+    The result depends only on the arguments. With `labels` [n] every split gets the same share of each label,
+    up to rounding; the sizes of the splits are the same as without labels.
     """
     sizes = split_sizes(n, shares)
     order = permutation(stream("split 1", seed, n), n)
@@ -48,7 +49,7 @@ def assign_splits(
 
 
 def _take_turns(sizes: Sequence[int]) -> SplitNumbers:
-    """Spread the splits evenly: [sum(sizes)], so that any run of it has each split in its share."""
+    """Spread the splits evenly over [sum(sizes)]: every part of it has each split in its share."""
     numbers = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
     places = [(np.arange(size) + 0.5) / max(size, 1) for size in sizes]
     return numbers[np.argsort(np.concatenate(places), kind="stable")]

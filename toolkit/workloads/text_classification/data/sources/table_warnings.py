@@ -1,6 +1,6 @@
 """Warnings about a table: labels that look alike, splits that lack a label, texts in two splits.
 
-None of them ends a run. Imports nothing slow.
+None of them stops a run. Imports nothing slow.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 
 from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown
 
-#: Texts that other programs write if there is no value.
+#: Texts that other programs write for a missing value.
 _MISSING = frozenset({"nan", "null", "none", "n/a", "na", "<na>", "nil"})
 
 
 def notable(
     labels: Sequence[str], counts: Mapping[str, Sequence[int]], shared: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return what people should know before they train, in the form of the manifest.
+    """Return the unusual properties of a table, as in the manifest.
 
-    counts   of each split the texts of each label
-    shared   texts in two splits: {splits, texts: how many different ones, places: where one of them is}
+    counts   number of texts of each label, by split
+    shared   texts in two splits: {splits, texts: number of different texts, places: files and lines of one}
     """
     missing = absent(labels, counts).items()
     return {
@@ -33,7 +33,7 @@ def notable(
 
 
 def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of labels that are equal without case and blanks, or as numbers."""
+    """Groups of labels that differ only in case and blanks, or are the same number."""
     groups: dict[str, list[str]] = {}
     for label in labels:
         groups.setdefault(_plain(label), []).append(label)
@@ -49,9 +49,9 @@ def _plain(label: str) -> str:
 
 
 def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
-    """The labels that a split has no text of, by split; complete splits are left out.
+    """The labels without a text, by split; splits with all labels are left out.
 
-    counts   of each split the texts of each label
+    counts   number of texts of each label, by split
     """
     found = {
         split: tuple(label for label, count in zip(labels, of_label, strict=True) if not count)
@@ -61,16 +61,16 @@ def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[s
 
 
 def describe_notable(found: Mapping[str, Any]) -> list[str]:
-    """Return the findings of `notable`, a line for each; none for an older manifest, which lacks them."""
+    """Describe the result of `notable`, one line for each finding. Old manifests have no findings."""
     lines = [
-        f"labels that differ only by case, blanks or as a number is written are separate classes: "
+        f"labels that differ only by case, blanks or number format are separate classes: "
         f"{', '.join(map(repr, group))}"
         for group in found.get("alike_labels", ())
     ]
     if (only := found.get("only_label")) is not None:
-        lines.append(f"there is one label, {only!r}: nothing can be learnt, and every score is perfect")
+        lines.append(f"there is only one label, {only!r}: nothing can be learnt, and every score is perfect")
     for label in found.get("missing_labels", ()):
-        lines.append(f"{label!r} is a class like any other, though it looks like a missing label")
+        lines.append(f"{label!r} is used as a class, although it looks like a missing label")
     for split, labels in found.get("absent_labels", {}).items():
         lines.append(f"{split} has no text with the label{'s'[: len(labels) > 1]} {shown(labels)}")
     for each in found.get("shared_texts", ()):

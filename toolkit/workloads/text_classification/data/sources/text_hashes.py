@@ -1,4 +1,4 @@
-"""Which texts are the same: a hash of each, compared between the splits."""
+"""Find the same texts in different splits, by comparing hashes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import numpy.typing as npt
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers
 
-#: Most texts that are compared, the first ones: twelve bytes each, and a few seconds of sorting.
+#: Only the first texts are compared, at most this many. Each needs twelve bytes; sorting takes seconds.
 _MOST = 20_000_000
 
 Numbers = npt.NDArray[np.int64]
 
 
 class TextHashes:
-    """The hashes of texts and their lines, in the order in which they are read.
+    """The hashes and lines of texts, in the order of reading.
 
-    files   of the sources, in their order
+    files   one for each source
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = files
-        # Python's own hash: 64 bits, and nothing is faster. Its values are those of one process alone.
+        # Python's own hash is fast and has 64 bits. Its values hold for this process only.
         self._hashes = array("q")
         self._lines = array("i")
 
@@ -41,9 +41,9 @@ class TextHashes:
     def shared(
         self, names: Sequence[str], splits: SplitNumbers, files: npt.NDArray[np.int8], kept: Numbers
     ) -> list[dict[str, Any]]:
-        """The texts in two splits, for each pair of splits.
+        """The texts in two splits, for each pair of splits that shares some.
 
-        splits, files, kept   [n] split, source and place in the order of reading of every text that is left
+        splits, files, kept   [n] for each remaining text: split, source, position in the order of reading
         """
         kept = kept[kept < len(self._hashes)]
         hashes = np.frombuffer(self._hashes, np.int64)[kept]
@@ -60,6 +60,6 @@ class TextHashes:
 
 
 def _common(hashes: Numbers, one: Numbers, other: Numbers) -> list[tuple[int, int]]:
-    """Return the places of each common hash, ordered by the place in the first."""
+    """Return the positions of each common hash in both, sorted by the first position."""
     _, at_one, at_other = np.intersect1d(hashes[one], hashes[other], return_indices=True)
     return sorted(zip(one[at_one].tolist(), other[at_other].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What the first reading settles: which rows are learnt from, their labels, their splits."""
+"""The first reading decides which rows are used, their labels and their splits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.toolkit.workloads.text_classification.data.films import write_table
 from toolkit.errors import DataError
+from toolkit.workload import silent
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources import source_files as rows
 from toolkit.workloads.text_classification.data.sources.first_pass import Survey, survey
@@ -16,10 +18,6 @@ from toolkit.workloads.text_classification.data.sources.labels import describe_s
 from toolkit.workloads.text_classification.data.sources.source_files import find_sources
 
 Rows = list[tuple[str, str]]
-
-
-def silent(stage: str, done: int, total: int | None) -> None:
-    pass
 
 
 def surveyed(data: TextTable) -> Survey:
@@ -34,27 +32,22 @@ def refused(data: TextTable) -> str:
 
 
 def one_file(tmp_path: Path, rows: Rows, **options: Any) -> TextTable:
-    return TextTable(path=table(tmp_path / "mails.tsv", rows), **options)
+    return TextTable(path=write_table(tmp_path / "mails.tsv", rows), **options)
 
 
 def files(tmp_path: Path, train: Rows, validation: Rows, **options: Any) -> TextTable:
     return TextTable(
-        train=table(tmp_path / "train.tsv", train),
-        validation=table(tmp_path / "dev.tsv", validation),
+        train=write_table(tmp_path / "train.tsv", train),
+        validation=write_table(tmp_path / "dev.tsv", validation),
         **options,
     )
-
-
-def table(path: Path, rows: Rows) -> str:
-    path.write_text("".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows]))
-    return str(path)
 
 
 def some(count: int, label: str) -> Rows:
     return [(f"text {number}", label) for number in range(count)]
 
 
-def test_rows_with_an_unknown_label_are_counted_by_label_and_the_first_one_is_named(tmp_path: Path) -> None:
+def test_rows_with_unknown_labels_are_counted_by_label_with_their_first_line(tmp_path: Path) -> None:
     rows = [*some(10, "ham"), ("x", "spma"), *some(10, "spam"), ("y", "eggs"), ("z", "spma")]
     found = surveyed(one_file(tmp_path, rows, labels=("ham", "spam")))
     assert len(found) == 20
@@ -68,7 +61,7 @@ def test_rows_with_an_unknown_label_are_counted_by_label_and_the_first_one_is_na
     }
 
 
-def test_unknown_labels_leave_the_shares_of_the_splits_alone(tmp_path: Path) -> None:
+def test_unknown_labels_do_not_change_the_shares_of_the_splits(tmp_path: Path) -> None:
     rows = [*some(50, "other"), *some(100, "ham")]
     found = surveyed(
         one_file(tmp_path, rows, labels=("ham",), splits={"train": 0.7, "validation": 0.2, "test": 0.1})
@@ -83,18 +76,18 @@ def test_an_unknown_label_can_be_refused(tmp_path: Path) -> None:
     assert "mails.tsv:12: label 'spma' is not one of data.labels (ham, spam); did you mean 'spam'?" in told
 
 
-def test_where_no_row_has_a_known_label_the_labels_found_are_told(tmp_path: Path) -> None:
+def test_the_error_of_a_file_without_known_labels_lists_the_labels_found(tmp_path: Path) -> None:
     told = refused(one_file(tmp_path, [*some(5, "Ham"), *some(5, "Spam")], labels=("ham", "spam")))
     assert "mails.tsv: no row has one of the labels (ham, spam); found: Ham, Spam" in told
     assert f"(the first one at {tmp_path}/mails.tsv:2)" in told
 
 
-def test_one_file_of_several_without_a_known_label_is_named(tmp_path: Path) -> None:
+def test_each_file_needs_a_known_label(tmp_path: Path) -> None:
     data = files(tmp_path, some(5, "ham"), some(5, "Ham"), labels=("ham", "spam"))
     assert "dev.tsv: no row has one of the labels" in refused(data)
 
 
-def test_labels_that_only_the_validation_set_has_cannot_be_learnt(tmp_path: Path) -> None:
+def test_labels_that_are_only_in_the_validation_set_are_unknown(tmp_path: Path) -> None:
     data = files(tmp_path, some(5, "ham"), [*some(2, "ham"), ("x", "spam")])
     found = surveyed(data)
     assert (found.labels, len(found)) == (("ham",), 7)
@@ -105,7 +98,7 @@ def test_labels_that_only_the_validation_set_has_cannot_be_learnt(tmp_path: Path
     assert "dev.tsv:4: label 'spam' does not occur in the training split" in told
 
 
-def test_labels_that_are_given_may_be_missing_from_the_training_set(tmp_path: Path) -> None:
+def test_given_labels_may_be_missing_in_the_training_set(tmp_path: Path) -> None:
     data = files(tmp_path, some(5, "ham"), some(2, "spam"), labels=("spam", "ham"))
     found = surveyed(data)
     assert (found.labels, found.text_label.tolist()) == (("spam", "ham"), [1] * 5 + [0] * 2)
@@ -138,7 +131,7 @@ def test_a_column_without_texts_is_refused(tmp_path: Path) -> None:
     assert "mails.tsv: no row can be used: 'text' is empty in 3 rows, from " in told
 
 
-def test_what_was_skipped_is_told_in_a_line_each(tmp_path: Path) -> None:
+def test_each_reason_for_skipped_rows_is_described_in_a_line(tmp_path: Path) -> None:
     rows = [*some(10, "ham"), ("x", ""), ("", "ham"), *[("x", f"odd {number}") for number in range(7)]]
     found = surveyed(one_file(tmp_path, rows, labels=("ham",)))
     assert describe_skipped(found.skipped.to_json()) == [
@@ -149,19 +142,17 @@ def test_what_was_skipped_is_told_in_a_line_each(tmp_path: Path) -> None:
     ]
 
 
-def test_of_many_unknown_labels_the_most_frequent_are_named(tmp_path: Path) -> None:
+def test_the_manifest_has_the_most_frequent_unknown_labels(tmp_path: Path) -> None:
     rows = [*some(10, "ham"), *[("x", f"odd {number}") for number in range(50)], *some(3, "frequent")]
     told = surveyed(one_file(tmp_path, rows, labels=("ham",))).skipped.to_json()["unknown_labels"]
     assert (told["rows"], len(told["labels"]), told["labels"][0]["label"]) == (53, 20, "frequent")
 
 
-def test_fragments_are_not_split_before_they_are_known(tmp_path: Path) -> None:
+def test_the_first_reading_does_not_split_fragments(tmp_path: Path) -> None:
     assert surveyed(one_file(tmp_path, some(10, "ham"), split_unit="fragment")).text_split is None
 
 
-def test_a_column_with_another_label_in_every_row_is_no_label(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_with_too_many_labels_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.workloads.text_classification.data.sources.first_pass._MOST_LABELS", 10)
     told = refused(one_file(tmp_path, [(f"text {number}", f"label {number}") for number in range(20)]))
     assert "mails.tsv:12: more than 10 different labels up to here; does column 'label'" in told

@@ -1,4 +1,4 @@
-"""What decides the content of a prepared set of texts; rows that are read twice."""
+"""Settings and files that decide the content of a prepared set, and rows that are read twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.workloads.text_classification.data.sources.source_files import Rows
 BEFORE, AFTER = [Row(2, "x", "a"), Row(3, "y", "b")], [Row(2, "new", "a")]
 
 
-def test_options_of_word_tokenizers_mean_nothing_to_a_pretrained_one(tmp_path: Path) -> None:
+def test_options_of_word_tokenizers_have_no_effect_on_a_pretrained_tokenizer(tmp_path: Path) -> None:
     table = tmp_path / "texts.tsv"
     table.write_text("text\tlabel\na b\tx\n")
     path = bert(tmp_path)
@@ -30,7 +30,7 @@ def test_options_of_word_tokenizers_mean_nothing_to_a_pretrained_one(tmp_path: P
 
 
 @pytest.mark.parametrize("kept, second", [(1 << 20, BEFORE), (0, AFTER)])
-def test_a_small_file_is_kept_for_the_second_reading_and_a_large_one_is_not(
+def test_the_rows_of_a_small_file_are_kept_for_the_second_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, second: list[Row]
 ) -> None:
     monkeypatch.setattr(source_files, "_KEPT_BYTES", kept)
@@ -45,7 +45,7 @@ def test_a_small_file_is_kept_for_the_second_reading_and_a_large_one_is_not(
     assert [*found.of(source)] == AFTER
 
 
-def test_a_compressed_file_is_read_twice_however_small(tmp_path: Path) -> None:
+def test_a_small_compressed_file_is_read_twice(tmp_path: Path) -> None:
     """Unpacked, it may be larger than memory."""
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(b"text,label\nx,a\ny,b\n"))
@@ -74,7 +74,7 @@ def test_a_prepared_set_depends_on_the_content_of_a_file_and_not_on_its_folder(
     assert place("other", "y") != first
 
 
-def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:
+def test_a_file_that_was_read_only_in_part_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("text,label\nx,a\nbroken\n")
     data = TextTable(path=str(path))

@@ -1,4 +1,4 @@
-"""What is odd in a table is reported when it is prepared, and before that where it is small."""
+"""Unusual properties of a table are reported when it is prepared, and before that if it is small."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from toolkit.workloads.text_classification.data import checks
 from toolkit.workloads.text_classification.data.checks import table_warnings
 from toolkit.workloads.text_classification.data.prepared import prepare
 from toolkit.workloads.text_classification.data.sources import text_hashes
-from toolkit.workloads.text_classification.data.sources.table_warnings import absent, alike, describe_notable
+from toolkit.workloads.text_classification.data.sources.table_warnings import alike, describe_notable
 
 LABELS = st.text(alphabet="aB \t\xa0ß", max_size=4)
 
@@ -37,12 +37,12 @@ def told(data: TextTable) -> list[str]:
 
 
 def before(data: TextTable) -> list[str]:
-    """What is told before the table is prepared."""
+    """The warnings before the table is prepared."""
     return [each.problem for each in table_warnings(data)]
 
 
 @given(st.lists(LABELS, unique=True))
-def test_labels_are_alike_that_are_one_without_case_and_blanks(labels: list[str]) -> None:
+def test_labels_are_alike_if_they_are_equal_without_case_and_blanks(labels: list[str]) -> None:
     def plain(label: str) -> str:
         return "".join(label.casefold().split())
 
@@ -52,11 +52,7 @@ def test_labels_are_alike_that_are_one_without_case_and_blanks(labels: list[str]
     assert len({plain(label) for label in alone}) == len(alone)
 
 
-def test_a_split_lacks_the_labels_that_it_has_no_text_of() -> None:
-    assert absent(["a", "b"], {"train": [3, 1], "test": [2, 0]}) == {"test": ("b",)}
-
-
-def test_labels_that_differ_by_case_or_blanks_are_told_together(tmp_path: Path) -> None:
+def test_labels_that_differ_by_case_or_blanks_are_reported_together(tmp_path: Path) -> None:
     rows = [
         *texts("one", 40, "ham"),
         *texts("two", 40, "Ham"),
@@ -70,7 +66,7 @@ def test_labels_that_differ_by_case_or_blanks_are_told_together(tmp_path: Path) 
     assert before(data) == [line]
 
 
-def test_labels_that_are_one_number_are_told_together(tmp_path: Path) -> None:
+def test_labels_that_are_the_same_number_are_reported_together(tmp_path: Path) -> None:
     rows = [*texts("a", 30, "1"), *texts("b", 30, "1.0"), *texts("c", 30, "2")]
     data = one_file(tmp_path, rows)
     (line,) = told(data)
@@ -80,21 +76,21 @@ def test_labels_that_are_one_number_are_told_together(tmp_path: Path) -> None:
     assert before(data) == [line]
 
 
-def test_a_single_label_is_told(tmp_path: Path) -> None:
+def test_a_single_label_is_reported(tmp_path: Path) -> None:
     data = one_file(tmp_path, texts("a", 30, "ham"))
     (line,) = told(data)
     assert "'ham'" in line
     assert before(data) == [line]
 
 
-def test_a_label_that_looks_like_none_is_told(tmp_path: Path) -> None:
+def test_a_label_that_looks_like_a_missing_value_is_reported(tmp_path: Path) -> None:
     data = one_file(tmp_path, [*texts("a", 30, "ham"), *texts("b", 30, "NaN")])
     (line,) = told(data)
     assert "'NaN'" in line
     assert before(data) == [line]
 
 
-def test_a_label_that_a_split_lacks_is_told(tmp_path: Path) -> None:
+def test_a_label_without_texts_in_a_split_is_reported(tmp_path: Path) -> None:
     data = files(tmp_path, [*texts("a", 9, "ham"), *texts("b", 9, "spam")], texts("c", 5, "ham"))
     (line,) = told(data)
     assert "validation" in line
@@ -102,7 +98,7 @@ def test_a_label_that_a_split_lacks_is_told(tmp_path: Path) -> None:
     assert before(data) == [line]
 
 
-def test_a_text_in_two_splits_is_told_with_its_places(tmp_path: Path) -> None:
+def test_a_text_in_two_splits_is_reported_with_both_lines(tmp_path: Path) -> None:
     both = [("the same", "ham"), ("alike", "spam"), ("the same", "ham")]
     train = [*texts("a", 3, "ham"), *both, *texts("b", 3, "spam")]
     data = files(tmp_path, train, [*texts("c", 2, "ham"), *texts("d", 2, "spam"), *reversed(both)])
@@ -113,7 +109,7 @@ def test_a_text_in_two_splits_is_told_with_its_places(tmp_path: Path) -> None:
     assert before(data) == [line]
 
 
-def test_rows_that_are_left_out_stand_in_no_split(tmp_path: Path) -> None:
+def test_skipped_rows_are_not_compared(tmp_path: Path) -> None:
     rows = [("here", "other"), ("here", "ham"), *texts("a", 9, "ham"), ("c", "spam")]
     held = [("here", "ham"), *texts("b", 3, "ham"), ("a 3", "other"), ("d", "spam")]
     data = files(tmp_path, rows, held, labels=("ham", "spam"))
@@ -124,7 +120,7 @@ def test_rows_that_are_left_out_stand_in_no_split(tmp_path: Path) -> None:
 
 
 def test_texts_of_one_file_are_compared_between_its_splits(tmp_path: Path) -> None:
-    """Every text stands there twice: some of them are in two splits."""
+    """Every text occurs twice, so some texts are in two splits."""
     rows = texts("a", 50, "ham") + texts("a", 50, "ham") + texts("b", 50, "spam")
     data = one_file(tmp_path, rows)
     assert any("train" in line and "validation" in line for line in told(data))
@@ -134,21 +130,19 @@ def test_texts_of_one_file_are_compared_between_its_splits(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stratify", [False, True])
-def test_a_label_that_a_split_of_one_file_lacks_is_told(tmp_path: Path, stratify: bool) -> None:
+def test_a_label_without_texts_in_a_split_of_one_file_is_reported(tmp_path: Path, stratify: bool) -> None:
     rows = [*texts("a", 60, "ham"), *texts("b", 1, "spam"), *texts("c", 60, "ham"), *texts("d", 2, "rare")]
     data = one_file(tmp_path, rows, stratify=stratify)
     assert any("rare" in line or "spam" in line for line in told(data))
     assert before(data) == told(data)
 
 
-def test_fragments_are_split_by_themselves_on_purpose(tmp_path: Path) -> None:
+def test_shared_texts_are_not_reported_if_fragments_are_split(tmp_path: Path) -> None:
     rows = texts("a", 50, "ham") + texts("a", 50, "ham") + texts("b", 50, "spam")
     assert told(one_file(tmp_path, rows, split_unit="fragment")) == []
 
 
-def test_of_very_many_texts_the_first_ones_are_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_first_texts_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_hashes, "_MOST", 4)
     rows, held = [("x", "other"), *texts("a", 3, "ham")], texts("a", 3, "ham")
     data = files(tmp_path, rows, held, labels=("ham",))
@@ -160,7 +154,7 @@ def test_of_very_many_texts_the_first_ones_are_compared(
 
 
 @pytest.mark.parametrize("is_large", [False, True])
-def test_it_is_in_the_summary_and_known_from_then_on(
+def test_warnings_are_in_the_summary_and_are_reported_for_large_prepared_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ) -> None:
     options: dict[str, Any] = {"prepared_dir": str(tmp_path / "prepared")}
@@ -178,7 +172,7 @@ def test_it_is_in_the_summary_and_known_from_then_on(
 
 
 @pytest.mark.parametrize("rows", [20, 2000])
-def test_the_size_of_a_compressed_table_is_that_of_its_content(
+def test_the_size_of_a_compressed_table_is_its_unpacked_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     monkeypatch.setattr(checks, "_FEW_BYTES", 1000)
@@ -189,7 +183,7 @@ def test_the_size_of_a_compressed_table_is_that_of_its_content(
     assert ("too large" if rows == 2000 else "one label, 'ham'") in line
 
 
-def test_json_lines_are_searched_as_well(tmp_path: Path) -> None:
+def test_json_lines_are_searched_too(tmp_path: Path) -> None:
     for name, labels in (("train", "ab"), ("dev", "a")):
         rows = [{"text": f"{name} {place}", "label": label} for place, label in enumerate(labels)]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -200,7 +194,7 @@ def test_json_lines_are_searched_as_well(tmp_path: Path) -> None:
     assert before(data) == [line]
 
 
-def test_a_table_that_cannot_be_read_is_told_elsewhere(tmp_path: Path) -> None:
+def test_an_unreadable_table_has_no_warnings(tmp_path: Path) -> None:
     data = files(tmp_path, [("only one field", "")], some(1, "ham"))
     Path(str(data.validation)).unlink()
     assert before(data) == []

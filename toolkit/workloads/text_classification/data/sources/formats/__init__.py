@@ -1,1 +1,1 @@
-"""Rows of one file, whatever its format; and its faults, by file and line."""
+"""Read the rows of one file in any supported format, and report its faults by file and line."""

@@ -1,4 +1,4 @@
-"""Reading lines of text, and finding bytes that the encoding does not allow."""
+"""Read lines of text, and find bytes that are invalid in the encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO, TextIO
 from toolkit.errors import DataError
 
 _BLOCK = 1 << 20
-#: The first bytes of some binary files, and what such a file is.
+#: The first bytes of some binary files, and the kind of such a file.
 _BINARY = {
     b"\x1f\x8b": "gzip, so that its name should end with .gz",
     b"PK\3\4": "a workbook or a ZIP archive; save it as CSV",
@@ -21,12 +21,12 @@ _BINARY = {
 
 
 def check_encoding(name: str) -> None:
-    """Raise DataError where Python has no text encoding of that name."""
+    """Raise DataError if Python has no text encoding of this name."""
     try:
         "".encode(name)
     except (LookupError, ValueError):
         raise DataError(
-            f"data.encoding is {name!r}, which names no text encoding; common ones are utf-8, latin-1, "
+            f"data.encoding is {name!r}, which is not a text encoding; common ones are utf-8, latin-1, "
             "cp1252 and utf-16"
         ) from None
 
@@ -37,7 +37,7 @@ def lines(path: Path, stream: TextIO) -> Iterator[str]:
 
 
 def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
-    """Yield some lines at a time: checking each alone takes as long as cutting it into fields."""
+    """Yield lists of lines: checking each line alone takes as long as cutting it into fields."""
     done = 0
     while block := stream.readlines(_BLOCK):
         if not done:
@@ -54,15 +54,15 @@ def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
 
 
 def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataError:
-    """Return the error that names the first bytes of an open file that the encoding does not allow.
+    """Return the error of an open file with invalid bytes; it names the first of them.
 
-    stream   its bytes as they are decoded, from their beginning
+    stream   the bytes of the file from the beginning, unpacked
     """
     start = stream.read(4)
     stream.seek(0)
     for beginning, what in _BINARY.items():
         if start.startswith(beginning):
-            return DataError(f"{path}: not {encoding}, nor any other text: it begins like {what}")
+            return DataError(f"{path}: not {encoding} or other text: it begins like {what}")
     line, offset, found = _first_fault(stream, encoding)
     return DataError(
         f"{path}:{line}: not {encoding}: found {found} at byte offset {offset}. "
@@ -76,7 +76,7 @@ def _first_fault(stream: BinaryIO | GzipFile, encoding: str) -> tuple[int, int, 
     done, line = 0, 1
     while True:
         block = stream.read(_BLOCK)
-        # Bytes that the decoder holds back are counted as the beginning of its next input.
+        # Bytes that the decoder holds back are the beginning of its next input.
         held = len(decoder.getstate()[0])
         try:
             line += decoder.decode(block, final=not block).count("\n")

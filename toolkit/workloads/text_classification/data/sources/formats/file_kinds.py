@@ -1,4 +1,4 @@
-"""The format of a file, by the ending of its name, and its rows; the formats that are refused."""
+"""The format of a file by the ending of its name, the rows of a file, and refused formats."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-#: Files in which each row names its fields.
+#: Files in which fields have names instead of a delimiter.
 _WITHOUT_DELIMITER = (*_JSON_LINES, prepared_table.ENDING, parquet.ENDING)
-#: Endings that are refused, and what to do with such a file.
+#: Endings that are refused, with advice.
 _OTHERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "save the sheet as .csv"),
     **dict.fromkeys((".feather", ".arrow"), "convert it to .parquet or .csv"),
@@ -27,17 +27,18 @@ _OTHERS = {
     ),
     ".json": "write each object into a line of its own, in a file that ends with .jsonl",
 }
-_READ = (
-    "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz), .parquet, and samples.sqlite "
-    "of a prepared set"
+_SUPPORTED = (
+    "Supported are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz), .parquet, and "
+    "samples.sqlite of a prepared set"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """The separation of a line into fields.
+    """How a line is cut into fields.
 
-    delimiter  None where each line is a JSON object, and for Parquet and databases
+    delimiter  None for JSON lines, Parquet and databases
+    quoted     whether fields may be quoted
     """
 
     delimiter: str | None
@@ -45,10 +46,9 @@ class Format:
 
     @classmethod
     def of(cls, path: Path, data: TextTable) -> Format:
-        """The format by the file's ending and the config. Raises DataError if neither gives it.
+        """The format by the file's ending and the config. Raises DataError for an unknown or refused format.
 
-        The config's delimiter does not apply to such files: another file of the section may
-        need it.
+        The config's delimiter has no effect on formats without a delimiter: another file may need it.
         """
         ending = unpacked_name(path).suffix.lower()
         if ending in _WITHOUT_DELIMITER:
@@ -61,10 +61,10 @@ class Format:
 
 
 def read_rows(path: Path, data: TextTable, part: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a file as its name and the config describe it; holds one row at a time.
+    """Yield the rows of a file, whose format follows from its name and the config.
 
-    part  the split of a prepared set that is wanted; None for all of its texts
-    Raises DataError, which names file and line. Texts and labels are not looked at.
+    part  one split of a prepared set; None for all of its texts
+    Rows are not all in memory. Raises DataError with file and line. Texts and labels are not checked.
     """
     if prepared_table.is_database(path):
         return prepared_table.read_texts(path, part)
@@ -80,8 +80,8 @@ def _refusal(path: Path, ending: str) -> DataError:
     if path.is_dir():
         return open_problem(path, IsADirectoryError())
     if ending in _OTHERS:
-        return DataError(f"{path}: {ending} is not read; {_OTHERS[ending]}. {_READ}")
+        return DataError(f"{path}: {ending} is not supported; {_OTHERS[ending]}. {_SUPPORTED}")
     return DataError(
-        f"{path}: the ending {ending or path.suffix!r} does not tell what separates the fields. {_READ}; "
+        f"{path}: the ending {ending or path.suffix!r} does not imply a delimiter. {_SUPPORTED}; "
         'for another table in plain text set data.delimiter, for example to "," or "\\t"'
     )

@@ -1,4 +1,4 @@
-"""Opening the file of a table, a compressed one too, and saying why it cannot be read."""
+"""Open the file of a table, compressed or not, and report why it cannot be read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from toolkit.workloads.text_classification.data.sources.formats.wording import s
 
 @contextmanager
 def opened(path: Path, encoding: str, newline: str) -> Iterator[TextIO]:
-    """Open a file as text, which is unpacked while it is read.
+    """Open a file as text; a compressed file is unpacked while it is read.
 
     newline   as in `open`
-    Raises DataError where that fails, also within the block.
+    Raises DataError for faults of the file, also for those that occur within the block.
     """
     check_encoding(encoding)
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            # The second reading would find nothing, or wait forever.
+            # A second reading would find nothing, or wait forever.
             raise DataError(f"{path} is a pipe or a device, expected a file: it is read more than once")
         try:
             with io.TextIOWrapper(_unpacked(path), encoding=encoding, newline=newline) as stream:
@@ -37,15 +37,15 @@ def opened(path: Path, encoding: str, newline: str) -> Iterator[TextIO]:
                 raise undecodable(path, raw, encoding) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
-            f"{path}: not a whole file of gzip: it is cut off, damaged, or not compressed at all. "
-            f"Compress it again, or take {ENDING} off its name"
+            f"{path}: not a complete gzip file: it is cut off, damaged, or not compressed. "
+            f"Compress it again, or remove {ENDING} from its name"
         ) from error
     except OSError as error:
         raise open_problem(path, error) from error
 
 
 def open_problem(path: Path, error: OSError) -> DataError:
-    """Say why a data file cannot be opened or read."""
+    """Return the error of a data file that cannot be opened or read."""
     if isinstance(error, FileNotFoundError):
         return DataError(f"{path}: no such file. {_neighbours(path)}")
     if isinstance(error, IsADirectoryError):
@@ -60,7 +60,7 @@ def _unpacked(path: Path) -> gzip.GzipFile | io.BufferedReader:
 
 
 def _neighbours(path: Path) -> str:
-    """Suggest existing files in place of a missing one."""
+    """Suggest existing files for a missing one."""
     folder = path.absolute().parent
     if not folder.is_dir():
         existing = next(parent for parent in folder.parents if parent.is_dir())
@@ -70,7 +70,7 @@ def _neighbours(path: Path) -> str:
     if near:
         return f"Did you mean {' or '.join(near)}?"
     if folder == folder.parent:
-        return "Paths are relative to the folder where the command is given, unless they begin with /"
+        return "Paths are relative to the working directory, unless they begin with /"
     return f"In {folder} there is: {shown(names)}" if names else f"{folder} is empty"
 
 

@@ -1,4 +1,4 @@
-"""Reading Parquet files, which needs the package pyarrow."""
+"""Read Parquet files, with the package pyarrow."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ROWS_AT_A_TIME = 4096
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the file is one of Parquet, by its name."""
+    """Whether the file is a Parquet file, by its name."""
     return path.suffix.lower() == ENDING
 
 
 def read_parquet(path: Path, data: TextTable) -> Iterator[Row]:
-    """Yield the rows of a file; holds some thousands at a time. Their lines are their numbers, from 1.
+    """Yield the rows of a file; some thousands are in memory. The line of a row is its number, from 1.
 
-    A missing value is an empty field, a number is written as Python writes it.
-    Raises DataError, which names file and row: the file is missing, empty or unreadable, a column is missing,
-    a value is neither a text nor a number, pyarrow is not installed.
+    A missing value is an empty field; a number becomes Python's text of it.
+    Raises DataError with file and row if the file is missing, empty or unreadable, if a column is missing, if
+    a value is neither a text nor a number, or if pyarrow is not installed.
     """
     file = _opened(path)
     header = list(file.schema_arrow.names)
@@ -51,7 +51,7 @@ def _rows(path: Path, file: Any, columns: list[str]) -> Iterator[tuple[object, .
 
 
 def unpacked_size(path: Path, data: TextTable) -> int:
-    """The bytes of the columns of a file when they are unpacked. Raises DataError."""
+    """The unpacked size of the two columns of a file in bytes. Raises DataError."""
     meta = _opened(path).metadata
     wanted = {data.text_column, data.label_column}
     groups = (meta.row_group(number) for number in range(meta.num_row_groups))
@@ -61,7 +61,7 @@ def unpacked_size(path: Path, data: TextTable) -> int:
 
 def _opened(path: Path) -> Any:
     try:
-        # Here, because it takes a tenth of a second to import.
+        # Imported here, because that takes a tenth of a second.
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         cure = extra_with("pyarrow") or "pyarrow"
@@ -71,7 +71,7 @@ def _opened(path: Path) -> Any:
     except OSError as error:
         raise open_problem(path, error) from error
     except ValueError as error:
-        raise DataError(f"{path}: not a whole file of Parquet: {error}") from error
+        raise DataError(f"{path}: not a complete Parquet file: {error}") from error
 
 
 def _field(path: Path, number: int, column: str, value: object) -> str:

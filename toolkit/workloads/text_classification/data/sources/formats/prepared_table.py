@@ -1,4 +1,4 @@
-"""The database of a prepared set as a table: its texts, their labels and their splits."""
+"""Read the database of a prepared set as a table of texts, labels and splits."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WHERE ?1 IS NULL OR texts.split = ?1 ORDER BY texts.id
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is named as the database of a prepared set."""
+    """Whether a file is the database of a prepared set, by its name."""
     return path.suffix.lower() == ENDING
 
 
 def known_set(path: Path) -> Mapping[str, Any]:
-    """Return the manifest of the set that a database is of. Raises DataError if it is of none with texts."""
+    """Return the manifest of a database's prepared set. Raises DataError if that is not a set of texts."""
     try:
         path.stat()
         meta = read_json(path.parent / META)
@@ -41,16 +41,16 @@ def known_set(path: Path) -> Mapping[str, Any]:
         )
     if (meta.get("settings") or {}).get("split_unit") == "fragment":
         raise DataError(
-            f"{path}: the fragments of its texts were split, not its texts (data.split_unit: fragment). Name "
-            "the table that it was made of"
+            f"{path}: its fragments were split instead of its texts (data.split_unit: fragment). Name the "
+            "table that it was made of"
         )
     return meta
 
 
 def read_texts(path: Path, split: str | None) -> Iterator[Row]:
-    """Yield the texts of a split, or of all, one at a time. Lines are those of the table before.
+    """Yield the texts of a split, or of all splits, one at a time. Raises DataError.
 
-    Raises DataError.
+    Lines are those of the original table.
     """
     known_set(path)
     try:
@@ -58,4 +58,4 @@ def read_texts(path: Path, split: str | None) -> Iterator[Row]:
             for row in connection.execute(_TEXTS, (split,)):
                 yield Row(*row)
     except sqlite3.Error as error:
-        raise DataError(f"{path} is damaged, or not the database of prepared texts: {error}") from error
+        raise DataError(f"{path} is damaged, or is not the database of prepared texts: {error}") from error

@@ -30,7 +30,7 @@ def rows(path: Path, **settings: Any) -> list[tuple[int, str, str]]:
     return [(row.line, row.text, row.label) for row in read_rows(path, TextTable(**settings))]
 
 
-def test_rows_are_read_in_their_order_with_the_columns_that_are_named(tmp_path: Path) -> None:
+def test_the_named_columns_are_read_in_the_order_of_the_rows(tmp_path: Path) -> None:
     labels = [number % 3 for number in range(6000)]
     path = written(tmp_path / "a.parquet", other=TEXTS, body=TEXTS, stars=labels)
     found = rows(path, text_column="body", label_column="stars")
@@ -44,7 +44,7 @@ def test_missing_values_are_empty_and_categories_are_texts(tmp_path: Path) -> No
     assert rows(path) == [(1, "a", "good"), (2, "b", ""), (3, "", "bad")]
 
 
-def test_a_prepared_set_is_made_of_it_as_of_any_table(tmp_path: Path) -> None:
+def test_a_prepared_set_can_be_made_from_parquet(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", text=TEXTS[:50], label=["good", "bad"] * 25)
     data = TextTable(path=str(path), prepared_dir=str(tmp_path / "prepared"))
     assert list(table_violations(data)) == list(table_warnings(data)) == []
@@ -60,7 +60,7 @@ def test_a_prepared_set_is_made_of_it_as_of_any_table(tmp_path: Path) -> None:
         ({"text": [], "label": []}, "no rows"),
     ],
 )
-def test_what_is_wrong_is_told_before_a_job(tmp_path: Path, columns: dict[str, list[Any]], told: str) -> None:
+def test_a_fault_is_reported_before_a_job(tmp_path: Path, columns: dict[str, list[Any]], told: str) -> None:
     path = written(tmp_path / "a.parquet", **columns)
     (violation,) = table_violations(TextTable(path=str(path)))
     assert violation.key == ("data", "path")
@@ -68,19 +68,19 @@ def test_what_is_wrong_is_told_before_a_job(tmp_path: Path, columns: dict[str, l
 
 
 @pytest.mark.parametrize("cut", [0, 3, 500])
-def test_a_damaged_file_is_told(tmp_path: Path, cut: int) -> None:
+def test_a_damaged_parquet_file_is_reported(tmp_path: Path, cut: int) -> None:
     path = written(tmp_path / "a.parquet", text=TEXTS, label=TEXTS)
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(DataError, match="not a whole file of Parquet"):
+    with pytest.raises(DataError, match="not a complete Parquet file"):
         rows(path)
 
 
-def test_a_file_that_is_not_there_is_told_as_any(tmp_path: Path) -> None:
+def test_a_missing_parquet_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         rows(tmp_path / "a.parquet")
 
 
-def test_without_the_package_the_way_to_install_it_is_told(
+def test_without_pyarrow_the_error_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path / "a.parquet", text=["a"], label=["b"])

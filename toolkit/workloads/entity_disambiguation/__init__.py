@@ -1,1 +1,1 @@
-"""Entity disambiguation: the entity that a mention means, among the candidates of its alias."""
+"""Entity disambiguation: find the entity of a mention among the candidates of its alias."""

@@ -1,4 +1,4 @@
-"""Sections of entity disambiguation: sentences with mentions, the task, its models."""
+"""The sections of an experiment in entity disambiguation: data, task and models."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from toolkit.workload import DataSection, Metric, ModelSection, Progress, Violat
 if TYPE_CHECKING:
     from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
 
-#: Allowed names of a slice: they are part of metrics and of file names.
+#: Allowed names of a slice, because they are part of metrics and of file names.
 SLICE_NAME = r"[A-Za-z0-9_.-]+"
-#: The slice of all scored mentions always exists, so nothing may define it.
+#: The slice of all scored mentions. It always exists, so data and config must not define it.
 WHOLE_SLICE = "final_loss"
-#: Start of the names of the built slices (entities/slices.py), which no other slice may have.
+#: The names of the built slices begin with this (entities/slices.py). Other names must not.
 BUILT_PREFIX = "unif_"
 BUILT_SLICES = tuple(
     f"{BUILT_PREFIX}{kept}{seen}" for kept in ("", "NS_", "NPOP_") for seen in ("all", "HD", "TO", "TL", "TS")
@@ -123,7 +123,7 @@ class EntityMentions(DataSection):
 
 
 def slice_metrics(data: EntityMentions) -> tuple[Metric, ...]:
-    """`accuracy/<slice>` for each of `data.eval_slices`, too."""
+    """`accuracy/<slice>` for each of `data.eval_slices`."""
     return shares(*(f"accuracy/{name}" for name in dict.fromkeys(data.eval_slices or ())))
 
 
@@ -140,9 +140,9 @@ class EntityDisambiguation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfPretrained(ModelSection):
-    """A model that reads texts with a pretrained encoder, `path`."""
+    """A model that reads texts with the pretrained encoder at `path`."""
 
-    # Each model gives its own; this one keeps `kind` before `path` in a config.
+    # Each model replaces it. Here it keeps `kind` before `path` in a config.
     kind: str = option("")
     path: str = option(hub=True)
     """Folder of the pretrained encoder, or its name on the hub."""

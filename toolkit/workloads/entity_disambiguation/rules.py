@@ -36,7 +36,7 @@ def _slice_names(experiment: Experiment) -> Iterator[Violation]:
         key = ("data", "slices", name)
         yield from _slice_name(key, name)
         if name.startswith(BUILT_PREFIX):
-            problem = f"found {name}, but names with {BUILT_PREFIX} are those of the built slices"
+            problem = f"found {name}, but only built slices have names with {BUILT_PREFIX}"
             yield Violation(key=key, problem=problem, hint="another name")
 
 

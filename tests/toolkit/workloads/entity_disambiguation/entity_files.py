@@ -1,4 +1,4 @@
-"""A made-up world of rivers and towns that share their names: sentences, and a database of entities."""
+"""Generated sentences and entities: rivers, towns and ships with the same names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def qid(name: str, kind: str) -> str:
 
 
 def database() -> EntityDatabase:
-    """Every name is a river and a town, the first ones ships, too; rivers and their towns are connected."""
+    """Every name is a river and a town, some also a ship. Rivers have a relation to their towns."""
     found = EntityDatabase()
     for place, name in enumerate(_NAMES):
         for rank, kind in enumerate(_KINDS[: 3 if place < 3 else 2]):
@@ -86,7 +86,7 @@ def line(number: int, mentions: Sequence[tuple[str, str]], **keys: Any) -> dict[
 
 
 def lines(split: str) -> Iterator[dict[str, Any]]:
-    """Sentences of one to three mentions, together as many as SIZES says."""
+    """Sentences of one to three mentions, in total as many as in SIZES."""
     left, number = SIZES[split], sorted(SIZES).index(split) * 1000
     while left:
         count = min(number % 3 + 1, left)
@@ -121,13 +121,13 @@ def tiny_entities(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_co_mention(folder: Path, *overrides: str) -> Experiment:
-    """The same with the model that looks at all mentions of a sentence."""
+    """The same with the co-mention model."""
     path = json.dumps(str(folder / "bert"))
     model = f"model={{kind: co_mention, path: {path}, hidden: 16, heads: 2, type_dim: 8, relation_dim: 8}}"
     return tiny_entities(folder, model, *overrides)
 
 
 def tiny_cached(folder: Path, *overrides: str) -> Experiment:
-    """The same with a bi-encoder whose entities' vectors are computed beforehand, in steps of tokens."""
+    """The same with cached vectors of entities, in steps of tokens."""
     cached = ("model.entity_vectors=cached", "model.share=false")
     return tiny_entities(folder, *cached, *of_tokens(320, 4), *overrides)

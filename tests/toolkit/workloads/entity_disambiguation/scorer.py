@@ -1,4 +1,4 @@
-"""The original's scores of choices among candidates, counted mention by mention."""
+"""A reference implementation of Bootleg's scores."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Places = npt.NDArray[np.integer]
 def score(
     golds: Places, predictions: Places, members: npt.NDArray[np.bool_], *, no_candidate: bool = False
 ) -> SliceScore:
-    """Count the mentions of a slice and those that are right; all arguments [n].
+    """Count the mentions of a slice, and right predictions; all arguments are [n].
 
-    Without a class for "no candidate" a gold outside the candidates is wrong, whatever is predicted.
+    Without a class for "no candidate", a mention whose gold is not a candidate is always wrong.
     """
     counted = members & (golds != NOT_SCORED)
     not_nc = counted & (golds != (0 if no_candidate else OUTSIDE))

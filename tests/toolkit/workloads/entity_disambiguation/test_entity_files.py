@@ -1,4 +1,4 @@
-"""What the experiments of entity disambiguation name is looked for before anything is started."""
+"""The files of entity disambiguation are checked before anything is started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
 
 
-def test_what_is_there_passes(tmp_path: Path) -> None:
+def test_existing_files_pass(tmp_path: Path) -> None:
     check_inputs(tiny_entities(tmp_path))
 
 
-def test_sentences_and_a_database_that_are_missing_are_told_together(tmp_path: Path) -> None:
+def test_missing_sentences_and_a_missing_database_are_reported_together(tmp_path: Path) -> None:
     experiment = tiny_entities(tmp_path)
     Path(experiment.data.train).unlink()
     shutil.rmtree(experiment.data.entity_db)
@@ -27,7 +27,7 @@ def test_sentences_and_a_database_that_are_missing_are_told_together(tmp_path: P
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "[]\n", "{}\n", "not JSON\n"])
-def test_what_are_no_sentences_is_told(tmp_path: Path, content: str) -> None:
+def test_a_file_that_does_not_have_sentences_is_reported(tmp_path: Path, content: str) -> None:
     experiment = tiny_entities(tmp_path)
     Path(experiment.data.validation).write_text(content)
     with pytest.raises(DataError, match=r"data\.validation: .*"):

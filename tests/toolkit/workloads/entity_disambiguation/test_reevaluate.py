@@ -1,4 +1,4 @@
-"""Entity disambiguation at the end of a run and scored again: slices, the dump, other entities."""
+"""The files of a finished run and of a second evaluation: slices, predictions, other entities."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def dump(run: RunDir, split: str = "test") -> list[dict[str, Any]]:
     return list(read_json_lines(DisambiguationFiles(run).dump(split)))
 
 
-def test_a_finished_run_leaves_slices_and_every_line_with_its_predictions(entities: RunDir) -> None:
+def test_a_finished_run_has_slices_and_every_line_with_its_predictions(entities: RunDir) -> None:
     metrics = read_json(entities.result)["metrics"]
     for split in ("validation", "test"):
         slices = {
@@ -60,9 +60,7 @@ def test_a_finished_run_leaves_slices_and_every_line_with_its_predictions(entiti
             assert said["qid"] in said["candidates"]
 
 
-def test_a_mention_that_nobody_has_labelled_is_predicted_and_not_scored(
-    entities: RunDir, tmp_path: Path
-) -> None:
+def test_a_mention_without_a_gold_label_is_predicted_but_not_scored(entities: RunDir, tmp_path: Path) -> None:
     records = [
         line(1, [("arn", "river"), ("bel", "town")], gold=[True, False]),
         line(2, [("cor", "ship")], qids=["Q-1"], own={"kept": [1, None]}),
@@ -78,8 +76,8 @@ def test_a_mention_that_nobody_has_labelled_is_predicted_and_not_scored(
     assert lines[1]["predictions"][0]["candidates"] == ["cor.river", "cor.town", "cor.ship"]
 
 
-def test_other_entities_can_be_given(entities: RunDir, tmp_path: Path) -> None:
-    """Here one that training has never seen."""
+def test_another_database_can_be_given(entities: RunDir, tmp_path: Path) -> None:
+    """It has an entity that training has not seen."""
     other = database()
     lake = Profile(entity_id="arn.lake", title="arn (lake)", description="a lake", mentions=(("arn", 99.0),))
     other.add(lake)
@@ -97,14 +95,16 @@ def test_other_entities_can_be_given(entities: RunDir, tmp_path: Path) -> None:
     ]
 
 
-def test_an_alias_that_the_database_lacks_is_named_with_its_line(entities: RunDir, tmp_path: Path) -> None:
+def test_an_alias_that_is_not_in_the_database_is_reported_with_its_line(
+    entities: RunDir, tmp_path: Path
+) -> None:
     records = [line(1, [("arn", "river")]), line(2, [("gor", "river")])]
     file = str(write_lines(tmp_path / "more.jsonl", records))
     with pytest.raises(DataError, match=r"more\.jsonl:2: .*gor"):
         ask(entities, file=file)
 
 
-def test_other_slices_can_be_asked_for(entities: RunDir, tmp_path: Path) -> None:
+def test_other_slices_can_be_scored(entities: RunDir, tmp_path: Path) -> None:
     file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
     overrides = ["data.eval_slices=[unif_NS_all,towns]", "data.slices={towns: \"gold LIKE '%.town'\"}"]
     found = ask(entities, file=file, overrides=overrides)

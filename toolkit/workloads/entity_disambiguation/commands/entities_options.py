@@ -12,15 +12,15 @@ from toolkit.workloads.entity_disambiguation.config import HEAD_ABOVE, TORSO_ABO
 _DESCRIPTION = """\
 Files of sentences with mentions, and databases of the entities that the mentions may mean.
 
-  stk entities import profiles.jsonl entity_db         a database from profiles, one entity a line
-  stk entities show entity_db "ivory coast"            candidates of an alias; or all about an entity
+  stk entities import profiles.jsonl entity_db         a database from profiles, one entity per line
+  stk entities show entity_db "ivory coast"            candidates of an alias, or all data of an entity
   stk entities split sentences.jsonl data --split 10   train.jsonl, dev.jsonl, test.jsonl
   stk entities slices data/dev.jsonl entity_db --train data/train.jsonl
-                                                       head, torso, tail, unseen: how many, how hard
+                                                       head, torso, tail, unseen: sizes and difficulty
 """
 
-_PROFILES = "profiles, one JSON object a line: entity_id, mentions, title, description, types, relations"
-_SENTENCES = "sentences, one JSON object a line: sentence, sent_idx_unq, aliases, spans, qids, gold"
+_PROFILES = "profiles, one JSON object per line: entity_id, mentions, title, description, types, relations"
+_SENTENCES = "sentences, one JSON object per line: sentence, sent_idx_unq, aliases, spans, qids, gold"
 
 
 def _path(parser: ArgumentParser, name: str, help_: str) -> None:
@@ -40,7 +40,7 @@ def _profile_options(parser: ArgumentParser) -> None:
         "--pids",
         choices=("refuse", "keep", "drop"),
         default="refuse",
-        help="relations named by a property's number such as P530: refuse (default), keep or drop them",
+        help="relations named by the number of a property, such as P530: refuse (default), keep or drop them",
     )
     parser.add_argument(
         "--as-written",
@@ -51,7 +51,7 @@ def _profile_options(parser: ArgumentParser) -> None:
 
 def _import(parser: ArgumentParser) -> None:
     _path(parser, "profiles", _PROFILES)
-    _database(parser, "folder that becomes the database; it must not exist yet")
+    _database(parser, "new folder of the database; it must not exist yet")
     _number(parser, "--max-candidates", 30, "most candidates of an alias")
     _number(parser, "--max-types", 10, "most types of an entity in a type system")
     _number(parser, "--max-connections", 100, "most relations of an entity")
@@ -89,7 +89,7 @@ def _split(parser: ArgumentParser) -> None:
         "--by",
         choices=("source", "sentence"),
         default="source",
-        help="source (default): keep the sentences of a text together; sentence: divide them, too",
+        help="source (default): keep the sentences of a text together; sentence: divide them too",
     )
     add_json(parser)
 
@@ -131,7 +131,7 @@ _ACTIONS = {
     "update": Action(
         summary="replace entities",
         description=(
-            "Replace everything about entities by their profiles.\n`show DB ID --json` prints one to edit."
+            "Replace all data of entities by their profiles. `show DB ID --json` prints a profile to edit."
         ),
         add_arguments=_change,
     ),
@@ -141,19 +141,20 @@ _ACTIONS = {
         add_arguments=_remove,
     ),
     "show": Action(
-        summary="show what the database says about an entity or an alias",
+        summary="show the data of an entity or an alias",
         description=(
-            "An entity's title, description, aliases, types and relations; or an alias' candidates.\n"
-            "Without a name: how large the database is."
+            "Show an entity's title, description, aliases, types and relations, or the candidates of an\n"
+            "alias. Without a name, show the size of the database."
         ),
         add_arguments=_show,
     ),
     "split": Action(
         summary="divide sentences into train, dev and test",
         description=(
-            "Divide a file by a hash of the text that a sentence is from (parent_qid, parent_title), so\n"
-            "that a text is in one split. Writes train.jsonl, dev.jsonl and test.jsonl, shuffled, and how\n"
-            "often training has each gold: qid2cnt.json, alias2qid_cnt.json, and …_gold.json for gold labels."
+            "Divide a file by a hash of the text that a sentence is from (parent_qid, parent_title), so all\n"
+            "sentences of a text are in one split. Write train.jsonl, dev.jsonl and test.jsonl, shuffled,\n"
+            "and the counts of golds in training: qid2cnt.json, alias2qid_cnt.json, and …_gold.json without\n"
+            "weak labels."
         ),
         add_arguments=_split,
     ),
@@ -163,11 +164,11 @@ _ACTIONS = {
         add_arguments=_convert,
     ),
     "slices": Action(
-        summary="head, torso, tail, unseen: how many mentions, how hard",
+        summary="show how many mentions are head, torso, tail and unseen, and how difficult they are",
         description=(
-            "Show the slices by how often training has each gold: HD (head), TO (torso), TL (tail,\n"
-            "including TS), TS (unseen). NS_: more than one candidate; NPOP_: the gold is not the first.\n"
-            "With --output, also write the members under the key `slices` of each line."
+            "Show the slices by how often training has seen the gold: HD (head), TO (torso), TL (tail,\n"
+            "including TS), TS (unseen). NS_: more than one candidate; NPOP_: the gold is not the first\n"
+            "candidate. With --output, also write the members under the key `slices` of each line."
         ),
         add_arguments=_slices,
     ),

@@ -1,4 +1,4 @@
-"""Options of `stk evaluate` for scoring a run with another database of entities."""
+"""The option of `stk evaluate` for scoring a run with another database of entities."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Mentions and entities: their files, their texts as tokens, prepared samples."""
+"""Prepare mentions and entities: their files, their texts as tokens, samples."""

@@ -1,1 +1,1 @@
-"""Using a finished run: what it keeps of its data, and its predictions for new sentences."""
+"""Use a finished run: the data that it keeps, and predictions for new sentences."""

@@ -1,4 +1,4 @@
-"""Predicting with a run of entity disambiguation."""
+"""Predict with a run of entity disambiguation."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from toolkit.workloads.entity_disambiguation.models.mention_batch import BatchMa
 
 
 class DisambiguationPredictor:
-    """Says of each mention of a sentence which entity it means, and how likely each candidate is.
+    """Predicts the entity of each mention of a sentence, and the probability of each candidate.
 
-    A mention whose alias the database does not know has no candidates, and null for a prediction.
+    The prediction is null if the mention's alias is not in the database.
     """
 
     format = RowFormat(takes_tables=False)
@@ -63,11 +63,11 @@ class DisambiguationPredictor:
         found = self._reader.read(samples)
         mentions = found.samples
         probabilities = self._probabilities(model, mentions, settings, device)
-        said: list[list[Prediction | None]] = [[None] * len(sentence.mentions) for sentence in samples]
+        predictions: list[list[Prediction | None]] = [[None] * len(sentence.mentions) for sentence in samples]
         candidates = mentions.candidates(np.arange(len(mentions)))
         for (number, position), row, shares in zip(found.places, candidates, probabilities, strict=True):
-            said[number][position] = among(row, shares, found.names)
-        return [{"predictions": each} for each in said]
+            predictions[number][position] = among(row, shares, found.names)
+        return [{"predictions": each} for each in predictions]
 
     @cached_property
     def _reader(self) -> SentenceReader:
@@ -84,7 +84,7 @@ class DisambiguationPredictor:
     def _probabilities(
         self, model: nn.Module, mentions: MentionSamples, settings: Evaluation, device: torch.device
     ) -> Array:
-        """Of the candidates of each mention, [n, width]: in batches of mentions that are about as long."""
+        """The probabilities of the candidates of each mention, [n, width], in batches of similar length."""
         found = np.zeros(mentions.candidates(np.arange(len(mentions))).shape, np.float32)
         if not len(mentions):
             return found
@@ -99,12 +99,12 @@ class DisambiguationPredictor:
         return found
 
     def _vectors(self, mentions: MentionSamples, device: torch.device) -> Array | None:
-        """Vectors of the entities that the mentions may mean; None for a model that reads their texts."""
+        """The vectors of all candidates; None for a model that reads texts of entities."""
         model, known = self._experiment.model, self._kept.known
         if not model.needs_preparation:
             return None
         tokens = mentions.tables.tokens
-        # As before training: in single precision.
+        # In single precision, as before training.
         with torch.autocast(device.type, enabled=False):
             encoder = self._fixed_encoder.to(device)
             return vectors_of(
@@ -125,7 +125,7 @@ def sentence_of(row: Any) -> Sentence:
 
 
 class _Row(Line):
-    """A row as a line of a file of sentences, of which golds and slices are not asked for."""
+    """A row as a line of a file of sentences; golds and slices are ignored."""
 
     __slots__ = ()
 

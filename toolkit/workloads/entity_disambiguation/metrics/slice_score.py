@@ -1,4 +1,4 @@
-"""Counts in a slice of mentions. Without numpy, as reports read it before they draw."""
+"""The counts of a slice of mentions. Imports no numpy, because reports read scores before they draw."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 from toolkit.nlp.ratio import ratio
 
-#: Labels of mentions, where a label is the place of the gold among the candidates.
-#: NOT_SCORED: the gold is unknown or a weak label. OUTSIDE: it is not among the candidates, so it cannot be
-#: predicted; with a class for "no candidate" at place 0 that class is the gold instead.
+#: A label is the position of the gold among the candidates, or one of these. NOT_SCORED: the gold is unknown
+#: or a weak label. OUTSIDE: the gold is not a candidate, so it cannot be predicted. If there is a class for
+#: "no candidate" (at position 0), this class is the gold instead.
 NOT_SCORED = -1
 OUTSIDE = -2
 
-#: Shares of a SliceScore: right predictions of the model, and of the most popular candidates.
+#: The shares of a SliceScore: right predictions of the model and of the most popular candidates.
 SHARES = ("accuracy", "accuracy_not_nc", "popularity", "popularity_not_nc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceScore:
-    """Mentions of a slice, and how many of them are right.
+    """The number of mentions of a slice, and of right predictions.
 
     correct  the prediction is the gold
-    popular  the first candidate is the gold: what is right without looking at the text
-    not_nc   of mentions whose gold is among the candidates
+    popular  the first candidate is the gold, so it is right without reading the text
+    not_nc   only mentions whose gold is a candidate
     """
 
     mentions: int = 0

@@ -18,13 +18,13 @@ from toolkit.workloads.entity_disambiguation.report import slice_tables
 from toolkit.workloads.entity_disambiguation.report.slice_tables import PREFIX, SliceReport
 
 _PLOTS = "toolkit.workloads.entity_disambiguation.report.slice_plots"
-#: The split that is scored on the way.
+#: The split that is scored during training.
 _SPLIT = "validation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicesReport(TaskReport):
-    """The slices of a run by split, in the order of use, and its scores on the way."""
+    """The slices of a run by split, in the order of use, and its scores during training."""
 
     run_id: str
     slices: Mapping[str, SliceReport]
@@ -43,9 +43,9 @@ class SlicesReport(TaskReport):
         return {"slices": {split: report.to_json() for split, report in self.slices.items()}}
 
     def sections(self) -> Iterator[Section]:
-        """Yield the slices of the last split, those of the others folded away, and their way there.
+        """Yield the slices of the last split, folded slices of the other splits, and curves over the steps.
 
-        Before a split has been scored, yield the newest accuracies.
+        Before the final evaluation, yield the newest accuracies instead of the slices.
         """
         for place, report in enumerate(reversed(list(self.slices.values()))):
             drawn: tuple[Block, ...] = () if place else (self._figure(report),)
@@ -71,7 +71,7 @@ class SlicesReport(TaskReport):
         return figure("slices", about, f"{_PLOTS}:slices_plot", self.run_id, report)
 
     def _curves(self) -> list[str]:
-        """Slices that can be drawn; not those that are known to have no mention."""
+        """The slices with curves, without those that have no mentions."""
         report, known = self.slices.get(_SPLIT), self.curves.get(_SPLIT, {})
         names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
         empty = {name for name, scores in report.scores.items() if not scores.mentions} if report else set()

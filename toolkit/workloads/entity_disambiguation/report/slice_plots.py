@@ -1,4 +1,4 @@
-"""Plots of slices: accuracy against popularity, and the way there."""
+"""Plot the accuracy and popularity of slices, and their accuracy over the steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLIT = "validation"
 
 
 def slices_plot(run_id: str, report: SliceReport, theme: Theme) -> bytes:
-    """Draw accuracy and popularity of each slice that has mentions, as bars."""
+    """Draw accuracy and popularity of each slice with mentions, as bars."""
     known = [(name, *slice_tables.numbers(scores, False)) for name, scores in report.scores.items()]
     shown = [each for each in known if each[1]][:_SLICES]
     title = f"Slices, {report.split} · {run_id}"
@@ -29,7 +29,7 @@ def slices_plot(run_id: str, report: SliceReport, theme: Theme) -> bytes:
         places = np.arange(len(shown))
         for position, label in enumerate(("model", "most popular candidate")):
             shares = [100 * (each[2 + position] or 0.0) for each in shown]
-            # The baseline in grey: it is there to be compared with.
+            # The baseline is grey.
             colour = theme.series[0] if position == 0 else theme.quiet
             bars = axes.barh(places + 0.4 * position - 0.2, shares, height=0.36, color=colour, label=label)
             axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=8, color=theme.quiet)
@@ -50,9 +50,9 @@ def slices_over_time_plot(
     report: SliceReport | None,
     theme: Theme,
 ) -> bytes:
-    """Draw the accuracy of each slice over the steps in a separate panel, beside that of all mentions.
+    """Draw the accuracy of each slice and of all mentions over the steps, one panel per slice.
 
-    The dotted line is the popularity, if the split's slices have it.
+    The dotted line is the popularity, if it is known.
     """
     names = names[:_SLICES]
     title = f"Slices over the steps, {_SPLIT} · {run_id}"

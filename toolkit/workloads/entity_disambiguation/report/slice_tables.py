@@ -1,4 +1,4 @@
-"""Scores of slices, as a run of entity disambiguation has them: values and tables."""
+"""Read the scores of slices, and make tables of them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from toolkit.report.blocks import Numbers, Table, table
 from toolkit.workloads.entity_disambiguation.config import ACCURACY, WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SliceScore
 
-#: Prefix of the metrics of one slice in metrics.jsonl.
+#: Prefix of the metrics of slices in metrics.jsonl.
 PREFIX = "accuracy/"
-#: The slice of all scored mentions, for people.
+#: The shown name of the slice of all scored mentions.
 ALL = "all mentions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceReport:
-    """The slices of one split, that of all mentions first.
+    """The slices of one split, first the slice of all mentions.
 
-    no_candidate  whether the model had a class for mentions whose gold is none of the candidates
+    no_candidate  whether the model has a class for mentions whose gold is not a candidate
     """
 
     split: str
@@ -38,18 +38,18 @@ class SliceReport:
         return cls(split=split, no_candidate=bool(document.get("no_candidate")), scores=scores)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it for programs."""
+        """Return the report as JSON."""
         scores = {name: each.to_json() for name, each in self.scores.items()}
         return {"split": self.split, "no_candidate": self.no_candidate, "scores": scores}
 
     @property
     def has_outside(self) -> bool:
-        """Whether the gold of some mention is not among its candidates, so that there are two scores."""
+        """Whether the gold of a mention is not a candidate: then there are two scores."""
         return any(each.mentions != each.mentions_not_nc for each in self.scores.values())
 
     @property
     def views(self) -> tuple[bool, ...]:
-        """Of all mentions (False); where that differs, of those alone whose gold is a candidate (True)."""
+        """False: all mentions; and if it differs, True: only mentions whose gold is a candidate."""
         return (False, True) if self.has_outside else (False,)
 
     def title(self, inside: bool) -> str:
@@ -57,12 +57,12 @@ class SliceReport:
 
 
 def title(name: str) -> str:
-    """A slice's name for people."""
+    """The shown name of a slice."""
     return ALL if name == WHOLE_SLICE else name
 
 
 def numbers(scores: SliceScore, inside: bool) -> tuple[int, float | None, float | None]:
-    """Mentions, accuracy and popularity; the shares of nothing are unknown."""
+    """Mentions, accuracy and popularity; without mentions the shares are None."""
     if inside:
         found = scores.mentions_not_nc, scores.accuracy_not_nc, scores.popularity_not_nc
     else:
@@ -71,7 +71,7 @@ def numbers(scores: SliceScore, inside: bool) -> tuple[int, float | None, float 
 
 
 def slice_table(report: SliceReport, inside: bool) -> Table:
-    """Return one row for each slice: mentions, accuracy, popularity, and their difference."""
+    """Return one row for each slice: mentions, accuracy, popularity, and the difference of the two."""
     rows = []
     for name, scores in report.scores.items():
         mentions, accuracy, popularity = numbers(scores, inside)
@@ -82,24 +82,24 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
 
 
 def _note(report: SliceReport, inside: bool) -> str:
-    """Describe how mentions count whose gold is not a candidate; empty if there are none."""
+    """Describe how mentions are scored whose gold is not a candidate; empty if there are none."""
     if inside or not report.has_outside:
         return ""
     everything = report.scores[WHOLE_SLICE]
     outside = formats.count(everything.mentions - everything.mentions_not_nc)
-    how = "right if the model says so" if report.no_candidate else "always wrong"
+    how = "right if the model predicts that" if report.no_candidate else "always wrong"
     return f"the gold of {outside} mentions is not a candidate: {how}"
 
 
 def slice_numbers(report: SliceReport) -> Numbers:
-    """Return counts and shares of each slice; not_nc is of mentions whose gold is a candidate."""
+    """Return counts and shares of each slice; not_nc: only mentions whose gold is a candidate."""
     names = list(SliceScore().to_json())
     rows = [[name, *(getattr(scores, key) for key in names)] for name, scores in report.scores.items()]
     return Numbers(name=f"slices_{report.split}", head=["slice", *names], rows=rows)
 
 
 def latest_table(split: str, scores: Mapping[str, float | None]) -> Table | None:
-    """Return one row for each slice of the newest evaluation; None where no metric is that of a slice."""
+    """Return one row for each slice of the newest evaluation; None without metrics of slices."""
     found = {name: value for name, value in scores.items() if name.startswith(PREFIX)}
     rows = [[name.removeprefix(PREFIX), formats.score(ACCURACY, value)] for name, value in found.items()]
     return table("Slices (so far)", ["slice", f"{split} accuracy"], rows) if rows else None

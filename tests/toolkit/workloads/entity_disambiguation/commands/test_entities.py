@@ -32,7 +32,7 @@ def test_a_database_is_imported_and_shown(user: User, db: Path) -> None:
     assert "  replaced by: Q881  Vietnam" in entity
 
 
-def test_nothing_of_that_name_is_said(user: User, db: Path) -> None:
+def test_an_unknown_name_is_an_error(user: User, db: Path) -> None:
     answer = user.stk("entities", "show", "db", "nowhere")
     assert (answer.code, answer.err) == (2, "error: db has neither an entity nor an alias 'nowhere'\n")
 
@@ -101,7 +101,7 @@ def test_slices_are_shown_and_written(user: User, db: Path) -> None:
     assert slices["unif_TS"] == {"0": 0.0, "1": 1.0}
 
 
-def test_weak_labels_of_training_count_unless_they_are_left_out(user: User, db: Path) -> None:
+def test_weak_labels_of_training_are_counted_by_default(user: User, db: Path) -> None:
     write(user.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
     write(user.root / "dev.jsonl", [record(gold=[True, True])])
     common = ("entities", "slices", "dev.jsonl", "db", "--train", "train.jsonl", "--json")
@@ -139,7 +139,7 @@ def test_a_fault_is_a_message(user: User, db: Path, arguments: tuple[str, ...], 
 
 
 @pytest.mark.parametrize("action", ["import", "export", "add", "update", "remove", "show", "split", "slices"])
-def test_every_action_explains_itself(user: User, action: str) -> None:
+def test_every_action_has_help(user: User, action: str) -> None:
     answer = user.stk("entities", action, "--help")
     assert answer.code == 0
     assert f"usage: stk entities {action}" in answer.out

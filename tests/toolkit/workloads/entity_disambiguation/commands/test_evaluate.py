@@ -1,4 +1,4 @@
-"""`stk evaluate --entity-db`: a key of the data section, given as an option."""
+"""`stk evaluate --entity-db` sets a key of the data section."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def test_the_option_sets_the_key_of_the_data_section(user: User) -> None:
     assert f'data.entity_db="{user.root / "entities"}"' in answer.err
 
 
-def test_no_benchmark_has_entities(user: User) -> None:
+def test_a_benchmark_cannot_have_a_database(user: User) -> None:
     answer = user.stk("evaluate", "--benchmark", "folder", "--entity-db", "entities")
     assert answer.code == 2
     assert "--benchmark does not go with --entity-db" in answer.err
 
 
-def test_any_name_of_a_folder_is_one_value(user: User) -> None:
+def test_any_name_of_a_folder_is_quoted_correctly(user: User) -> None:
     name = 'it\'s "a", {b: c} # d = ü'
     words = ["evaluate", "run", "--data", "file", "--entity-db", name]
     (override,) = EVALUATE.overrides(make_parser(["evaluate"]).parse_args(words))

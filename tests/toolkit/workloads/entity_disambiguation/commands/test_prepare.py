@@ -9,7 +9,7 @@ from tests.slurm.commands.test_prepare import prepare_without_torch
 from tests.toolkit.workloads.entity_disambiguation.entity_files import write_entity_experiment
 
 
-def test_mentions_are_prepared_without_torch_and_told_with_their_slices(tmp_path: Path) -> None:
+def test_mentions_are_prepared_without_torch_and_shown_with_their_slices(tmp_path: Path) -> None:
     config = write_entity_experiment(tmp_path)
     answers = [prepare_without_torch(config, "--json") for _ in range(2)]
     first, second = (json.loads(answer[0]) for answer in answers)

@@ -1,4 +1,4 @@
-"""Experiments of entity disambiguation: slices name metrics, and what fits together."""
+"""The rules for experiments of entity disambiguation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def changed(entities):
     return run
 
 
-def test_the_metric_may_be_the_accuracy_of_a_slice_that_is_scored(changed, faults):
+def test_the_metric_may_be_the_accuracy_of_a_scored_slice(changed, faults):
     assert check(changed(evaluation={"metric": "accuracy/unif_NS_TL:max"}))
     (fault,) = faults(check, changed(evaluation={"metric": "accuracy/unif_NS_TO:max"}))
     assert fault.key == "evaluation.metric"
@@ -47,7 +47,7 @@ def test_the_metric_may_be_the_accuracy_of_a_slice_that_is_scored(changed, fault
     assert fault.hint == "did you mean accuracy/unif_NS_TL?"
 
 
-def test_a_slice_of_a_built_ones_name_must_be_one(changed, faults):
+def test_only_built_slices_have_names_with_their_prefix(changed, faults):
     (fault,) = faults(check, changed(data={"eval_slices": ["unif_NS_TLL"]}))
     assert fault.key == "data.eval_slices.0"
     assert fault.hint == "did you mean unif_NS_TL?"
@@ -56,26 +56,26 @@ def test_a_slice_of_a_built_ones_name_must_be_one(changed, faults):
 
 
 @pytest.mark.parametrize("name", ["a:b", "a b", "a/b", ""])
-def test_a_slice_is_called_what_a_metric_and_a_file_can_be_called(changed, faults, name):
+def test_the_name_of_a_slice_must_be_valid_in_metrics_and_file_names(changed, faults, name):
     (fault,) = faults(check, changed(data={"eval_slices": [name]}))
     assert "expected a name of letters" in fault.problem
 
 
-def test_the_slice_of_all_mentions_is_always_there(changed, faults):
+def test_the_slice_of_all_mentions_cannot_be_named(changed, faults):
     (fault,) = faults(check, changed(data={"eval_slices": ["final_loss"]}))
     assert "its accuracy is the metric accuracy" in fault.hint
 
 
-def test_a_slice_that_the_lines_may_name_passes(changed):
+def test_a_slice_that_lines_may_have_passes(changed):
     assert check(changed(data={"eval_slices": ["of_the_lines"]}))
 
 
-def test_torso_begins_below_head(changed, faults):
+def test_torso_above_must_be_less_than_head_above(changed, faults):
     (fault,) = faults(check, changed(data={"torso_above": 5, "head_above": 5}))
     assert (fault.key, "less than data.head_above (5)" in fault.problem) == ("data.torso_above", True)
 
 
-def test_an_entitys_text_may_not_be_empty(changed, faults):
+def test_the_text_of_an_entity_must_not_be_empty(changed, faults):
     parts = dict.fromkeys(("title", "types", "relations", "description"), False)
     (fault,) = faults(check, changed(data=parts))
     assert "an entity's text would be empty" in fault.problem
@@ -84,13 +84,13 @@ def test_an_entitys_text_may_not_be_empty(changed, faults):
 @pytest.mark.parametrize(
     "model", [{"entity_vectors": "cached"}, {"kind": "co_mention"}], ids=["cached", "co_mention"]
 )
-def test_titles_are_hidden_only_where_texts_are_read(changed, faults, model):
+def test_titles_can_be_hidden_only_if_the_encoder_of_entities_is_trained(changed, faults, model):
     assert check(changed(task={"mask_title": True}))
     (fault,) = faults(check, changed(task={"mask_title": True}, model=model))
     assert fault.key == "task.mask_title"
 
 
-def test_one_encoder_has_one_number_of_layers(changed, faults):
+def test_a_shared_encoder_has_one_number_of_layers(changed, faults):
     (fault,) = faults(check, changed(model={"context_layers": 2}))
     assert (fault.key, fault.hint) == ("model.entity_layers", "the same number, or share: false")
     assert check(changed(model={"context_layers": 2, "share": False}))
@@ -98,7 +98,7 @@ def test_one_encoder_has_one_number_of_layers(changed, faults):
     assert check(changed(model={"context_layers": 2, "entity_vectors": "cached"}))
 
 
-def test_heads_divide_the_hidden_size(changed, faults):
+def test_heads_must_divide_the_hidden_size(changed, faults):
     (fault,) = faults(check, changed(model={"kind": "co_mention", "hidden": 10, "heads": 4}))
     assert fault.key == "model.heads"
     assert fault.problem == "found 4, which does not divide model.hidden (10)"

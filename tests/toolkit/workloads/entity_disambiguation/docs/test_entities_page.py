@@ -1,4 +1,4 @@
-"""What the page on entities shows can be typed in, and says what the code says."""
+"""The commands, examples and numbers of the page on entities are right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = re.findall(r"^ {4}(stk entities .*)$", PAGE, re.MULTILINE)
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the commands of the page work on."""
+    """The input files of the commands."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "profiles.jsonl").write_text(PROFILE, encoding="utf-8")
     write(tmp_path / "more.jsonl", PROFILES[1:])
@@ -30,7 +30,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_commands_do_what_they_say_one_after_the_other(
+def test_the_commands_of_the_page_work_in_their_order(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(COMMANDS) == 9
@@ -43,7 +43,9 @@ def test_commands_do_what_they_say_one_after_the_other(
     assert "unif_TS" in printed
 
 
-def test_the_sentence_and_the_profile_are_ones(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sentence_and_the_profile_of_the_page_are_valid(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (files / "in.jsonl").write_text(SENTENCE, encoding="utf-8")
     assert main(["entities", "convert", "in.jsonl", "out.jsonl"]) == 0
     assert json.loads((files / "out.jsonl").read_text())["char_spans"] == [[13, 24]]
@@ -53,12 +55,12 @@ def test_the_sentence_and_the_profile_are_ones(files: Path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["candidates"][0]["entity_id"] == "Q1008"
 
 
-def test_thresholds_are_those_of_the_code() -> None:
+def test_the_page_has_the_default_thresholds() -> None:
     assert f"`head_above` times ({HEAD_ABOVE})" in PAGE
     assert f"`torso_above` ({TORSO_ABOVE})" in PAGE
 
 
-def test_numbers_of_wordnet_are_those_that_the_script_expects() -> None:
+def test_the_page_has_the_numbers_of_wordnet_that_the_script_expects() -> None:
     script = (ROOT / "scripts" / "get_wordnet").read_text(encoding="utf-8")
     sentences, golds = map(int, re.findall(r"^EXPECTED = \((\d+), (\d+)\)", script, re.MULTILINE)[0])
     assert f"{sentences:,} sentences" in PAGE

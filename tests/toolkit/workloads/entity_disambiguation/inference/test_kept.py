@@ -1,4 +1,4 @@
-"""Runs keep their database of entities; those that were trained with the same one share its files."""
+"""Runs keep their database of entities, and share the files of the same database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inodes(folder: Path) -> list[int]:
     return [file.stat().st_ino for file in files_of(folder)]
 
 
-def test_two_runs_share_the_files_of_a_database_but_not_with_its_owner(
+def test_two_runs_share_the_files_of_a_database_but_not_with_the_original(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     origin = Path(experiment.data.entity_db)
@@ -50,10 +50,10 @@ def test_two_runs_share_the_files_of_a_database_but_not_with_its_owner(
     assert "arn.river" in (other / "entity_mappings" / "qid2title.json").read_text()
 
 
-def test_a_folder_of_sets_that_cannot_be_written_costs_only_the_sharing(
+def test_without_a_writable_folder_of_sets_a_run_keeps_its_own_copy(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folders are not to be made beside the sets of another user."""
+    """The folder of prepared sets may belong to another user."""
     prepare(experiment.data)
     sets, make = Path(experiment.data.prepared_dir), Path.mkdir
 

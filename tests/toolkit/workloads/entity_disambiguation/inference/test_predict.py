@@ -1,4 +1,4 @@
-"""`stk predict` with runs of entity disambiguation says what the run itself said of its test set."""
+"""`stk predict` gives the predictions that a run of entity disambiguation wrote for its test set."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check(run: RunDir, found: str) -> None:
             assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-5)
 
 
-def test_a_file_and_a_pipe_say_what_the_evaluation_said(run: RunDir) -> None:
+def test_a_file_and_a_pipe_get_the_predictions_of_the_evaluation(run: RunDir) -> None:
     file = write_lines(Path("rows.jsonl"), unlabelled())
     stk("predict", run.path, file, "--output", "told.jsonl", "--batch-size", 2)
     check(run, Path("told.jsonl").read_text())
@@ -72,7 +72,7 @@ def test_a_file_and_a_pipe_say_what_the_evaluation_said(run: RunDir) -> None:
 
 
 @pytest.mark.slow
-def test_an_alias_that_is_not_known_has_no_prediction(run: RunDir) -> None:
+def test_an_unknown_alias_has_no_prediction(run: RunDir) -> None:
     records = [line(1, [("gor", "river")]), line(2, []), line(3, [("gor", "town"), ("arn", "town")])]
     found = stk("predict", run.path, given="".join(json.dumps(each) + "\n" for each in records))
     said = [json.loads(each)["predictions"] for each in found.splitlines()]
@@ -91,18 +91,18 @@ def test_an_alias_that_is_not_known_has_no_prediction(run: RunDir) -> None:
         ([], "found a list, expected an object"),
     ],
 )
-def test_a_row_that_is_no_sentence_is_refused(row: Any, said: str) -> None:
+def test_a_row_that_is_not_a_sentence_is_refused(row: Any, said: str) -> None:
     with pytest.raises(UnfitRow) as caught:
         sentence_of(row)
     assert said in str(caught.value)
 
 
-def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
+def test_the_model_opens_without_other_files(run: RunDir) -> None:
     assert isinstance(load_model(run.path), torch.nn.Module)
 
 
 @pytest.mark.slow
-def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp_path: Path) -> None:
+def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")
     file = write_lines(Path("rows.jsonl"), unlabelled())
     check(run, stk("predict", tmp_path / "slim", given=file.read_text()))
@@ -110,19 +110,19 @@ def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp
 
 
 @pytest.mark.slow
-def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
+def test_a_labelled_file_is_scored_without_other_files(run: RunDir, tmp_path: Path) -> None:
     score_test_set(run, run, tmp_path)
 
 
 def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
-    """A file with the run's own test set scores as it did at the run's end."""
+    """Check that a file with the test set gets the scores of the finished run."""
     file = write_lines(tmp_path / "labelled.jsonl", list(lines("test")))
     found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
     assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
     assert not Path("files").exists()
 
 
-def test_a_run_without_its_entities_says_where_they_belong(run: RunDir) -> None:
+def test_the_error_of_a_run_without_its_database_names_the_original_folder(run: RunDir) -> None:
     folder = DisambiguationFiles(run).entity_db
     folder.rename(folder.with_name("aside"))
     try:

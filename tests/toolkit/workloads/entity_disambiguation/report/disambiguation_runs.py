@@ -1,4 +1,4 @@
-"""Made-up runs of entity disambiguation, as the worker leaves them behind."""
+"""Run folders of entity disambiguation, as a worker writes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SliceScore
 
-#: Of the slices of a made-up disambiguation: mentions, right, right by popularity.
+#: For each slice: mentions, right predictions, right most popular candidates.
 SLICES = {
     "unif_all": (2000, 1500, 700),
     "unif_NS_HD": (400, 390, 380),
@@ -21,10 +21,10 @@ SLICES = {
 
 
 def write_disambiguation(path: Path, *, outside: int = 0, test: bool = True, gain: int = 0) -> RunDir:
-    """Write a finished run of entity disambiguation, scored by slices in every epoch.
+    """Write a finished run of entity disambiguation, with scores of slices in every epoch.
 
-    outside  mentions of the whole whose gold is none of the candidates
-    gain     mentions of the whole that it has right besides
+    outside  number of mentions whose gold is not a candidate
+    gain     number of additional right predictions
     """
     run = RunDir(path)
     write_config(run, metric="accuracy/unif_NS_TL:max", kind="entity_disambiguation")

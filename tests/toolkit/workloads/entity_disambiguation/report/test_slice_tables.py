@@ -36,14 +36,14 @@ def rows_below(text: str, title: str) -> list[list[str]]:
     return [line.split() for line in body[: body.index("")]]
 
 
-def test_each_slice_is_told_against_its_most_popular_candidate(run: RunDir) -> None:
+def test_each_slice_is_shown_with_the_accuracy_of_the_most_popular_candidate(run: RunDir) -> None:
     rows = rows_below(printed([run]), "Slices (test)")
     assert rows[0] == ["all", "mentions", "2,000", "75.00", "%", "35.00", "%", "+40.00"]
     assert rows[3] == ["unif_NS_TL", "900", "60.00", "%", "10.00", "%", "+50.00"]
     assert rows[4] == ["unif_NS_TS", "0", "–", "–", "–"]
 
 
-def test_mentions_whose_gold_is_a_candidate_are_told_by_themselves(run: RunDir, tmp_path: Path) -> None:
+def test_mentions_whose_gold_is_a_candidate_have_their_own_table(run: RunDir, tmp_path: Path) -> None:
     text = printed([run])
     rows = rows_below(text, "Slices (test, gold among the candidates)")
     assert rows[0] == ["all", "mentions", "1,880", "79.79", "%", "37.23", "%", "+42.55"]
@@ -53,7 +53,7 @@ def test_mentions_whose_gold_is_a_candidate_are_told_by_themselves(run: RunDir, 
     assert "is not a candidate" not in plain
 
 
-def test_slices_stay_out_of_the_table_of_scores(run: RunDir) -> None:
+def test_slices_are_not_in_the_table_of_scores(run: RunDir) -> None:
     rows = rows_below(printed([run]), "Scores")
     assert [row[0] for row in rows] == ["loss", "accuracy", "popularity"]
 
@@ -65,7 +65,7 @@ def test_no_line_is_wider_than_the_terminal(run: RunDir, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_tables_of_classification_and_of_slices_never_stand_empty(run: RunDir, finished_run: RunDir) -> None:
+def test_reports_have_no_empty_tables_of_other_tasks(run: RunDir, finished_run: RunDir) -> None:
     for shown, absent in (
         (run, ("Classes", "Confusion", "Labels", "Thresholds")),
         (finished_run, ("Slices",)),
@@ -79,7 +79,7 @@ def test_tables_of_classification_and_of_slices_never_stand_empty(run: RunDir, f
         assert all(len(table) > 1 for table in page.tables)
 
 
-def test_before_the_end_the_newest_accuracies_are_told(tmp_path: Path) -> None:
+def test_before_the_final_evaluation_the_newest_accuracies_are_shown(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "under-way")
     run.path.mkdir()
     run.config.write_text("name: wordnet\ntask:\n  kind: entity_disambiguation\n")
@@ -90,7 +90,7 @@ def test_before_the_end_the_newest_accuracies_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_runs_side_by_side_show_the_slices_of_each(run: RunDir, tmp_path: Path) -> None:
+def test_a_comparison_shows_the_slices_of_each_run(run: RunDir, tmp_path: Path) -> None:
     other = write_disambiguation(tmp_path / "wordnet-0b5e11", gain=100)
     rows = rows_below(printed([run, other]), "Slices (test accuracy)")
     assert rows[0] == ["all", "mentions", "2,000", "35.00", "%", "75.00", "%", "80.00", "%"]
@@ -101,7 +101,7 @@ def test_runs_side_by_side_show_the_slices_of_each(run: RunDir, tmp_path: Path) 
     ]
 
 
-def test_a_baseline_on_which_runs_do_not_agree_is_not_told(run: RunDir, tmp_path: Path) -> None:
+def test_a_baseline_that_differs_between_runs_is_not_shown(run: RunDir, tmp_path: Path) -> None:
     other = write_disambiguation(tmp_path / "other")
     document = read_json(DisambiguationFiles(other).slices("test"))
     for row in document["slices"]:
@@ -113,7 +113,7 @@ def test_a_baseline_on_which_runs_do_not_agree_is_not_told(run: RunDir, tmp_path
 
 
 @pytest.mark.slow
-def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others_away(run: RunDir) -> None:
+def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others(run: RunDir) -> None:
     write_report(run)
     page = Page()
     page.feed(run.report_html.read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others_away
     assert ["unif_NS_TL", "900", "60.00 %", "10.00 %", "+50.00"] in page.tables[2]
 
 
-def test_spreadsheet_and_document_hold_counts_and_shares(run: RunDir) -> None:
+def test_spreadsheet_and_document_have_counts_and_shares(run: RunDir) -> None:
     write_report(run)
     with open(run.report / "slices_test.csv", newline="") as stream:
         rows = {row["slice"]: row for row in csv.DictReader(stream)}
@@ -149,18 +149,18 @@ def test_plots_show_model_and_popularity(run: RunDir, theme: Theme) -> None:
             assert count_of(image, colour) > 100, (name, colour)
 
 
-def test_the_metric_of_a_slice_that_picks_the_best_is_drawn(run: RunDir, finished_run: RunDir) -> None:
+def test_the_metric_of_the_best_checkpoint_is_drawn(run: RunDir, finished_run: RunDir) -> None:
     assert "accuracy_unif_NS_TL.png" in run_plots(summarize(run))
     assert not any("slice" in name for name in run_plots(summarize(finished_run)))
 
 
-def test_damaged_counts_are_named(run: RunDir) -> None:
+def test_damaged_counts_are_reported(run: RunDir) -> None:
     DisambiguationFiles(run).slices("test").write_text('{"slices": [{"name": "x", "mentions": "many"}]}')
     with pytest.raises(DataError, match=r"test_slices\.json: cannot be read"):
         summarize(run)
 
 
-def test_a_run_with_many_slices_draws_all_of_them(tmp_path: Path) -> None:
+def test_many_slices_are_all_drawn(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run", kind="entity_disambiguation")
     slices = {f"accuracy/slice_{number}": number / 20 for number in range(16)}
     append_json_line(run.metrics, {"step": 400, "split": "validation", "epoch": 4, "accuracy": 0.5, **slices})

@@ -1,1 +1,1 @@
-"""Mentions and entities as tokens: the text around a mention, the text of an entity, hidden tokens."""
+"""Encode mentions and entities as tokens; probabilities of hiding tokens."""

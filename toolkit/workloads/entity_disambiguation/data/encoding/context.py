@@ -1,4 +1,4 @@
-"""The text around a mention: a window that gives what one side lacks to the other."""
+"""Encode a mention with a window of the text around it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import (
 )
 from toolkit.workloads.entity_disambiguation.data.entities.spans import Span
 
-#: Characters of a side that are tokenized for each token that a sample may have: more cannot matter.
+#: On each side, this many characters per token of a sample are tokenized. More are not needed.
 _CHARACTERS_PER_TOKEN = 20
 
 
 class Context(NamedTuple):
-    """A sample: tokens with special ones and markers; the mention's own are tokens[first:last]."""
+    """A sample: its tokens, with special tokens and markers; the mention is tokens[first:last]."""
 
     tokens: npt.NDArray[np.uint32]
     first: int
@@ -28,11 +28,11 @@ class Context(NamedTuple):
 
 
 def cut_window(left: int, mention: int, right: int, window: int, room: int) -> tuple[int, int, int]:
-    """Return the number of tokens of each part to keep: of the left its last ones, of the others their first.
+    """Return how many tokens to keep: the last ones of the left part, the first ones of the others.
 
-    The mention comes first, then `window` tokens around it, all within `room`. Each side gets half of the
-    window, and what the other one leaves. (Bootleg cuts a window that is too long at its end, and with it
-    the mention; this one shrinks it.)
+    The mention takes priority, then `window` tokens around it, all within `room`. Each side gets half of the
+    window, and the tokens that the other side does not need. (Bootleg cuts a window that is too long at its
+    end, and may cut the mention; here the window shrinks.)
     """
     mention = min(mention, room)
     window = min(window, room - mention)
@@ -47,7 +47,7 @@ def cut_window(left: int, mention: int, right: int, window: int, room: int) -> t
 def contexts(
     texts: Sequence[str], spans: Sequence[Span], tokenizer: MarkedTokenizer, *, window: int, max_tokens: int
 ) -> list[Context]:
-    """The samples of mentions: one for each text and the characters that its mention has there."""
+    """The samples of mentions: one for each text and the characters of its mention."""
     reach = _CHARACTERS_PER_TOKEN * max_tokens
     parts: list[str] = []
     for text, (start, end) in zip(texts, spans, strict=True):

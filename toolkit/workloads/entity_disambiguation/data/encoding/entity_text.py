@@ -1,4 +1,4 @@
-"""The text that describes an entity: title, types, relations, description."""
+"""The text of an entity: title, types, relations, description."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 
 class Part(NamedTuple):
-    """A stretch of an entity's text and the marker before it; the title has none."""
+    """A part of an entity's text, and the marker before it; the title has none."""
 
     marker: str
     text: str
@@ -32,21 +32,21 @@ class Part(NamedTuple):
 
 
 class EntityTokens(NamedTuple):
-    """Tokens with special ones around them; how many of the first inner ones are the title's."""
+    """The tokens of an entity with special tokens around them, and the number of tokens of the title."""
 
     tokens: npt.NDArray[np.uint32]
     title: int
 
 
 def bare_title(title: str) -> str:
-    """Return a title without its parentheses, unless that is all of it."""
+    """Return a title without its parentheses, or the title if nothing else is in it."""
     return _PARENTHESES.sub("", title).strip() or title
 
 
 def entity_parts(database: EntityDatabase, qid: str, data: EntityMentions) -> list[Part]:
-    """The parts of an entity's text that a data section asks for.
+    """The parts of an entity's text that are enabled in a data section.
 
-    The first type and relation are always included, further ones while their words are within budget.
+    The first type and the first relation are always included, others up to the limits of words.
     """
     parts = [Part("", bare_title(database.title(qid)))] if data.title else []
     if data.types:
@@ -62,7 +62,7 @@ def entity_parts(database: EntityDatabase, qid: str, data: EntityMentions) -> li
 
 
 def type_names(database: EntityDatabase, qid: str, data: EntityMentions) -> list[str]:
-    """Names of the types in the systems that are read, each once."""
+    """Names of the entity's types in the systems of the data section, without duplicates."""
     systems = database.types(qid)
     wanted = systems if data.type_systems is None else [each for each in data.type_systems if each in systems]
     return list(dict.fromkeys(name for system in wanted for name in systems[system]))
@@ -71,7 +71,7 @@ def type_names(database: EntityDatabase, qid: str, data: EntityMentions) -> list
 def encode_entities(
     parts: Sequence[Sequence[Part]], tokenizer: MarkedTokenizer, max_tokens: int
 ) -> Iterator[EntityTokens]:
-    """Tokens of several entities; what is too long is cut at its end."""
+    """Yield the tokens of entities. A text that is too long is cut at its end."""
     pieces = iter(tokenizer.encode([part.text for entity in parts for part in entity]))
     room = max_tokens - tokenizer.specials
     for entity in parts:
@@ -93,7 +93,7 @@ def _relation(database: EntityDatabase, name: str, target: str) -> str:
 
 
 def _within(items: Iterable[str], words: int) -> Iterator[str]:
-    """Yield the first item, and further ones while all together have at most this many words."""
+    """Yield the first item, and further items while all together have at most this many words."""
     used = 0
     for place, item in enumerate(items):
         used += len(item.split())

@@ -1,7 +1,7 @@
-"""A pretrained tokenizer with five tokens more, which mark a mention and the parts of an entity's text.
+"""A pretrained tokenizer with five more tokens, which mark a mention and the parts of an entity's text.
 
-The markers get the numbers behind those of the vocabulary, so that the model's table of tokens grows by
-them, whatever the tokenizer. They are put in by number: a text that spells one out is an ordinary text.
+The numbers of the markers follow those of the vocabulary, so the model's table of tokens grows by five with
+any tokenizer. Markers are inserted by number. A text with the name of a marker is ordinary text.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ENT_START, ENT_END, ENT_TYPE, ENT_KG, ENT_DESC = MARKERS = (
     "[ent_start]", "[ent_end]", "[ent_type]", "[ent_kg]", "[ent_desc]",
 )  # fmt: skip
 
-#: The initial vector of a marker: that of a sign with the same role in ordinary text.
+#: The initial vector of a marker is that of a sign with a similar role in ordinary text.
 _LIKE = {ENT_START: '"', ENT_END: '"', ENT_TYPE: ",", ENT_KG: ",", ENT_DESC: ":"}
 
-#: Words that are never hidden in a title: they carry no information.
+#: Words that are never hidden in a title, because they have no information.
 _STOP_WORDS = (
     "a", "an", "and", "as", "at", "by", "de", "for", "from", "in", "is", "la", "le", "of", "on", "or", "the",
     "to", "with",
@@ -34,14 +34,14 @@ _STOP_WORDS = (
 
 
 class MarkedTokenizer:
-    """Turns texts into numbers.
+    """Encodes texts as numbers of tokens.
 
     before, after  numbers of the special tokens around every sample
-    pad_id         fills a batch up; that of another set may be given, whose numbers these must be
-    mask_id        replaces a hidden token
+    pad_id         number of the padding token; that of another set may be given, if numbers must be the same
+    mask_id        number that replaces a hidden token
     markers        number of each marker
-    like           the token that each marker's vector is first copied from, in the order of MARKERS
-    size           how many numbers there are
+    like           for each marker, the token whose vector is its initial vector; in the order of MARKERS
+    size           count of all numbers
     """
 
     def __init__(self, path: str, max_tokens: int, pad_id: int | None = None) -> None:
@@ -63,11 +63,11 @@ class MarkedTokenizer:
 
     @property
     def specials(self) -> int:
-        """Special tokens around every sample."""
+        """The number of special tokens around every sample."""
         return len(self.before) + len(self.after)
 
     def encode(self, texts: Sequence[str]) -> list[npt.NDArray[np.uint32]]:
-        """Numbers of each text, without special tokens."""
+        """The numbers of each text, without special tokens."""
         given = [text if text.strip() else "" for text in texts]
         pieces = self._encoder.encode(given).numbers
         return [
@@ -76,15 +76,16 @@ class MarkedTokenizer:
         ]
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer with its markers, and the settings beside it."""
+        """Write the tokenizer with its markers, and its settings."""
         self._encoder.save(folder)
         self._extended.save(str(folder / TOKENIZER))
 
 
 def write_without_markers(files: Sequence[Path], folder: Path) -> None:
-    """Copy the files of a tokenizer with markers; the copy, without them, makes one with the same numbers.
+    """Copy the files of a tokenizer with markers, without the markers.
 
-    With them, a text that spells a marker out would be read as the marker.
+    A tokenizer that is loaded from the copy gives its markers the same numbers. If they were in the file, the
+    name of a marker in a text would be read as the marker.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:

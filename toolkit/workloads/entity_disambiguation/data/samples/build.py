@@ -91,7 +91,9 @@ def build(
             counts, rows.column("width"), rows.column("popular"),
             torso_above=data.torso_above, head_above=data.head_above,
         )  # fmt: skip
-        bits = members(folder / DATABASE, data, _labelled(rows), built)
+        samples = np.arange(len(rows))
+        labelled = {name: np.isin(samples, of) for name, of in rows.labelled.items()}
+        bits = members(folder / DATABASE, data, labelled, built)
         sizes = _write_slices(connection, data, rows, bits)
     write_array(folder, layout.MEMBERS, bits)
     rows.write_arrays(folder)
@@ -119,15 +121,6 @@ def _write_counts(connection: sqlite3.Connection, rows: MentionRows) -> npt.NDAr
         "coalesce((SELECT count FROM counts WHERE counts.gold = mentions.gold), 0)"
     )
     return rows.count_golds()
-
-
-def _labelled(rows: MentionRows) -> dict[str, npt.NDArray[np.bool_]]:
-    """The members [n] of the slices that are named in lines."""
-    found = {}
-    for name, numbers in rows.labelled.items():
-        found[name] = np.zeros(len(rows), dtype=bool)
-        found[name][np.asarray(numbers)] = True
-    return found
 
 
 def _write_slices(

@@ -106,7 +106,9 @@ class MentionRows:
                 for split, sentence in file.sentences(self.data):
                     if counts and split == TRAIN:
                         self.counts.add(sentence, count_weak=self.data.count_weak)
-                    self._write_sentence(connection, number, split, sentence)
+                    record = json.dumps(sentence.record, ensure_ascii=False)
+                    row = (self.sentences, number, sentence.line, sentence.id, split, sentence.text, record)
+                    connection.execute(_SENTENCE, row)
                     block += self._samples(file.path, split, sentence)
                     self.sentences += 1
                     if len(block) >= _BLOCK:
@@ -114,46 +116,31 @@ class MentionRows:
                         block = []
                         progress("read sentences", self.sentences, None)
                 self._write(connection, stream, block)
-                row = (number, str(file.path), file.sha256, file.split, self.sentences - before)
-                connection.execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", row)
-
-    def _write_sentence(
-        self, connection: sqlite3.Connection, file: int, split: str, sentence: Sentence
-    ) -> None:
-        record = json.dumps(sentence.record, ensure_ascii=False)
-        row = (self.sentences, file, sentence.line, sentence.id, split, sentence.text, record)
-        connection.execute(_SENTENCE, row)
+                source = (number, str(file.path), file.sha256, file.split, self.sentences - before)
+                connection.execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", source)
 
     def _samples(self, path: Path, split: str, sentence: Sentence) -> Iterator[_Found]:
         self.database.check_aliases(sentence, path)
         for position, mention in enumerate(sentence.mentions):
             label = self._label_of(mention)
-            reason = self._useless(mention, label) if split == TRAIN else ""
-            if reason == _OUTSIDE:
+            if split != TRAIN:
+                label = label if mention.is_gold else NOT_SCORED
+            elif label == NOT_SCORED or not (mention.is_gold or self.data.use_weak_labels):
+                reason = "unknown gold" if label == NOT_SCORED else "weak label"
+                self.left_out[reason] = self.left_out.get(reason, 0) + 1
+                continue
+            elif label == OUTSIDE:
                 found = few((qid for qid, _ in self.candidates(mention.alias)), 5)
                 raise DataError(
                     f"{path}:{sentence.line}: qids[{position}] is {mention.gold}, which is not among the "
                     f"candidates of {mention.alias!r} ({found}), so training cannot learn "
                     "it; add it to the database, raise data.max_candidates, or set data.no_candidate to true"
                 )
-            if reason:
-                self.left_out[reason] = self.left_out.get(reason, 0) + 1
-                continue
-            if split != TRAIN and not mention.is_gold:
-                label = NOT_SCORED
             alias = self._aliases.setdefault(mention.alias, len(self._aliases))
             yield _Found(
                 number=self.sentences, split=split, sentence=sentence, position=position, alias=alias,
                 label=label,
             )  # fmt: skip
-
-    def _useless(self, mention: Mention, label: int) -> str:
-        """Why training cannot use a mention; empty if it can."""
-        if label == NOT_SCORED:
-            return "unknown gold"
-        if not mention.is_gold and not self.data.use_weak_labels:
-            return "weak label"
-        return _OUTSIDE if label == OUTSIDE else ""
 
     def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
         """The candidates of an alias that are kept, the most popular first."""
@@ -238,6 +225,3 @@ class MentionRows:
         """The number of samples, by split; splits without samples are left out."""
         sizes = np.bincount(self.column("split"), minlength=len(SPLITS)).tolist()
         return {split: size for split, size in zip(SPLITS, sizes, strict=True) if size}
-
-
-_OUTSIDE = "gold outside the candidates"

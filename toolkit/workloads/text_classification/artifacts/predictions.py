@@ -57,7 +57,7 @@ class Predictions:
 
     @property
     def level(self) -> str:
-        """What a row is: a `text`, or a `fragment` of a text."""
+        """The unit of a row: a `text`, or a `fragment` of a text."""
         return "fragment" if self.folded else "text"
 
     @property

@@ -121,7 +121,7 @@ class ClassificationReport(TaskReport):
     def mistakes(self) -> Iterator[Section]:
         """Yield the surest mistakes on the test set, or on the validation set before the test.
 
-        Mistakes are of whole texts, because a fragment alone shows little. Raises DataError.
+        They are of whole texts where texts were folded. Raises DataError.
         """
         files = ClassificationFiles(self.run)
         names = ((split, f"{split}{text}") for split in ("test", "validation") for text in ("_text", ""))

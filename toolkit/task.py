@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,9 +17,7 @@ from toolkit.data.ragged import Lists, offsets_of
 from toolkit.errors import UserError
 from toolkit.registry import load_code, task_kinds
 from toolkit.run.run_dir import RunDir
-
-#: Called with (what, done, of how many or None) while data is prepared.
-Report = Callable[[str, int, int | None], None]
+from toolkit.workload import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +92,7 @@ class Task(Protocol):
     """One kind of learning.
 
     A task whose runs keep all that another file is read with may have a classmethod beside these:
-    `of_kept(run, experiment, data, report) -> Task | None`, this task on the file of the section `data`, as
+    `of_kept(run, experiment, data, progress) -> Task | None`, this task on the file of the section `data`, as
     `on` makes it, without the data of the run; None where the run keeps too little.
 
     prepared       folder of the prepared data; None where nothing is prepared
@@ -113,7 +111,7 @@ class Task(Protocol):
     score_sums: tuple[str, ...]
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+    def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
         """Build the prepared data unless it exists; return a description of it, and its place.
 
         Called by one process while others wait.
@@ -122,7 +120,7 @@ class Task(Protocol):
     def __init__(self, experiment: Experiment) -> None:
         """Open the prepared data."""
 
-    def on(self, data: Any, report: Report | None = None) -> Task:
+    def on(self, data: Any, progress: Progress | None = None) -> Task:
         """This task on another file, for scoring: data.path as a whole is the one split, `test`.
 
         What was settled by the training data stays, such as a vocabulary. Raises DataError.

@@ -35,11 +35,11 @@ from toolkit.files import crc32, json_numbers, read_json, write_atomic, write_js
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.process_main import process_main, write_answer
 from toolkit.system.world import World
-from toolkit.task import Evaluation, Report, Task, task_class
+from toolkit.task import Evaluation, Task, task_class
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
-from toolkit.workload import silent
+from toolkit.workload import Progress, silent
 
 #: Name of another file in artifacts and reports.
 _SPLIT = "test"
@@ -73,7 +73,7 @@ class _Subject:
     name: str
 
 
-def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict[str, Any]:
+def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> dict[str, Any]:
     """Score the best weights of a finished run; return the content of the evaluation's metrics.json.
 
     An existing evaluation is reused. Collective. Raises UserError where the run has not
@@ -86,12 +86,12 @@ def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict
         meeting = RunDir(Path(request.meeting or own))
         with join(meeting, world, _meeting(experiment.train)) as group:
             checkpoint = _best(run, group)
-            subject = _of_kept(run, experiment, request, meeting, group, report)
+            subject = _of_kept(run, experiment, request, meeting, group, progress)
             if subject is None:
-                task = _opened(experiment, group, report)
+                task = _opened(experiment, group, progress)
                 _check_data(run, checkpoint, task)
-                subject = _subject(run, task, experiment, request, group, report)
-            return _score(run, result, checkpoint, subject, request, group, report)
+                subject = _subject(run, task, experiment, request, group, progress)
+            return _score(run, result, checkpoint, subject, request, group, progress)
 
 
 def _meeting(train: Train) -> Train:
@@ -99,10 +99,10 @@ def _meeting(train: Train) -> Train:
     return replace(train, rendezvous="auto", device="auto" if train.device == "cuda" else train.device)
 
 
-def _opened(experiment: Experiment, group: Group, report: Report) -> Task:
+def _opened(experiment: Experiment, group: Group, progress: Progress) -> Task:
     """The run's own task, whose data are prepared once more where they are gone."""
     kind = task_class(experiment)
-    group.main_first(lambda: kind.prepare(experiment, report if group.world.is_main else None))
+    group.main_first(lambda: kind.prepare(experiment, progress if group.world.is_main else None))
     return kind(experiment)
 
 
@@ -125,7 +125,7 @@ def _check_data(run: RunDir, checkpoint: Path, task: Task) -> None:
 
 
 def _of_kept(
-    run: RunDir, experiment: Experiment, request: Request, meeting: RunDir, group: Group, report: Report
+    run: RunDir, experiment: Experiment, request: Request, meeting: RunDir, group: Group, progress: Progress
 ) -> _Subject | None:
     """Another file, read with what the run keeps; None where its own data are needed. Collective."""
     make = getattr(task_class(experiment), "of_kept", None)
@@ -134,7 +134,7 @@ def _of_kept(
     on_file = load_on_file(run.config, Path(request.file), request.overrides)
     data = _prepared_here(on_file.data, experiment.data.prepared_dir, meeting)
     made: list[Task | None] = []
-    group.main_first(lambda: made.append(make(run, experiment, data, report)))
+    group.main_first(lambda: made.append(make(run, experiment, data, progress)))
     task = made[0] if made else make(run, experiment, data, silent)
     if task is None:
         return None
@@ -149,12 +149,12 @@ def _prepared_here(data: Any, own: str, meeting: RunDir) -> Any:
 
 
 def _subject(
-    run: RunDir, task: Task, experiment: Experiment, request: Request, group: Group, report: Report
+    run: RunDir, task: Task, experiment: Experiment, request: Request, group: Group, progress: Progress
 ) -> _Subject:
     if request.file is not None:
         experiment = load_on_file(run.config, Path(request.file), request.overrides)
         made: list[Task] = []
-        group.main_first(lambda: made.append(task.on(experiment.data, report)))
+        group.main_first(lambda: made.append(task.on(experiment.data, progress)))
         other = made[0] if made else task.on(experiment.data)
         return _Subject(task=other, experiment=experiment, split=_SPLIT, name=Path(request.file).stem)
     split = request.split or next(name for name in ("test", "validation") if name in task.splits)
@@ -170,7 +170,7 @@ def _score(
     subject: _Subject,
     request: Request,
     group: Group,
-    report: Report,
+    progress: Progress,
 ) -> dict[str, Any]:
     """Score the subject, unless its evaluation exists. Collective; on rank 0 the document is whole."""
     key = _key(checkpoint, subject)
@@ -184,7 +184,7 @@ def _score(
     model = subject.task.model().to(group.device)
     load_weights(checkpoint, model)
     begun = time.monotonic()
-    evaluation = _evaluate(model, subject, group, report)
+    evaluation = _evaluate(model, subject, group, progress)
     document = {
         "state": "evaluated",
         "run_id": run.run_id,
@@ -231,7 +231,7 @@ def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("key") == key else None
 
 
-def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report) -> Evaluation | None:
+def _evaluate(model: nn.Module, subject: _Subject, group: Group, progress: Progress) -> Evaluation | None:
     settings = subject.experiment.evaluation
     plan = evaluation_plan(settings, subject.task.splits[subject.split].lengths)
     batches = -(-plan.steps // group.world.size)
@@ -243,7 +243,7 @@ def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report)
         group,
         settings,
         autocast_dtype(subject.experiment.train.precision, group.device),
-        on_batch=lambda: report("scoring", next(done), batches),
+        on_batch=lambda: progress("scoring", next(done), batches),
     )
 
 

@@ -47,7 +47,7 @@ from toolkit.training.step.take_step import take_step
 from toolkit.training.warm_start.load import load_initial_weights
 
 #: Called with the number of steps done and the total.
-Report = Callable[[int, int], None]
+StepProgress = Callable[[int, int], None]
 
 #: Largest relative difference of two losses that counts as rounding.
 _ROUNDING = 1e-4
@@ -65,7 +65,7 @@ class _Noting(StepSync):
         super().add(row, loss)
 
 
-def replay(run: RunDir, step: int, report: Report) -> dict[str, Any]:
+def replay(run: RunDir, step: int, progress: StepProgress) -> dict[str, Any]:
     """Compute a step (counted from 1) again, from the newest good checkpoint before it; plain values.
 
     An error that the step raises is part of the answer. Raises StkError if the step cannot be computed, and
@@ -73,7 +73,7 @@ def replay(run: RunDir, step: int, report: Report) -> dict[str, Any]:
     """
     check_step(run, step)
     context, start = _training_before(run, step)
-    context, plan = _advance(context, start, step, report)
+    context, plan = _advance(context, start, step, progress)
     position = (step - 1) % context.schedule.steps_per_epoch
     sync, error = _Noting(context), None
     parts = [
@@ -180,16 +180,18 @@ def _device(wanted: str) -> torch.device:
         return torch.device("cpu")
 
 
-def _advance(context: TrainContext, start: int, step: int, report: Report) -> tuple[TrainContext, EpochPlan]:
+def _advance(
+    context: TrainContext, start: int, step: int, progress: StepProgress
+) -> tuple[TrainContext, EpochPlan]:
     """Do the steps up to the one before `step`; return the context and the epoch plan of `step`."""
     steps_per_epoch = context.schedule.steps_per_epoch
     sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
     plan = cache(partial(plan_of, context))
     for done in range(start, step - 1):
-        report(done - start, step - start)
+        progress(done - start, step - start)
         epoch, position = divmod(done, steps_per_epoch)
         _take(_as_computed_at(context, done + 1), sync, plan(epoch), position, step)
-    report(step - 1 - start, step - start)
+    progress(step - 1 - start, step - start)
     return _as_computed_at(context, step), plan((step - 1) // steps_per_epoch)
 
 

@@ -39,10 +39,10 @@ class PointsTask:
         self.splits = {name: points.split(name) for name in points.splits}
 
     @classmethod
-    def prepare(cls, experiment, report=None) -> str:
-        return experiment.data.prepare(report or (lambda stage, done, total: None)).summary()
+    def prepare(cls, experiment, progress=None) -> str:
+        return experiment.data.prepare(progress or (lambda stage, done, total: None)).summary()
 
-    def on(self, data, report=None):
+    def on(self, data, progress=None):
         other = PointsTask(replace(self._experiment, data=data))
         whole = [np.concatenate([getattr(each, axis) for each in other.splits.values()]) for axis in "xy"]
         other.splits = {"test": type(self.splits["train"])(*whole)}

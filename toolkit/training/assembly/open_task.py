@@ -7,10 +7,11 @@ from toolkit.data.sources.file_digests import hand_over
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.shared_folder import check_same_data
 from toolkit.reliability.stop import Stop, StoppedEarly
-from toolkit.task import Report, Task, task_class
+from toolkit.task import Task, task_class
+from toolkit.workload import Progress
 
 
-def open_task(experiment: Experiment, group: Group, report: Report, stop: Stop) -> Task:
+def open_task(experiment: Experiment, group: Group, progress: Progress, stop: Stop) -> Task:
     """Prepare the data on rank 0, or on one rank of each machine, then open them on all ranks. Collective.
 
     The other ranks wait, without a timeout. Raises DataError if the ranks have different data, and
@@ -23,7 +24,7 @@ def open_task(experiment: Experiment, group: Group, report: Report, stop: Stop) 
         # Nothing has to be saved.
         if stop.reason_to_stop(0.0) is not None:
             raise StoppedEarly
-        report(what, done, total)
+        progress(what, done, total)
 
     def prepare() -> None:
         nonlocal is_stopped

@@ -18,8 +18,8 @@ from toolkit.data.ragged import Array
 from toolkit.nlp.token_masking import hide
 from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Report, Score, build_model
-from toolkit.workload import silent
+from toolkit.task import Evaluation, Loss, Score, build_model
+from toolkit.workload import Progress, silent
 from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lines
 from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
 from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, EntityMentions
@@ -58,9 +58,9 @@ class EntityDisambiguationTask:
     train_sums = ("correct",)
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        prepared = prepare(experiment.data, report)
-        _fixed_vectors(experiment, prepared, experiment.model.path, report)
+    def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
+        prepared = prepare(experiment.data, progress)
+        _fixed_vectors(experiment, prepared, experiment.model.path, progress)
         return prepared.summary()
 
     def __init__(
@@ -82,13 +82,13 @@ class EntityDisambiguationTask:
         vectors = _fixed_vectors(experiment, data, encoder or experiment.model.path, None)
         self._batches = BatchMaker(model=experiment.model, known=self._known, vectors=vectors)
 
-    def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
-        known = prepare(data, report, base=self._data.base())
+    def on(self, data: EntityMentions, progress: Progress | None = None) -> EntityDisambiguationTask:
+        known = prepare(data, progress, base=self._data.base())
         return EntityDisambiguationTask(replace(self._experiment, data=data), known)
 
     @classmethod
     def of_kept(
-        cls, run: RunDir, experiment: Experiment, data: EntityMentions, report: Report
+        cls, run: RunDir, experiment: Experiment, data: EntityMentions, progress: Progress
     ) -> EntityDisambiguationTask | None:
         """Return this task for another file, with the database, tokenizer and counts that a run has kept."""
         fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
@@ -102,7 +102,7 @@ class EntityDisambiguationTask:
             tokenizer_path=found.tokenizer,
             entity_db=str(found.entity_db) if is_own else data.entity_db,
         )
-        known = prepare(data, report, base=base)
+        known = prepare(data, progress, base=base)
         return cls(replace(without_origin(run, experiment), data=data), known, found.encoder)
 
     def model(self) -> nn.Module:
@@ -206,10 +206,10 @@ def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tens
 
 
 def _fixed_vectors(
-    experiment: Experiment, data: MentionSet, path: str, report: Report | None
+    experiment: Experiment, data: MentionSet, path: str, progress: Progress | None
 ) -> Array | None:
     """The vectors of entities from the frozen encoder at `path`; None for a model that reads texts."""
     if not experiment.model.needs_preparation:
         return None
     encoder = fixed_encoder(experiment.model, path, Known.of(data.meta))
-    return entity_vectors(encoder, fixed_pooling(experiment.model), data, report or silent)
+    return entity_vectors(encoder, fixed_pooling(experiment.model), data, progress or silent)

@@ -16,7 +16,8 @@ from toolkit.data.sources.compressed import unpacked_name
 from toolkit.nlp.encoder_config import check_longest
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Report, Score, build_model
+from toolkit.task import Evaluation, Loss, Score, build_model
+from toolkit.workload import Progress
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
@@ -57,8 +58,8 @@ class TextClassificationTask:
     train_sums = ("correct",)
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        return prepare(experiment.data, report).summary()
+    def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
+        return prepare(experiment.data, progress).summary()
 
     def __init__(self, experiment: Experiment, data: Prepared | None = None) -> None:
         self._experiment = experiment
@@ -75,19 +76,19 @@ class TextClassificationTask:
         codes = range(len(self.labels))
         self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
 
-    def on(self, data: TextTable, report: Report | None = None) -> TextClassificationTask:
-        known = prepare(data, report, known=self._encoding)
+    def on(self, data: TextTable, progress: Progress | None = None) -> TextClassificationTask:
+        known = prepare(data, progress, known=self._encoding)
         return TextClassificationTask(replace(self._experiment, data=data), known)
 
     @classmethod
     def of_kept(
-        cls, run: RunDir, experiment: Experiment, data: TextTable, report: Report
+        cls, run: RunDir, experiment: Experiment, data: TextTable, progress: Progress
     ) -> TextClassificationTask | None:
         """Return this task for another file, with the labels and the tokenizer that a run has kept."""
         kept = stored_encoding(run)
         if kept is None:
             return None
-        known = prepare(data, report, known=kept)
+        known = prepare(data, progress, known=kept)
         return cls(replace(without_origin(run, experiment), data=data), known)
 
     def model(self) -> nn.Module:

@@ -38,11 +38,11 @@ class TextsTask:
         self.score_sums = ("loss", "count", *(f"{what}_{label}" for what in _COUNTS for label in self.labels))
 
     @classmethod
-    def prepare(cls, experiment, report=None) -> str:
-        return prepare(experiment.data, report or silent).summary()
+    def prepare(cls, experiment, progress=None) -> str:
+        return prepare(experiment.data, progress or silent).summary()
 
-    def on(self, data, report=None):
-        other = prepare_other(data, self._texts, report or silent)
+    def on(self, data, progress=None):
+        other = prepare_other(data, self._texts, progress or silent)
         return TextsTask(replace(self._experiment, data=data), other)
 
     def model(self) -> nn.Module:

@@ -19,8 +19,9 @@ from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Ragged, Report, Score
+from toolkit.task import Evaluation, Loss, Ragged, Score
 from toolkit.training.numerics.rng import seed_everything
+from toolkit.workload import Progress
 from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
 from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
     check_optimizer,
@@ -59,13 +60,13 @@ class FunctionsTask:
         self.summary = ", ".join(f"{len(split):,} {name}" for name, split in self.splits.items()) + " samples"
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+    def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
         """Import the functions in one process, which reports their errors, and call `prepare`."""
         code = UserCode(experiment.task)
         code.prepare(experiment.data.values())
         return f"data() of {code.shown} makes the samples"
 
-    def on(self, data: Any, report: Report | None = None) -> FunctionsTask:
+    def on(self, data: Any, progress: Progress | None = None) -> FunctionsTask:
         raise UserError(
             f"the samples of {self._code.shown} come from its function data: other files cannot be scored. "
             "Let a parameter of data name them, and score its split test"

@@ -20,7 +20,8 @@ from toolkit.files import open_atomic
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Report, build_model
+from toolkit.task import Evaluation, build_model
+from toolkit.workload import Progress
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
@@ -39,8 +40,8 @@ class SpellingTask:
     score_sums: ClassVar[tuple[str, ...]]
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        return prepare(experiment.data, report).summary()
+    def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
+        return prepare(experiment.data, progress).summary()
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
         self._experiment = experiment
@@ -50,18 +51,20 @@ class SpellingTask:
         self.summary = data.summary()
         self.splits: Mapping[str, SpellingSamples] = {name: data.split(name) for name in data.splits}
 
-    def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
-        known = prepare(data, report, encoding=self._data.path, trained_on=self._data.fingerprint)
+    def on(self, data: SpellingTexts, progress: Progress | None = None) -> Self:
+        known = prepare(data, progress, encoding=self._data.path, trained_on=self._data.fingerprint)
         return type(self)(replace(self._experiment, data=data), known)
 
     @classmethod
-    def of_kept(cls, run: RunDir, experiment: Experiment, data: SpellingTexts, report: Report) -> Self | None:
+    def of_kept(
+        cls, run: RunDir, experiment: Experiment, data: SpellingTexts, progress: Progress
+    ) -> Self | None:
         """Return this task on another file, encoded by the tokenizers and the dictionary that a run keeps."""
         folder = ExportedFiles(run).encoding
         if not (folder / layout.TOKENIZER).is_file():
             return None
         fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
-        known = prepare(data, report, encoding=folder, trained_on=fingerprint)
+        known = prepare(data, progress, encoding=folder, trained_on=fingerprint)
         experiment = without_origin(run, experiment)
         return cls(replace(experiment, data=layout.encoded_by(data, folder)), known)
 

@@ -16,7 +16,8 @@ from toolkit.errors import DataError
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Ragged, Report, Score
+from toolkit.task import Evaluation, Loss, Ragged, Score
+from toolkit.workload import Progress
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
@@ -60,8 +61,8 @@ class CorrectionTask(SpellingTask, Generic[B]):
     score_sums = (*_READ_SUMS, *_WRITTEN_SUMS)
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        return cls(experiment, prepare(experiment.data, report)).summary
+    def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
+        return cls(experiment, prepare(experiment.data, progress)).summary
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
         super().__init__(experiment, data)

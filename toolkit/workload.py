@@ -125,7 +125,7 @@ class DataSection:
     """
 
     __slots__ = ()
-    #: The stage of preparation whose progress a later attempt does not repeat; empty: there is none.
+    #: The stage of preparation that a later attempt continues; empty: each attempt begins all stages anew.
     RESUMABLE_STAGE: ClassVar[str] = ""
     prepared_dir: str
 

@@ -36,7 +36,7 @@ def sources(run: RunDir, rank: Rank, attempt: Attempt, first: int | None = None)
 
     first   the rank whose log comes first in each attempt
 
-    The newest attempt is the newest that has such a log. Raises RunNotFound if there is none.
+    `newest` means the newest attempt with such a log. Raises RunNotFound if no attempt has one.
     """
     if rank == "batch":
         return _of_jobs(run, attempt)

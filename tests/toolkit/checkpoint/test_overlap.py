@@ -176,7 +176,7 @@ def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
 def test_waiting_shows_signs_of_life_as_long_as_the_write_goes_on(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else whoever looks after hangs would end an attempt that waits for a slow disk."""
+    """Otherwise the watchdog would end an attempt that waits for a slow disk."""
     monkeypatch.setattr("toolkit.checkpoint.store._LOOK_S", 0.001)
     gate = Gate("save:before_manifest")
     saving = with_gate(run, gate)

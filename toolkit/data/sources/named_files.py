@@ -76,7 +76,7 @@ def _missing_paths(value: Any, where: str, in_folder: Sequence[str] | None) -> I
 
 
 def _problem(path: Path, in_folder: Sequence[str] | None) -> str:
-    """Return the error of a file, or of a folder that may replace it; empty if there is none."""
+    """Return the error of a file, or of a folder that may replace it; empty without an error."""
     if not path.exists():
         return f"{path} does not exist"
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""The secret of an attempt is one for all its processes, and nobody else's."""
+"""All processes of an attempt share one secret, which no other user can read."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def write_classes(run: RunDir, predictions: Predictions) -> None:
     ranked = [_ranked(_ranking(predictions, code)) for code in range(len(predictions.labels))]
     for scores, areas in zip(document["classes"], ranked, strict=True):
         scores.update(areas)
-    # Of two classes the second is the positive class. Of more classes there is none.
+    # With two classes, the second is the positive class. With more classes, no class is.
     averaged = ranked[1:] if len(ranked) == 2 else ranked
     head = {
         "split": predictions.split,

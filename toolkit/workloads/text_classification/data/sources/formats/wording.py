@@ -21,6 +21,6 @@ def shown(names: Iterable[str]) -> str:
 
 
 def similar(name: str, names: Iterable[str]) -> str:
-    """Suggest the most similar name; empty if there is none."""
+    """Suggest the most similar name; empty if no name is similar."""
     near = get_close_matches(name, list(names), n=1)
     return f"did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks.md and docs/benchmarks/*.md that are made of measurements."""
+"""The parts of docs/benchmarks/*.md that are made of measurements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.errors import UserError
 
 #: A part of a page that is made of measurements: the goals and machines, or the tables of the named ones.
 _PART = re.compile(
-    r"(<!-- docs/make_benchmarks writes from here: ([^\n]*) -->\n).*?(<!-- To here. -->\n)", re.DOTALL
+    r"(<!-- docs/scripts/make_benchmarks writes from here: ([^\n]*) -->\n).*?(<!-- To here. -->\n)", re.DOTALL
 )
 _GOALS = "goals"
 
@@ -70,7 +70,7 @@ def tables_of(measurements: Sequence[Measurement]) -> dict[str, Table]:
 
 def part_of(*names: str) -> str:
     """An empty part of a page, for measurements or for "goals"."""
-    return f"<!-- docs/make_benchmarks writes from here: {' '.join(names)} -->\n<!-- To here. -->\n"
+    return f"<!-- docs/scripts/make_benchmarks writes from here: {' '.join(names)} -->\n<!-- To here. -->\n"
 
 
 def shown_by(page: str) -> list[str]:

@@ -94,12 +94,12 @@ def test_script_writes_page_and_pictures_and_sees_when_they_are_old(figures: Pat
     assert make("--check", figures, page).returncode == 0
     change(figures / "loop.json", date="2001-01-01")
     done = make("--check", figures, page)
-    assert (done.returncode, "run docs/make_benchmarks" in done.stderr) == (1, True)
+    assert (done.returncode, "run docs/scripts/make_benchmarks" in done.stderr) == (1, True)
 
 
 def make(option: str, figures: Path, page: Path) -> subprocess.CompletedProcess[str]:
     folders = ["--figures", figures, "--page", page, "--pictures", page.parent]
-    script = [sys.executable, ROOT / "docs" / "make_benchmarks", *filter(None, [option])]
+    script = [sys.executable, ROOT / "docs" / "scripts" / "make_benchmarks", *filter(None, [option])]
     return subprocess.run([*script, *folders], capture_output=True, text=True)
 
 

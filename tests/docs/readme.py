@@ -16,8 +16,8 @@ from tests.patience import PATIENCE_S
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 COMMANDS = ROOT / "docs" / "commands.md"
-RUN_FOLDER = ROOT / "docs" / "run-folder.md"
-STARTING = ROOT / "docs" / "starting.md"
+RUN_FOLDER = ROOT / "docs" / "runs" / "run-folder.md"
+STARTING = ROOT / "docs" / "runs" / "starting.md"
 
 QUICKSTART = "./scripts/quickstart"
 ACTIVATE = "source .venv/bin/activate"

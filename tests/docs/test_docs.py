@@ -76,7 +76,7 @@ def test_commands_that_a_page_names_exist(page: Path) -> None:
 @pytest.mark.parametrize("script", ["make_reference", "make_python_api"])
 def test_the_reference_is_current(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / script, "--check"],
+        [sys.executable, ROOT / "docs" / "scripts" / script, "--check"],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -88,17 +88,17 @@ def test_the_reference_is_current(script: str) -> None:
 def test_every_measurement_is_shown_by_one_page() -> None:
     folder = ROOT / "docs" / "benchmarks"
     shown = [name for page in folder.glob("*.md") for name in shown_by(page.read_text(encoding="utf-8"))]
-    assert sorted(shown) == sorted(path.stem for path in folder.glob("*.json"))
+    assert sorted(shown) == sorted(path.stem for path in folder.glob("measured/*.json"))
 
 
 def test_the_figures_of_the_benchmarks_are_those_that_were_measured() -> None:
-    script = ROOT / "docs" / "make_benchmarks"
+    script = ROOT / "docs" / "scripts" / "make_benchmarks"
     done = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cluster" / "slurm.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     given = ["resources.nodes=2", "resources.tasks_per_node=2", "resources.gres=gpu:2"]
     experiment = load(QUICKSTART, given)
@@ -109,7 +109,7 @@ def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> 
 
 
 def test_the_experiment_on_its_page_is_one(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "experiment-file.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "experiment-file" / "overview.md").read_text(encoding="utf-8")
     block = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     file = tmp_path / "experiment.yaml"
     file.write_text(block, encoding="utf-8")
@@ -120,7 +120,7 @@ def test_the_experiment_on_its_page_is_one(tmp_path: Path) -> None:
 
 
 def test_every_option_that_the_script_has_is_explained() -> None:
-    page = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cluster" / "slurm.md").read_text(encoding="utf-8")
     experiment = load(QUICKSTART)
     script = str(JobPlan(experiment=experiment, run=RunDir(Path("/runs/r"))))
     given = set(re.findall(r"#SBATCH (--[a-z-]+)", script)) - {"--ntasks-per-node"}
@@ -134,7 +134,7 @@ def test_pictures_are_small() -> None:
 
 
 def test_the_traps_of_yaml_are_as_the_page_says() -> None:
-    page = (ROOT / "docs" / "experiment-file.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "experiment-file" / "overview.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"^\| you write \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
     for row in table.splitlines():
         written, meaning, _ = (cell.strip() for cell in row.strip("|").split("|"))

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-PAGE = (ROOT / "docs" / "own-code.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "your-code" / "own-code.md").read_text(encoding="utf-8")
 NAMED = "# yaml-language-server: $schema="
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

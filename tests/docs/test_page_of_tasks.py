@@ -1,4 +1,4 @@
-"""docs/how-to-add-a-task.md: the package that it shows is made of its blocks, and used."""
+"""docs/your-code/how-to-add-a-task.md: the package that it shows is made of its blocks, and used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.registering import ROOT, UNDRAWN, register
 
-_PAGE = (ROOT / "docs" / "how-to-add-a-task.md").read_text(encoding="utf-8")
+_PAGE = (ROOT / "docs" / "your-code" / "how-to-add-a-task.md").read_text(encoding="utf-8")
 #: A line that names a file, and the block below it.
 _FILES = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

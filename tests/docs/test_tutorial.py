@@ -1,4 +1,4 @@
-"""docs/own-code.md, followed from an empty folder."""
+"""docs/your-code/own-code.md, followed from an empty folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.run.run_dir import RunDir, find_runs
 
 pytestmark = pytest.mark.slow
 
-_PAGE = (ROOT / "docs" / "own-code.md").read_text(encoding="utf-8")
+_PAGE = (ROOT / "docs" / "your-code" / "own-code.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str, page: str = _PAGE) -> list[str]:

@@ -276,7 +276,7 @@ def _prove(rendezvous: Rendezvous) -> None:
     if odd:
         raise RendezvousError(
             f"gloo has connected rank {world.rank} with a foreign process instead of rank {odd[0]}: another "
-            "program in this network interferes with the run (docs/security.md)"
+            "program in this network interferes with the run (docs/cluster/security.md)"
         )
 
 

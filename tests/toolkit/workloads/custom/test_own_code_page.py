@@ -1,4 +1,4 @@
-"""What docs/own-command.md and docs/own-script.md show works as it stands there."""
+"""What docs/your-code/own-command.md and docs/your-code/own-script.md show works as it stands there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.script.current_run import CurrentRun
 
-_DOCS = Path(__file__).parents[4] / "docs"
+_DOCS = Path(__file__).parents[4] / "docs" / "your-code"
 PAGE = (_DOCS / "own-command.md").read_text(encoding="utf-8")
 CALLS = (_DOCS / "own-script.md").read_text(encoding="utf-8")
 

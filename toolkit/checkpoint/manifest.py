@@ -13,11 +13,12 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.checksums import VERSION, check_file
 from toolkit.checkpoint.state import Progress
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32, read_json
-from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS
+from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS, RunDir
 
 #: Called with (event, facts) for events.jsonl.
 Note = Callable[..., None]
@@ -75,6 +76,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not _lists_files(manifest):
         raise CheckpointError(f"{folder / MANIFEST} is damaged: it does not list the files")
     return dict(manifest)
+
+
+def trained_on(run: RunDir) -> str:
+    """The fingerprint of a finished run's training data. Raises CheckpointError; UserError before the end."""
+    return str(read_manifest(best_checkpoint(run)).get("data"))
 
 
 def read_progress(folder: Path) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from toolkit.checkpoint.best import best_checkpoint
-from toolkit.checkpoint.manifest import read_manifest
+from toolkit.checkpoint.manifest import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.nlp.token_masking import hide
@@ -91,7 +90,7 @@ class EntityDisambiguationTask:
         cls, run: RunDir, experiment: Experiment, data: EntityMentions, progress: Progress
     ) -> EntityDisambiguationTask | None:
         """Return this task for another file, with the database, tokenizer and counts that a run has kept."""
-        fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
+        fingerprint = trained_on(run)
         base = kept_base(run, fingerprint)
         if base is None:
             return None

@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
-from toolkit.checkpoint.best import best_checkpoint
-from toolkit.checkpoint.manifest import read_manifest
+from toolkit.checkpoint.manifest import trained_on
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array
@@ -48,7 +47,7 @@ class DisambiguationPredictor:
     batches_at_once = 4
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
-        self._kept = kept(run, experiment, str(read_manifest(best_checkpoint(run)).get("data")))
+        self._kept = kept(run, experiment, trained_on(run))
         self._experiment = without_origin(run, experiment)
 
     def model(self) -> nn.Module:

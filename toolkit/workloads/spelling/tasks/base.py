@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from toolkit.checkpoint.best import best_checkpoint
-from toolkit.checkpoint.manifest import read_manifest
+from toolkit.checkpoint.manifest import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.files import open_atomic
@@ -63,8 +62,7 @@ class SpellingTask:
         folder = ExportedFiles(run).encoding
         if not (folder / layout.TOKENIZER).is_file():
             return None
-        fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
-        known = prepare(data, progress, encoding=folder, trained_on=fingerprint)
+        known = prepare(data, progress, encoding=folder, trained_on=trained_on(run))
         experiment = without_origin(run, experiment)
         return cls(replace(experiment, data=layout.encoded_by(data, folder)), known)
 

@@ -11,8 +11,7 @@ from torch import nn
 
 from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.analysis.prediction.text_rows import checked_text
-from toolkit.checkpoint.best import best_checkpoint
-from toolkit.checkpoint.manifest import read_manifest
+from toolkit.checkpoint.manifest import trained_on
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists
@@ -38,8 +37,7 @@ class ClassificationPredictor:
             delimiter=data.delimiter, quoted=data.quoted, columns=data.columns, encoding=data.encoding,
             takes_lines=True, keeps_numbers=True,
         )  # fmt: skip
-        fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
-        self._kept = kept_encoding(run, data, fingerprint)
+        self._kept = kept_encoding(run, data, trained_on(run))
         self._reader = TextReader(data, self._kept)
         self._experiment = without_origin(run, experiment)
 

@@ -60,16 +60,16 @@ class TimeLimitWatch:
         self._signal_s = signal_lead_s(experiment.resources)
         self._progress = progress
         self._environ = environ
-        self._warned = threading.Event()
 
     def start(self) -> None:
         """Listen from now on; to be called in the main thread."""
-        # Asked in a thread: a controller may take long to answer, and the work goes on meanwhile.
+        # Held back in all threads, so that this one gets it. A controller may take long to answer, and the
+        # work goes on meanwhile.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [_SIGNAL])
         threading.Thread(target=self._wait, daemon=True).start()
-        signal.signal(_SIGNAL, lambda number, frame: self._warned.set())
 
     def _wait(self) -> None:
-        self._warned.wait()
+        signal.sigwait([_SIGNAL])
         try:
             self._progress.message(f"stk: {self.answer()}")
         except StkError as error:

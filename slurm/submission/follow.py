@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,6 +19,7 @@ from slurm.status.dependency import NOT_BEGUN
 from slurm.status.rows import status
 from slurm.status.submissions import last_submission
 from toolkit.errors import ExitCode, StkError, UntrustedFolder
+from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.events import note_event
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir
@@ -31,21 +32,20 @@ _ENDED = ("failed", "cancelled", "held")
 
 def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
     """Wait for a run to finish, then become `python -P -m WORDS`; return an exit code where it did not."""
-    leave = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: leave.set())
-    while not leave.is_set():
-        why = _against(awaited)
+    # Not a handler that sets an Event: it may interrupt wait(), which holds the lock that set() needs.
+    interrupt_on_request(signal.SIGTERM)
+    try:
+        while (why := _against(awaited)) == "":
+            time.sleep(_pause_s(awaited))
         if why is None:
-            try:
-                become(run, words)
-            except UntrustedFolder as error:
-                why = str(error)
-        if why:
-            note_event(run, NOT_BEGUN, why=why)
-            return ExitCode.FAILED
-        leave.wait(_pause_s(awaited))
-    note_event(run, NOT_BEGUN, why=f"it was cancelled while it waited for {awaited.run_id}")
-    return ExitCode.INTERRUPTED
+            become(run, words)
+    except KeyboardInterrupt:
+        note_event(run, NOT_BEGUN, why=f"it was cancelled while it waited for {awaited.run_id}")
+        return ExitCode.INTERRUPTED
+    except UntrustedFolder as error:
+        why = str(error)
+    note_event(run, NOT_BEGUN, why=why)
+    return ExitCode.FAILED
 
 
 def _against(awaited: RunDir) -> str | None:

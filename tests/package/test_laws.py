@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -241,3 +242,23 @@ def test_only_the_command_and_the_renderers_print() -> None:
         if re.search(r"^\s*print\(", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert printing <= allowed
+
+
+@pytest.mark.parametrize("package", ["slurm", "toolkit"])
+def test_a_signal_handler_takes_no_lock(package: str) -> None:
+    """It interrupts the main thread anywhere, also where that holds the lock: neither would ever go on."""
+    locking = {"acquire", "notify", "notify_all", "put", "release", "set", "wait"}
+    handlers = {
+        (path.relative_to(ROOT).as_posix(), node)
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and "frame" in [each.arg for each in node.args.args]
+    }
+    assert handlers
+    for name, handler in handlers:
+        called = {
+            call.func.attr
+            for call in ast.walk(handler)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        }
+        assert not called & locking, f"{name}:{handler.lineno}"

@@ -97,7 +97,23 @@ def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
     _edit("mine.yaml", "mine.py", "my_project.mine")
     said = _refused(capfd, "submit", "mine.yaml")
     assert "mine.yaml:2: " in said
-    assert "as in task: my_project.digits" in said
+    assert "install my_project" in said
+    assert "PYTHONPATH" in said
+
+
+@pytest.mark.parametrize("is_package", [True, False])
+def test_a_file_that_imports_from_its_package(capfd: pytest.CaptureFixture[str], is_package: bool) -> None:
+    Path("src/mine").mkdir(parents=True)
+    Path("mine.py").rename("src/mine/digits.py")
+    if is_package:
+        Path("src/mine/__init__.py").touch()
+    _edit("mine.yaml", "mine.py", "src/mine/digits.py")
+    path = Path("src/mine/digits.py")
+    path.write_text(f"{path.read_text()}\nfrom .layers import Block\n")
+    said = _refused(capfd, "submit", "mine.yaml")
+    assert f"digits.py:{len(path.read_text().splitlines())}: " in said
+    assert "imports .layers" in said
+    assert ("task: mine.digits, with " in said) == is_package
 
 
 @pytest.mark.parametrize(

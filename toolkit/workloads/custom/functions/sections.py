@@ -26,7 +26,14 @@ from toolkit.workloads.custom.functions.optimizing.made_sections import (
     schedule_faults,
 )
 from toolkit.workloads.custom.functions.project.kept_files import project_files
-from toolkit.workloads.custom.functions.project.places import PROJECT, is_file, locate, names_code, root_of
+from toolkit.workloads.custom.functions.project.places import (
+    PROJECT,
+    check_imports,
+    is_file,
+    locate,
+    names_code,
+    root_of,
+)
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions, read_functions
@@ -153,6 +160,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     try:
         path = locate(module, folders)
         functions = read_functions(path, class_name if isinstance(class_name, str) else None)
+        if is_file(module):
+            check_imports(path, functions.relative)
     except Unfit as unfit:
         raise UnfitTask([*_faults(unfit, module, folders)]) from unfit
     except OSError as error:

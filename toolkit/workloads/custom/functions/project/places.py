@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -45,7 +46,12 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
         looked = ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
         where = f", looked in {looked}" if not Path(module).expanduser().is_absolute() else ""
         what = "file" if is_file(module) else "module"
-        hint = f"`stk init` writes one, as in task: {'digits.py' if is_file(module) else 'my_project.digits'}"
+        package = module.partition(".")[0]
+        hint = (
+            f"install {package}, for example by pip install -e, or set PYTHONPATH to the folder that has it"
+        )
+        if is_file(module):
+            hint = "`stk init` writes one, as in task: digits.py"
         raise Unfit([Problem(problem=f"there is no {what} {module}{where}", hint=hint)])
     if is_file(module) and found.stem in _TAKEN:
         problem = f"found the file name {found.name}, which is that of a module of Python or of the toolkit"
@@ -70,6 +76,27 @@ def _installed(module: str) -> Iterator[Path]:
     spec = importlib.util.find_spec(module.partition(".")[0])
     for folder in (spec and spec.submodule_search_locations) or ():
         yield Path(folder).parent
+
+
+def check_imports(path: Path, relative: Mapping[str, int]) -> None:
+    """Check that a task that is named as a file imports nothing from its package: a file has none.
+
+    relative   what it imports so, with the line
+    Raises Unfit.
+    """
+    if relative:
+        name, line = min(relative.items(), key=itemgetter(1))
+        parts = [path.stem]
+        for folder in path.parents:
+            if not (folder / "__init__.py").is_file():
+                break
+            parts.insert(0, folder.name)
+        hint = "import it without the dot"
+        if len(parts) > 1:
+            hint = f"name it as a module: task: {'.'.join(parts)}, with {folder} in PYTHONPATH, or installed"
+        raise Unfit(
+            [Problem(problem=f"imports {name} from its package, but a file has none", hint=hint, line=line)]
+        )
 
 
 def root_of(module: str, path: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,7 @@ class Functions:
     declared     metrics whose goal the file declares
     lines        the line of each function
     others       further names that the file has; `*` where it imports some that are not known here
+    relative     what it imports from its package, such as `.layers`, with the line
     """
 
     path: Path
@@ -74,6 +75,7 @@ class Functions:
     declared: tuple[Metric, ...]
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
+    relative: Mapping[str, int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the file has a name for certain."""
@@ -108,7 +110,7 @@ def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functi
 def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
     """The functions of a file's content, or of a class in it. Raises Unfit with everything that is wrong."""
     tree = _parsed(source)
-    constants = constants_of(tree)
+    constants, relative = constants_of(tree), dict(_relative_imports(tree))
     if class_name is not None:
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
@@ -142,6 +144,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         declared=declared,
         lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
+        relative=relative,
     )
 
 
@@ -154,6 +157,12 @@ def _parsed(source: bytes) -> ast.Module:
         raise Unfit([Problem(problem=problem, line=error.lineno or 0)]) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unfit([Problem(problem=f"is not valid Python: {error}")]) from error
+
+
+def _relative_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield "." * node.level + (node.module or ""), node.lineno
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -75,8 +75,16 @@ class Attempt:
         """Record the ranks, and get the number of this attempt. Collective."""
         ranks = group.gather({**_describe_rank(group), "attempt": self.number})
         self.number = ranks[0].pop("attempt")
-        hosts = list(dict.fromkeys(rank["host"] for rank in ranks))
-        self._line.update(hosts=hosts, device=str(group.device).partition(":")[0])
+        self._line["device"] = str(group.device).partition(":")[0]
+        self._record(ranks)
+
+    def met(self, ranks: Sequence[Mapping[str, Any]]) -> None:
+        """Record the ranks, where they form no group: at least number and host of each."""
+        self._record(ranks)
+        self._amend()
+
+    def _record(self, ranks: Sequence[Mapping[str, Any]]) -> None:
+        self._line["hosts"] = list(dict.fromkeys(rank["host"] for rank in ranks))
         if self._world.is_main:
             path = self._run.ranks(self._world.nonce)
             with suppress(OSError):
@@ -115,10 +123,6 @@ class Attempt:
             first_step_s=round(moment - process_start_time(), 3),
             first_step_after_start_s=round(moment - self._started, 3),
         )
-
-    def ran_on(self, hosts: Iterable[str]) -> None:
-        """Record its hosts, where the ranks form no group; each counts once."""
-        self._amend(hosts=list(dict.fromkeys(hosts)))
 
     def saved(self, is_saved: bool) -> None:
         """Record whether it has saved, if steps do not show that."""

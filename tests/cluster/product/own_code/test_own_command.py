@@ -154,8 +154,10 @@ def test_a_command_that_is_preempted_in_another_way_goes_on_too(
 
 @pytest.mark.slow
 def test_a_command_that_runs_out_of_time_goes_on_in_another_job(user: User) -> None:
-    run, _ = submit(user, COUNTS, "resources.time=1", "resources.signal_s=30")
+    run, _ = submit(user, COUNTS, "resources.nodes=2", "resources.time=1", "resources.signal_s=30")
     wait_until_begun(user, run)
+    # Before anything has ended: where a host dies, no rank is left that could record it.
+    wait_until(lambda: len(starts(run)[0]["hosts"]) == 2, lambda: user.story(run))
     wait_until(run.result.exists, lambda: user.story(run))
     first, second = starts(run)
     assert (first["why"], first["saved"], second["resumed"]) == ("time_limit", True, True), user.story(run)

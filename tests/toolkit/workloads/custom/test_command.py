@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from toolkit.reliability.stop import NeverStop
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.create_run import create_run
+from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.worker import run_attempt
@@ -129,6 +131,7 @@ def test_each_process_finds_its_place_and_its_parameters(stk: Stk) -> None:
     assert "rank 0\n" in logs[0]
     assert "rank 1\n" in logs[1]
     assert read_json(run.result)["state"] == "finished"
+    assert hosts_of(run, last_attempt().nonce) == dict.fromkeys(range(2), socket.gethostname())
 
 
 def test_on_each_node_one_process_starts_the_others(stk: Stk) -> None:

@@ -86,6 +86,7 @@ class _Rank:
         self._phase = Phase.START
         self._saved = save_mark(run)
         self._has_saved = False
+        self._has_met = False
         self._number = 0
         self._step: int | None = None
         self._looked = time.monotonic()
@@ -185,13 +186,14 @@ class _Rank:
         return code
 
     def _look(self) -> None:
-        """Record what the command has done: its steps, where it logs them, and that it has saved."""
+        """Record the ranks, and what the command has done: the steps that it logs, and that it has saved."""
         self._looked = time.monotonic()
         known, found = self._step, logged(self._run, self._number)
         if found is not None:
             self._step = found.step
         if self._attempt is None:
             return
+        self._meet(self._attempt)
         if found is not None and known is None:
             self._attempt.started(found.first_step, found.resumed)
             self._attempt.stepped_at(found.first_step_time)
@@ -233,6 +235,16 @@ class _Rank:
         path.parent.mkdir(exist_ok=True)
         write_json(path, {**who, **facts})
 
+    def _meet(self, attempt: Attempt) -> None:
+        """Record the ranks, once all of them have announced themselves."""
+        if self._has_met:
+            return
+        paths = [self._run.process(self._world.nonce, rank) for rank in range(self._world.size)]
+        found = [read_json(path) for path in paths]
+        if None not in found:
+            attempt.met([{key: each[key] for key in ("rank", "host")} for each in found])
+            self._has_met = True
+
     def _end(self, facts: Mapping[str, Any]) -> None:
         self._announce({"ended": time.time(), **facts})
 
@@ -241,7 +253,7 @@ class _Rank:
         if self._attempt is None:
             return outcome
         ends = [self._end_of(rank) for rank in range(self._world.size)]
-        self._attempt.ran_on(each["host"] for each in ends)
+        self._meet(self._attempt)
         if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
             self._attempt.ended(self._step, self._leaving.why or "requested")
             if not self._has_saved and newest_save(self._run) is None:

@@ -112,6 +112,8 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
         return found
     spoke = {event.rank for event in failure_events(run) if event.nonce == nonce}
     everybody = hosts_of(run, nonce)
+    # Those that started a process have recorded its end.
+    spoke |= {rank for rank in everybody if "ended" in (read_json(run.process(nonce, rank)) or {})}
     silent = [rank for rank in sorted(everybody) if rank not in spoke]
     if not spoke or not silent or len({everybody[rank] for rank in silent}) > 1:
         return failure

@@ -75,6 +75,16 @@ def test_host_whose_ranks_all_say_nothing_is_named(run: RunDir) -> None:
     assert read_attempts(run)[0].why == "killed"
 
 
+def test_the_only_command_without_an_end_is_the_one_that_died(run: RunDir) -> None:
+    start(run, of=2)
+    ranks_of(run, "start1", "w1", "w2")
+    write_json(run.process("start1", 0), {"rank": 0, "host": "w1", "pid": 12, "ended": 1042.0})
+    write_json(run.process("start1", 1), {"rank": 1, "host": "w2", "pid": 12})
+    record_crash(run, 137)
+    (line,) = read_attempts(run)
+    assert (line.why, line.rank, line.blamed) == ("killed", 1, "w2")
+
+
 def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
     start(run, of=4)
     ranks_of(run, "start1", "w1", "w2", "w3")

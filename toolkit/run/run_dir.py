@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from glob import escape
@@ -311,9 +311,12 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise RunNotFound(f"{name!r} names {len(matches)} runs: {', '.join(run.run_id for run in matches)}")
-    known = ", ".join(run.run_id for run in runs[:10]) or "none"
-    raise RunNotFound(f"no run {name!r} under {parent}; runs there: {known}")
+        raise RunNotFound(f"{name!r} names {len(matches)} runs: {_some(matches)}")
+    raise RunNotFound(f"no run {name!r} under {parent}; runs there: {_some(runs) or 'none'}")
+
+
+def _some(runs: Sequence[RunDir]) -> str:
+    return ", ".join(run.run_id for run in runs[:10]) + (", …" if len(runs) > 10 else "")
 
 
 def runs_named(names: Iterable[str]) -> list[RunDir]:

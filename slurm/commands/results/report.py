@@ -7,15 +7,26 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from toolkit.run.run_dir import RunDir, find_run
+from toolkit.errors import RunNotFound
+from toolkit.run.run_dir import RunDir, experiment_dir, find_run
+from toolkit.sweeps.folder import SWEEPS, SweepDir
 from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:
     """Write the report of a run and show its tables, or set several side by side."""
-    runs = [find_run(name) for name in arguments.runs]
+    runs = [_find(name) for name in arguments.runs]
     return _report(runs[0], arguments.json) if len(runs) == 1 else _compare(runs, arguments)
+
+
+def _find(name: str) -> RunDir:
+    try:
+        return find_run(name)
+    except RunNotFound as error:
+        if SweepDir(experiment_dir() / SWEEPS / name).record.exists():
+            raise RunNotFound(f"{error}. To report the sweep: stk sweep report {name}") from error
+        raise
 
 
 def render(run: RunDir) -> None:

@@ -306,6 +306,8 @@ def test_the_report_names_the_best_run_and_leaves_its_tables(user: User, fake: F
     told = user.stk("sweep", "report", "tiny").out
     assert f"{runs[3]['run_id']}: validation.accuracy 90.00 %, the best of 4 finished runs (of 4)" in told
     assert "85.00 % ± 7.07 %" in told
+    # A run is asked for, and its name begins those of all runs of the sweep.
+    assert user.stk("report", "tiny").err.rstrip().endswith("stk sweep report tiny")
     report = ask(user, "report", "tiny")
     assert report["best"]["run_id"] == runs[3]["run_id"]
     assert [group["mean"] for group in report["groups"]] == [pytest.approx(0.85), pytest.approx(0.6)]

@@ -7,21 +7,28 @@ when the run starts.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.checkpoint.shapes import Shapes, misfit, read_shapes
-from toolkit.config import load_resolved
+from toolkit.checkpoint.shapes import Shapes, Tensors, misfit, read_shapes
+from toolkit.config import load_resolved, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.errors import ConfigError, DataError
-from toolkit.precheck.tensors import tensors_of_model
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.training.warm_start.find import Coming, find_weights
 from toolkit.workload import Violation
 
 #: The key that names the initial weights.
 WARM_START = ("train", "start_from_checkpoint")
+#: Seconds for the child process: it imports torch, and often transformers.
+_PATIENCE_S = 120.0
+#: By the settings that decide them: the runs of a sweep often share them.
+_known: dict[str, Tensors | None] = {}
 
 
 def check_warm_start(experiment: Experiment, coming: Coming = None) -> Iterator[Violation]:
@@ -59,7 +66,7 @@ def check_shapes(experiment: Experiment) -> Iterator[Violation]:
     except DataError:
         # Reported elsewhere, or the run has not finished yet.
         return
-    tensors = tensors_of_model(experiment)
+    tensors = _tensors_of_model(experiment)
     if tensors is not None and (problem := misfit(found, tensors)):
         hint = "name weights of the same model for the same data, or set model and data to theirs"
         yield Violation(key=WARM_START, problem=f"{file} does not fit this model: {problem}", hint=hint)
@@ -98,3 +105,26 @@ def _shown(shapes: Shapes) -> str:
         f"{name} {list(shapes[name])}" for name in (names if len(names) <= 4 else names[:2] + names[-2:])
     ]
     return ", ".join(shown) or "nothing"
+
+
+def _tensors_of_model(experiment: Experiment) -> Tensors | None:
+    """Return names and shapes, for prepared data; None if the model cannot be made."""
+    key = repr((experiment.task, experiment.data, experiment.model))
+    if key not in _known:
+        _known[key] = _asked(experiment)
+    return _known[key]
+
+
+def _asked(experiment: Experiment) -> Tensors | None:
+    with tempfile.TemporaryDirectory() as folder:
+        config, answer = Path(folder, "config.yaml"), Path(folder, "answer.json")
+        config.write_text(to_yaml(experiment), encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "toolkit.training.warm_start.shapes", str(config), str(answer)]
+        try:
+            subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=_PATIENCE_S
+            )
+        except subprocess.SubprocessError:
+            # The run itself will report why.
+            return None
+        return [(names, tuple(shape)) for names, shape in read_json(answer)]

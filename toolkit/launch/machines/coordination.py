@@ -144,16 +144,13 @@ class Coordinator(Nodes):
         for peer in self._gone:
             if peer.node not in self._reports:
                 _record_failure(run, nonce, _lost_record(self.machines, peer, nonce))
-        return [code for node in self._other_nodes() for code in self._codes(node)]
+        return [code for node in range(1, len(self.machines.layout.counts)) for code in self._codes(node)]
 
     def _await_reports(self, run: RunDir, nonce: str) -> None:
         deadline = time.monotonic() + _REPORT_S
         while time.monotonic() < deadline and any(peer.node not in self._reports for peer in self._peers):
             self.has_failed(run, nonce)
             time.sleep(_POLL_S)
-
-    def _other_nodes(self) -> range:
-        return range(1, len(self.machines.layout.counts))
 
     def _codes(self, node: int) -> list[int]:
         return self._reports[node]["codes"] if node in self._reports else [_LOST]

@@ -36,40 +36,22 @@ def whole(value: object) -> int | None:
     return None if found is None else int(found)
 
 
-def _text(value: object) -> str | None:
-    return str(value) if isinstance(value, str | int | float) else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _texts(value: object) -> tuple[str, ...] | None:
-    return tuple(map(str, value)) if isinstance(value, list) else None
-
-
-def _wholes(value: object) -> tuple[int, ...] | None:
-    return tuple(each for each in value if isinstance(each, int)) if isinstance(value, list) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, dict) else None
-
-
 #: By annotation, which modules with postponed annotations keep as text.
-_READERS: Mapping[str, Callable[[object], Any]] = {
+_READERS: Mapping[str, Callable[[Any], Any]] = {
     "int": whole,
     "float": number,
-    "str": _text,
-    "bool": _flag,
-    "tuple[str, ...]": _texts,
-    "tuple[int, ...]": _wholes,
-    "Mapping[str, Any]": _mapping,
+    "str": lambda value: str(value) if isinstance(value, str | int | float) else None,
+    "bool": lambda value: value if isinstance(value, bool) else None,
+    "tuple[str, ...]": lambda value: tuple(map(str, value)) if isinstance(value, list) else None,
+    "tuple[int, ...]": lambda value: (
+        tuple(each for each in value if isinstance(each, int)) if isinstance(value, list) else None
+    ),
+    "Mapping[str, Any]": lambda value: value if isinstance(value, dict) else None,
 }
 
 
 @cache
-def _readers(cls: type) -> dict[str, tuple[str, Callable[[object], Any]]]:
+def _readers(cls: type) -> dict[str, tuple[str, Callable[[Any], Any]]]:
     """For each key in JSON: the name of its field, and the function that reads its value."""
     return {
         field.metadata.get(KEY, field.name): (field.name, _READERS[field.type.removesuffix(" | None")])

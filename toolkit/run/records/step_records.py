@@ -109,7 +109,11 @@ class StepRecords:
             return
         self._flushed_s = time.monotonic()
         saves = self._new_saves()
-        lines = [*self._waiting, *map(_line_of, saves)]
+        lines = [*self._waiting]
+        lines += (
+            json.dumps({"step": save.step, "chain": save.chain, "weights": save.weights}) + "\n"
+            for save in saves
+        )
         with suppress(OSError):
             _append(self._run.step_records, "".join(lines).encode())
             self._waiting.clear()
@@ -188,10 +192,6 @@ def _read_save(run: RunDir, step: int) -> SaveRecord | None:
         return SaveRecord(step=step, chain=str(manifest.get("chain", "")), weights=f"{int(weights):08x}")
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-def _line_of(save: SaveRecord) -> str:
-    return json.dumps({"step": save.step, "chain": save.chain, "weights": save.weights}) + "\n"
 
 
 def _append(path: Path, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
@@ -108,8 +108,9 @@ def read_results(
     """
     metric = record.metric if metric is None else with_split(metric)
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
-    if not any(row.value is not None for row, _ in found):
-        _refuse_unknown(metric, {name for _, names in found for name in names})
+    known = sorted({name for _, names in found for name in names})
+    if known and metric not in known and all(row.value is None for row, _ in found):
+        raise UserError(f"no finished run has the metric {metric}; they have {', '.join(known)}")
     task = task_of(sweep, record)
     way = goal or (record.goal if metric == record.metric else declared_goal(metric, task))
     rows = tuple(sorted((row for row, _ in found), key=lambda row: _order(row.value, way)))
@@ -168,18 +169,18 @@ def _order(value: float | None, goal: str) -> tuple[bool, float]:
     return False, -value if goal == "max" else value
 
 
-def _refuse_unknown(metric: str, known: Iterable[str]) -> None:
-    if (names := sorted(known)) and metric not in names:
-        raise UserError(f"no finished run has the metric {metric}; they have {', '.join(names)}")
-
-
 def _groups(rows: Sequence[Result], goal: str) -> tuple[Group, ...]:
     by_values: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for row in rows:
         if row.value is not None:
             by_values.setdefault(without_seed(row.values), []).append(row.value)
     groups = [
-        Group(values=dict(others), runs=len(values), mean=fmean(values), sd=_deviation(values))
+        Group(
+            values=dict(others),
+            runs=len(values),
+            mean=fmean(values),
+            sd=stdev(values) if len(values) > 1 else None,
+        )
         for others, values in by_values.items()
     ]
     return tuple(sorted(groups, key=lambda group: _order(group.mean, goal)))
@@ -188,10 +189,6 @@ def _groups(rows: Sequence[Result], goal: str) -> tuple[Group, ...]:
 def without_seed(values: Point) -> tuple[tuple[str, str], ...]:
     """Return the values that runs have in common which differ in their seeds alone."""
     return tuple((key, value) for key, value in values.items() if key != SEED)
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    return stdev(values) if len(values) > 1 else None
 
 
 def to_json(results: Results) -> dict[str, Any]:

@@ -9,13 +9,17 @@ import torch
 
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.distributed.step_sync import StepSync, StepTotals
+from toolkit.errors import TrainingDiverged
 from toolkit.reliability.stop import Stop
 from toolkit.run.phases import Phase
+from toolkit.system.few import few
 from toolkit.task import Loss
 from toolkit.training.batch_workers import BatchSource, Request
 from toolkit.training.context import TrainContext
-from toolkit.training.step.divergence import diverged, samples_of
 from toolkit.training.step.update import update
+
+#: How many numbers of a long list a message shows.
+_SHOWN = 8
 
 
 def take_step(
@@ -36,8 +40,8 @@ def take_step(
     context.enter(Phase.COMMUNICATION)
     totals = sync.combine(context.reduction.finish())
     if not totals.is_finite:
-        activity.batch = samples_of(context, plan, position, totals.bad_rows)
-        raise diverged(context, totals, activity.batch)
+        activity.batch = _samples_of(context, plan, position, totals.bad_rows)
+        raise _diverged(context, totals, activity.batch)
     context.enter(Phase.OPTIMIZER)
     update(context, totals.count)
     return totals
@@ -89,3 +93,25 @@ def request_of(context: TrainContext, step: int, number: int, samples: np.ndarra
 def _backward(context: TrainContext, total: torch.Tensor) -> None:
     context.enter(Phase.BACKWARD)
     context.state.scaler.scale(total).backward()
+
+
+def _samples_of(
+    context: TrainContext, plan: EpochPlan, position: int, rows: Sequence[int]
+) -> np.ndarray | None:
+    """The samples of the passes whose first micro-batches are `rows`, on whichever rank; None for no rows."""
+    numbers = [number for row in rows for number in context.computed_with(row)]
+    return context.without_quarantined(plan.micro_batches_of(position, numbers)) if numbers else None
+
+
+def _diverged(context: TrainContext, totals: StepTotals, samples: np.ndarray | None) -> TrainingDiverged:
+    """The error for a loss that is not finite; every rank raises the same, with the same samples."""
+    bad, step = totals.bad_rows, context.state.progress.step + 1
+    what = f"the loss of step {step} is {totals.loss}"
+    if samples is not None:
+        what += f", in micro-batch {few(bad, _SHOWN)} of {context.micro_batches}"
+        what += f" (samples {few(samples, _SHOWN)})"
+    return TrainingDiverged(
+        f"{what}: try a smaller optimizer.lr, train.clip_norm, or warm-up; "
+        "train.quarantine leaves out samples that fail alone",
+        rank=context.rank_of(bad[0]) if bad else None,
+    )

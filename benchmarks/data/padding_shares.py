@@ -53,11 +53,7 @@ def _shares(size: Size, folder: Path, say: Callable[[str], None]) -> Iterator[Ta
         baseline=_GROUPED,
     )
     useful = Table(
-        title="Useful work on 4 ranks",
-        goal="at least 95 %",
-        unit="%",
-        better="more",
-        baseline=_GROUPED,
+        title="Useful work on 4 ranks", goal="at least 95 %", unit="%", better="more", baseline=_GROUPED
     )
     yield padding.filled(found, "padding")
     yield useful.filled(found, "useful")

@@ -255,12 +255,7 @@ GOALS = (
         figure="submitting a sweep of 1,000 runs",
         goal="one call of sbatch for each array; under 3 s",
         checks=(
-            Check(
-                table="A sweep to submitted, wall time",
-                candidate="stk sweep",
-                at_most=3.0,
-                says="{} s",
-            ),
+            Check(table="A sweep to submitted, wall time", candidate="stk sweep", at_most=3.0, says="{} s"),
             Check(
                 table="A sweep to submitted, calls of sbatch",
                 candidate="stk sweep",

@@ -10,15 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: States out of which a job does not come back by itself.
-ENDED = (
-    "COMPLETED",
-    "FAILED",
-    "CANCELLED",
-    "TIMEOUT",
-    "NODE_FAIL",
-    "PREEMPTED",
-    "OUT_OF_MEMORY",
-)
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
 
 
 def command(*words: str, env: Mapping[str, str] | None = None) -> str:

@@ -73,10 +73,7 @@ def command(parsers: Parsers, name: str, summary: str, description: str) -> argp
 def parser_of(parsers: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
     """Add a command without arguments."""
     parser: argparse.ArgumentParser = parsers.add_parser(
-        name,
-        help=summary,
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        name, help=summary, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.set_defaults(command=name)
     return parser
@@ -110,9 +107,7 @@ def json_option(parser: argparse.ArgumentParser) -> None:
 def new_code_option(parser: argparse.ArgumentParser) -> None:
     """Add --new-code."""
     parser.add_argument(
-        "--new-code",
-        action="store_true",
-        help="use the current code; without it a run keeps its own copy",
+        "--new-code", action="store_true", help="use the current code; without it a run keeps its own copy"
     )
 
 

@@ -77,11 +77,7 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     known = candidates(combinations, parent)
     gone = states([folder.run(each.run_id) for each in record.removed])
     return Wanted(
-        folder=folder,
-        combinations=combinations,
-        known=known,
-        record=record,
-        removed=list(gone.values()),
+        folder=folder, combinations=combinations, known=known, record=record, removed=list(gone.values())
     )
 
 
@@ -116,11 +112,7 @@ def _before(folder: SweepDir, config: Path) -> Record | None:
 
 
 def _record(
-    folder: SweepDir,
-    config: Path,
-    sweep: Sweep,
-    combinations: Sequence[Combination],
-    before: Record | None,
+    folder: SweepDir, config: Path, sweep: Sweep, combinations: Sequence[Combination], before: Record | None
 ) -> Record:
     metric, goal = _ranking(sweep, combinations[0].experiment)
     members = {each.run_id: Member(run_id=each.run_id, values=each.values) for each in reversed(combinations)}

@@ -104,8 +104,7 @@ def test_an_urgent_job_leaves_a_job_in_main_alone(cluster: Cluster, tmp_path: Pa
     cluster.wait_for_state(safe, "RUNNING")
     urgent = submit(cluster, tmp_path, "true", "--partition=urgent", *everything)
     wait_until(
-        lambda: cluster.job(urgent)["Reason"] == "Resources",
-        lambda: f"not considered: {cluster.job(urgent)}",
+        lambda: cluster.job(urgent)["Reason"] == "Resources", lambda: f"not considered: {cluster.job(urgent)}"
     )
     assert cluster.job(safe)["JobState"] == "RUNNING"
 

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.story import (
-    Run,
-    Runs,
-    assert_as_if_nothing_had_happened,
-    hang,
-    wake_up,
-)
+from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, hang, wake_up
 from tests.tiers import first_quick
 from tests.toolkit.tiny import metrics_lines, tiny
 from toolkit.config import Experiment

@@ -28,8 +28,7 @@ POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
 
 
 @pytest.mark.parametrize(
-    "at",
-    first_quick(["communication", "data", "forward", "backward", "optimizer", "evaluation", "save"]),
+    "at", first_quick(["communication", "data", "forward", "backward", "optimizer", "evaluation", "save"])
 )
 def test_rank_killed_in_any_phase(runs: Runs, experiment: Experiment, undisturbed: Run, at: str) -> None:
     """By turns rank 0, which saves, and rank 1, which does not. What was not saved is done again."""

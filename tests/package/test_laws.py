@@ -155,7 +155,7 @@ DOMAIN = {
 KEYS = {"kind", "path", "train", "validation", "test", "prepared_dir", "hidden", "metrics"}
 #: Files that must use such a word, and why.
 EXCEPTIONS = {
-    "toolkit/nlp/encoder.py": {"classifier"},  # of a key in the configurations of transformers
+    "toolkit/nlp/encoder.py": {"classifier"}  # of a key in the configurations of transformers
 }
 
 

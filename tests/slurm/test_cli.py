@@ -73,10 +73,7 @@ def test_workloads_are_looked_up_only_for_their_commands(
         "from slurm.cli import main\nmain(sys.argv[1:])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
     )
     assert ("looked up" in done.stderr) == is_looked_up
 
@@ -328,10 +325,7 @@ def test_a_login_node_never_pays_for_torch(user: User, command: str) -> None:
     )
     arguments = [str(user.config)] if command == "plan" else []
     done = subprocess.run(
-        [sys.executable, "-c", program, command, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", program, command, *arguments], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 

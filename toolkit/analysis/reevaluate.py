@@ -195,7 +195,7 @@ def _score(
         "samples": len(subject.task.splits[subject.split]),
         "summary": subject.task.summary,
         "metrics": {
-            subject.split: json_numbers(metrics_on_all_ranks(subject.task, subject.split, evaluation, group)),
+            subject.split: json_numbers(metrics_on_all_ranks(subject.task, subject.split, evaluation, group))
         },
         "key": key,
         "score_s": round(time.monotonic() - begun, 3),

@@ -65,9 +65,7 @@ def _take(run: RunDir, step: int, steps: Sequence[int]) -> Selection:
     for newer in steps[steps.index(step) + 1 :]:
         keep_damaged(run.checkpoint(newer))
     return Selection(
-        step=step,
-        manifest_crc32=crc32(run.checkpoint(step) / MANIFEST),
-        forced=step in _forced_steps(run),
+        step=step, manifest_crc32=crc32(run.checkpoint(step) / MANIFEST), forced=step in _forced_steps(run)
     )
 
 

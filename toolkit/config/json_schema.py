@@ -124,10 +124,7 @@ def _of_own_code(file: Path, defs: _Definitions) -> Schema:
         name: _or_reference({"anyOf": [defs.section(type(getattr(experiment, name))), {"type": "null"}]})
         for name in _OF_TASK
     }
-    return {
-        "if": {"properties": {"task": same}, "required": ["task"]},
-        "then": {"properties": sections},
-    }
+    return {"if": {"properties": {"task": same}, "required": ["task"]}, "then": {"properties": sections}}
 
 
 def _is_kind(name: str) -> Schema:

@@ -21,11 +21,7 @@ from toolkit.workload import TaskSpec
 
 
 def load(
-    path: Path,
-    overrides: Sequence[str] = (),
-    config_root: Path | None = None,
-    *,
-    files: Files | None = None,
+    path: Path, overrides: Sequence[str] = (), config_root: Path | None = None, *, files: Files | None = None
 ) -> Experiment:
     """Compose and check an experiment file.
 

@@ -20,13 +20,7 @@ import torch
 import torch.distributed as dist
 
 from toolkit.config.schema import Train
-from toolkit.distributed.devices import (
-    Assignment,
-    RankDevices,
-    assign_device,
-    find_devices,
-    make_current,
-)
+from toolkit.distributed.devices import Assignment, RankDevices, assign_device, find_devices, make_current
 from toolkit.distributed.nccl import set_up_nccl
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.distributed.secure.secret import derive

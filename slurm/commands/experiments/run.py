@@ -125,11 +125,7 @@ def _warn_of_edited_code(experiment: Experiment, parent: Path, world: World, arg
 
 
 def _run_here(
-    experiment: Experiment,
-    parent: Path,
-    arguments: Namespace,
-    machines: Machines,
-    environ: Mapping[str, str],
+    experiment: Experiment, parent: Path, arguments: Namespace, machines: Machines, environ: Mapping[str, str]
 ) -> int:
     target = run_of(experiment, parent)
     if len(machines.layout.counts) > 1:

@@ -29,12 +29,7 @@ class Screen(LiveView):
     _snapshot: Snapshot
 
     def __init__(
-        self,
-        run: RunDir,
-        look: Look,
-        interval_s: float,
-        until_finished: bool,
-        is_opened: bool = False,
+        self, run: RunDir, look: Look, interval_s: float, until_finished: bool, is_opened: bool = False
     ) -> None:
         super().__init__(interval_s)
         self._run = run

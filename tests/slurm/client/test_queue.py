@@ -190,11 +190,7 @@ def test_an_array_task_answers_to_its_own_number_too(stubs: Stubs) -> None:
         states["115_0"]
         == states["124"]
         == JobState(
-            state="running",
-            slurm_state="RUNNING",
-            hosts="rack1node01",
-            started=JOB.started,
-            raw_id="124",
+            state="running", slurm_state="RUNNING", hosts="rack1node01", started=JOB.started, raw_id="124"
         )
     )
 

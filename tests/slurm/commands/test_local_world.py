@@ -109,10 +109,7 @@ def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> No
         ("--gpus 0", "--gpus is 0: it must be from 1 to train.batch_size, "),
         ("--nnodes 2", "the number of this one is missing: give --node-rank 0 on the first"),
         ("--nnodes 0", "processes per machine: none"),
-        (
-            "--nnodes 2 --node-rank 1",
-            "needs the name or address of node 0: give it as --master-addr",
-        ),
+        ("--nnodes 2 --node-rank 1", "needs the name or address of node 0: give it as --master-addr"),
         ("--nnodes 2 --node-rank 2 --master-addr a", "expected a number from 0 to 1"),
         (
             "--nnodes 2 --gpus-per-node 3,1,1",

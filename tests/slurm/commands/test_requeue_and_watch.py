@@ -191,21 +191,12 @@ def test_many_looks_cost_one_question_and_touch_no_job_twice(
 
 def test_ctrl_c_is_how_one_leaves(job: PretendJob) -> None:
     command = [sys.executable, "-m", "slurm", "watch", "--interval", "60"]
-    environ = {
-        **job.environ,
-        **CODE,
-        "STK_EXPERIMENT_DIR": str(job.user.experiments),
-    }
+    environ = {**job.environ, **CODE, "STK_EXPERIMENT_DIR": str(job.user.experiments)}
     # As in a terminal, also where the tests run in the background, whose children ignore the signal.
     keep = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         process = subprocess.Popen(
-            command,
-            cwd=job.user.root,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            command, cwd=job.user.root, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
     finally:
         signal.signal(signal.SIGINT, keep)

@@ -39,11 +39,7 @@ def told_before() -> dict[str, Any]:
 
 @pytest.fixture
 def here(
-    user: User,
-    stubs: Stubs,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    told_before: dict[str, Any],
+    user: User, stubs: Stubs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_before: dict[str, Any]
 ) -> User:
     """A user without Slurm, whose machine answers soon."""
 

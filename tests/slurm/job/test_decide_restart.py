@@ -299,11 +299,7 @@ def test_where_nothing_can_be_done_it_is_written_down(job: PretendJob) -> None:
 def call(job: PretendJob, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-P", "-m", "slurm.job.decide_restart", *arguments],
-        env={
-            **job.environ,
-            **CODE,
-            "STK_EXPERIMENT_DIR": str(job.user.experiments),
-        },
+        env={**job.environ, **CODE, "STK_EXPERIMENT_DIR": str(job.user.experiments)},
         cwd=job.user.root,
         capture_output=True,
         text=True,

@@ -98,8 +98,7 @@ def test_a_start_whose_failure_is_explained_is_followed_in_its_job(run: RunDir) 
 
 
 @pytest.mark.parametrize(
-    "word, doing",
-    [("COMPLETING", "ending"), ("SUSPENDED", "suspended"), ("SIGNALING", "asked to stop")],
+    "word, doing", [("COMPLETING", "ending"), ("SUSPENDED", "suspended"), ("SIGNALING", "asked to stop")]
 )
 def test_slurms_word_counts_where_a_run_cannot_know(run: RunDir, word: str, doing: str) -> None:
     started(run)

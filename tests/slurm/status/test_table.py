@@ -156,12 +156,7 @@ def test_rich_draws_the_same_table() -> None:
 def shown(folder: Path, terminal: bool, **environ: str) -> str:
     """What `stk status` writes to a terminal of 80 columns, or to a file."""
     own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    env = {
-        **own,
-        "TERM": "xterm-256color",
-        "STK_EXPERIMENT_DIR": str(folder),
-        **environ,
-    }
+    env = {**own, "TERM": "xterm-256color", "STK_EXPERIMENT_DIR": str(folder), **environ}
     command = [sys.executable, "-m", "slurm", "status"]
     if not terminal:
         return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout

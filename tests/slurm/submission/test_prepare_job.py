@@ -31,11 +31,7 @@ GOLDEN = Path(__file__).parent / "prepare_job.sh"
 
 
 def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny")) -> PreparePlan:
-    return PreparePlan(
-        experiment=experiment,
-        run=RunDir(folder),
-        python="/opt/my venv/bin/python",
-    )
+    return PreparePlan(experiment=experiment, run=RunDir(folder), python="/opt/my venv/bin/python")
 
 
 def prepared(user: User, *arguments: object) -> Any:
@@ -239,11 +235,7 @@ def test_a_warning_is_heard_even_if_the_script_ignored_it_before(job: PretendJob
     )
     process = subprocess.Popen(
         ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program, job.run.config],
-        env={
-            **job.environ,
-            **CODE,
-            "PATH": f"{job.environ['PATH']}:/usr/bin:/bin",
-        },
+        env={**job.environ, **CODE, "PATH": f"{job.environ['PATH']}:/usr/bin:/bin"},
         stdout=subprocess.PIPE,
         text=True,
     )

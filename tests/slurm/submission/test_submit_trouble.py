@@ -279,11 +279,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(user: User, fake: FakeSlu
     process = subprocess.run(
         [sys.executable, "-m", "slurm", "submit", str(user.config)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
-        env={
-            "PATH": str(fake.folder),
-            **CODE,
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
+        env={"PATH": str(fake.folder), **CODE, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=user.root,
         capture_output=True,
         text=True,

@@ -150,9 +150,7 @@ run_steps = st.dictionaries(
 @given(run_steps, run_steps)
 @settings(max_examples=40, deadline=None)
 def test_the_walk_equals_a_look_at_every_common_step(
-    tmp_path_factory: pytest.TempPathFactory,
-    a: dict[int, tuple[str, float]],
-    b: dict[int, tuple[str, float]],
+    tmp_path_factory: pytest.TempPathFactory, a: dict[int, tuple[str, float]], b: dict[int, tuple[str, float]]
 ) -> None:
     """With gaps on either side, and one run longer than the other."""
     runs = []

@@ -10,15 +10,7 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.checkpointing import (
-    IDENTITY,
-    checkpoints,
-    facts,
-    loaded,
-    new_state,
-    save_state,
-    state_at,
-)
+from tests.toolkit.checkpointing import IDENTITY, checkpoints, facts, loaded, new_state, save_state, state_at
 from tests.toolkit.tiny import events
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.store import Checkpoints, verify

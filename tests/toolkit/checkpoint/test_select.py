@@ -135,11 +135,7 @@ def test_checkpoints_are_loaded_without_unpickling_anything(saved: RunDir) -> No
 @pytest.mark.parametrize("make", [bare_pickle, torch_file])
 @pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors"])
 def test_pickle_is_refused_and_never_opened(
-    saved: RunDir,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    name: str,
-    make: Callable[[Path], bytes],
+    saved: RunDir, tmp_path: Path, request: pytest.FixtureRequest, name: str, make: Callable[[Path], bytes]
 ) -> None:
     proof = tmp_path / "executed"
     raw = make(proof)

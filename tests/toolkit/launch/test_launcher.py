@@ -242,10 +242,7 @@ def test_ranks_do_not_outlive_a_launcher_that_dies_before_they_are_at_work(lab: 
 @pytest.mark.parametrize(
     "fault, name",
     first_quick(
-        [
-            ("kill at=backward step=5 rank=1", "killed"),
-            ("stop at=communication step=5 rank=0", "hang"),
-        ]
+        [("kill at=backward step=5 rank=1", "killed"), ("stop at=communication step=5 rank=0", "hang")]
     ),
 )
 def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(

@@ -14,10 +14,7 @@ import matplotlib.image
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.report.report_folders import (
-    write_finished,
-    write_usage,
-)
+from tests.toolkit.report.report_folders import write_finished, write_usage
 from toolkit.files import append_json_line
 from toolkit.report import Advice, compare, write_comparison, write_report
 from toolkit.report.plotting.themes import DARK, LIGHT

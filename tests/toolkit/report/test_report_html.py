@@ -11,12 +11,7 @@ import matplotlib.image
 import pytest
 
 from tests.toolkit.report.parsed_page import Page, parse
-from tests.toolkit.report.report_folders import (
-    write_attempts,
-    write_failure,
-    write_finished,
-    write_metrics,
-)
+from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished, write_metrics
 from toolkit.errors import DataError
 from toolkit.report import compare, write_comparison, write_report
 from toolkit.run.run_dir import RunDir

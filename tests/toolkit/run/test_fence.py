@@ -117,11 +117,7 @@ def test_other_ranks_than_the_first_take_no_lock(run: RunDir) -> None:
 
 @pytest.mark.parametrize(
     "second",
-    [
-        start("second"),
-        start("second", job="13"),
-        start("second", job="13", restart=2),
-    ],
+    [start("second"), start("second", job="13"), start("second", job="13", restart=2)],
     ids=["by hand", "another job", "another job's restart"],
 )
 def test_accidental_second_start_is_refused_and_does_not_fence_the_live_one(

@@ -32,10 +32,7 @@ WORKLOAD = Workload(
             data=texts.TextsData,
             models={"convolutions": (texts.Convolutions, "stk_toy.texts.model:Convolutions")},
             task="stk_toy.texts.task:TextsTask",
-            metrics=(
-                LOSS,
-                *shares("accuracy", "macro_precision", "macro_recall", macro_f1="macro F1"),
-            ),
+            metrics=(LOSS, *shares("accuracy", "macro_precision", "macro_recall", macro_f1="macro F1")),
             brief=("accuracy", "macro_f1"),
             report="stk_toy.texts.report:TextsReport",
             rules=texts.RULES,

@@ -16,13 +16,7 @@ from toolkit.run.run_dir import RunDir
 #: The module that answers a request, with a run's own code.
 MODULE = "toolkit.analysis.prediction"
 
-_ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": JSON_LINES,
-    ".ndjson": JSON_LINES,
-    ".txt": LINES,
-}
+_ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": JSON_LINES, ".ndjson": JSON_LINES, ".txt": LINES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

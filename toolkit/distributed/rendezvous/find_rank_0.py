@@ -18,11 +18,7 @@ from toolkit.system.world import World
 
 
 def meet(
-    run: RunDir,
-    world: World,
-    timeout_s: float,
-    way: str = "auto",
-    environ: Mapping[str, str] = os.environ,
+    run: RunDir, world: World, timeout_s: float, way: str = "auto", environ: Mapping[str, str] = os.environ
 ) -> Rendezvous:
     """Open or join the store of this attempt. Collective: every rank of the world must call it.
 

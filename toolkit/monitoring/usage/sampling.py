@@ -14,13 +14,7 @@ from contextlib import suppress
 
 from toolkit.files import write_view
 from toolkit.monitoring.usage.history import History
-from toolkit.monitoring.usage.probes import (
-    GpuProbe,
-    ProcessProbe,
-    cpu_count,
-    gpu_probe,
-    peak_rss_mb,
-)
+from toolkit.monitoring.usage.probes import GpuProbe, ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
 from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
 from toolkit.system.cgroups import memory_limit_mb

@@ -27,11 +27,7 @@ class _Hypothesis:
 
 
 def best_first(
-    model: LanguageModel,
-    limits: Limits,
-    *,
-    budget: int,
-    branches: int | None = None,
+    model: LanguageModel, limits: Limits, *, budget: int, branches: int | None = None
 ) -> list[Found]:
     """The most probable sequence of each input.
 

@@ -21,11 +21,7 @@ _ATTEMPTS = 15
 
 
 def run_document(
-    summary: RunSummary,
-    advice: Sequence[Advice] | None = None,
-    *,
-    config: str = "",
-    thorough: bool = True,
+    summary: RunSummary, advice: Sequence[Advice] | None = None, *, config: str = "", thorough: bool = True
 ) -> Document:
     """Return the report of a run.
 
@@ -127,9 +123,7 @@ def _time_and_resources(summary: RunSummary, thorough: bool) -> Iterator[Section
     blocks: tuple[Block, ...] = (timeline, spent, *run_tables.attempts_numbers(summary))
     yield Section(title=spent.title, blocks=blocks, page_only=page_only)
     yield Section(
-        title=usage.TITLE,
-        blocks=tuple(_usage(summary, thorough)),
-        page_only=page_only or not summary.usage,
+        title=usage.TITLE, blocks=tuple(_usage(summary, thorough)), page_only=page_only or not summary.usage
     )
 
 

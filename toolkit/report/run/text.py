@@ -36,12 +36,7 @@ def failure_place(summary: RunSummary) -> str:
     """Return where it failed: rank, host, phase and step, as far as they are known."""
     assert summary.failure is not None
     found = summary.failure
-    parts = (
-        ("rank", found.rank),
-        ("on", found.host),
-        ("in phase", found.phase),
-        ("at step", found.step),
-    )
+    parts = (("rank", found.rank), ("on", found.host), ("in phase", found.phase), ("at step", found.step))
     return " ".join(f"{word} {value}" for word, value in parts if value is not None)
 
 

@@ -139,10 +139,7 @@ def timeline(run: RunDir, now: float) -> list[AttemptTime]:
 
 
 def account(
-    attempts: Sequence[AttemptRecord],
-    saves: Iterable[SaveEvent],
-    submitted: Sequence[float],
-    now: float,
+    attempts: Sequence[AttemptRecord], saves: Iterable[SaveEvent], submitted: Sequence[float], now: float
 ) -> list[AttemptTime]:
     """The same, from the contents of the run's files.
 

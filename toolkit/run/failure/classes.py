@@ -109,8 +109,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.RETRY, advice=f"Another process uses the port; a new attempt takes another. {_RESUME}"
     ),
     IO: FailureClass(
-        policy=Policy.RETRY,
-        advice="Check the file system that the message names, then resume the run.",
+        policy=Policy.RETRY, advice="Check the file system that the message names, then resume the run."
     ),
     # -- of the user
     OOM_KILLED: FailureClass(

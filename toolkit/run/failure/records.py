@@ -15,13 +15,7 @@ from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
 from toolkit.files import create_once, read_json, write_json
 from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.events import note_event
-from toolkit.run.failure.classes import (
-    FAILURE_CLASSES,
-    KILLED,
-    PEER_LOST,
-    advice_on,
-    describe,
-)
+from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, PEER_LOST, advice_on, describe
 from toolkit.run.failure.log_end import last_words
 from toolkit.run.fence import is_fenced
 from toolkit.run.phases import Phase

@@ -107,12 +107,7 @@ def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> 
 
 
 def _checkpoints(
-    run: RunDir,
-    experiment: Experiment,
-    task: Task,
-    group: Group,
-    faults: Faults | None,
-    activity: Activity,
+    run: RunDir, experiment: Experiment, task: Task, group: Group, faults: Faults | None, activity: Activity
 ) -> Checkpoints:
     return Checkpoints(
         run,

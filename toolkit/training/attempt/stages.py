@@ -176,9 +176,7 @@ class RankAttempt:
     def _faults(self, attempt: Attempt) -> Faults | None:
         rank = self._world.rank
         return Faults.from_environment(
-            rank,
-            attempt.number,
-            note=lambda event, **facts: note_event(self._run, event, rank=rank, **facts),
+            rank, attempt.number, note=lambda event, **facts: note_event(self._run, event, rank=rank, **facts)
         )
 
     def _load(self, context: TrainContext, attempt: Attempt) -> None:

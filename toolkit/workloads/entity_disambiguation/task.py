@@ -97,9 +97,7 @@ class EntityDisambiguationTask:
         found = kept(run, experiment, fingerprint)
         is_own = data.entity_db == experiment.data.entity_db
         data = replace(
-            data,
-            tokenizer_path=found.tokenizer,
-            entity_db=str(found.entity_db) if is_own else data.entity_db,
+            data, tokenizer_path=found.tokenizer, entity_db=str(found.entity_db) if is_own else data.entity_db
         )
         known = prepare(data, progress, base=base)
         return cls(replace(without_origin(run, experiment), data=data), known, found.encoder)

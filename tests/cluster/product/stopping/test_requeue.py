@@ -65,9 +65,7 @@ def test_the_logs_of_both_starts_and_of_the_job_are_at_hand(cases: dict[str, Cas
     assert listed[-1]["rank"] == "batch"
 
 
-def test_without_grace_the_step_at_work_is_saved_and_slurm_puts_the_job_back(
-    cases: dict[str, Case],
-) -> None:
+def test_without_grace_the_step_at_work_is_saved_and_slurm_puts_the_job_back(cases: dict[str, Case]) -> None:
     case = cases["no grace"]
     case.finish()
     (requeue,) = case.events("requeue")

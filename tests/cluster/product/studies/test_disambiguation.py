@@ -55,8 +55,7 @@ def test_a_preempted_job_of_two_hosts_ends_with_the_metrics_of_an_undisturbed_ru
     host = starts(run)[0]["hosts"][1]
     urgent = reader.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")
     wait_until(
-        lambda: cluster.job(job_id)["Restarts"] == "1",
-        lambda: f"{cluster.job(job_id)}\n{reader.story(run)}",
+        lambda: cluster.job(job_id)["Restarts"] == "1", lambda: f"{cluster.job(job_id)}\n{reader.story(run)}"
     )
     assert reader.wait_for_end(urgent) == "COMPLETED"
     reader.wait_until_finished(run, job_id)

@@ -24,10 +24,7 @@ _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[=>78]|\][^\x07]*\x07)|\x07|\
 _BACKSPACE = re.compile("[^\x08]\x08")
 PROMPT = "ready$ "
 
-_STARTS = {
-    "bash": ["--norc", "--noprofile", "-i"],
-    "zsh": ["-f", "-i"],
-}
+_STARTS = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}
 _SET_UP = {
     "bash": "PS1='ready$ '; source ./script",
     "zsh": "PS1='ready$ '; autoload -U compinit; compinit -u -d dump; source ./script",

@@ -24,8 +24,7 @@ def a_run(path: Path, resources: dict[str, Any] | None = None, **line: Any) -> R
     write_config(run)
     run.job.write_text(yaml.safe_dump(ASKED if resources is None else resources))
     append_json_line(
-        run.submissions,
-        {"cluster": "slurm", "job_id": "7", "host": "login", "name": "a", "time": START_S},
+        run.submissions, {"cluster": "slurm", "job_id": "7", "host": "login", "name": "a", "time": START_S}
     )
     usual = {
         "attempt": 1,

@@ -83,8 +83,7 @@ def test_a_folder_of_a_run_that_is_a_link_is_left_alone(user: User, run: RunDir,
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize(
-    "what, stay",
-    [("", [10, 20, 30]), ("checkpoints", [10, 20, 30]), ("checkpoints/step_00000010", [10, 30])],
+    "what, stay", [("", [10, 20, 30]), ("checkpoints", [10, 20, 30]), ("checkpoints/step_00000010", [10, 30])]
 )
 def test_what_belongs_to_another_user_is_left_alone(
     user: User, run: RunDir, what: str, stay: list[int]

@@ -24,12 +24,7 @@ def test_without_a_word_one_task_on_one_host_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [
-        {"gres": "gpu:2"},
-        {"gres": "tmpdisk:1,gpu:a100:2"},
-        {"gpus_per_node": "2"},
-        {"gpus_per_task": "1"},
-    ],
+    [{"gres": "gpu:2"}, {"gres": "tmpdisk:1,gpu:a100:2"}, {"gpus_per_node": "2"}, {"gpus_per_task": "1"}],
 )
 def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) -> None:
     assert options(**fields)["cpus-per-task"] == 4

@@ -191,13 +191,7 @@ def test_where_nobody_asked_for_the_cpus_the_most_that_fit_are_named(
     assert check_fits(Resources(**resources, cpus_per_task=cpus + 1), FACTS) != []
 
 
-@pytest.mark.parametrize(
-    "resources",
-    [
-        {"cpus_per_task": 5, "gres": "gpu:a100:1"},
-        {"gres": "gpu:8"},
-    ],
-)
+@pytest.mark.parametrize("resources", [{"cpus_per_task": 5, "gres": "gpu:a100:1"}, {"gres": "gpu:8"}])
 def test_fewer_cpus_are_not_named_where_they_were_asked_for_or_do_not_help(resources: dict[str, Any]) -> None:
     reasons = check_fits(Resources(**resources), FACTS)
     assert reasons

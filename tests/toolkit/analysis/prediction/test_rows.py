@@ -26,10 +26,7 @@ def refused(text: str, read_as: str, **form: Any) -> str:
 
 def test_cells_of_a_table_may_hold_quotes_delimiters_and_line_ends() -> None:
     text = 'id,text\n1,"a ""b"", c\nd"\n\n2,\'e\n'
-    assert read(text, "csv") == [
-        (2, {"id": "1", "text": 'a "b", c\nd'}),
-        (5, {"id": "2", "text": "'e"}),
-    ]
+    assert read(text, "csv") == [(2, {"id": "1", "text": 'a "b", c\nd'}), (5, {"id": "2", "text": "'e"})]
 
 
 def test_tabs_separate_without_quotes_unless_the_format_says_otherwise() -> None:

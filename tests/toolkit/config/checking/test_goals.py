@@ -88,9 +88,7 @@ def test_a_goal_that_a_run_recorded_is_read_as_it_stands(good: Good, tmp_path: P
     assert load_resolved(stored).evaluation.metric == "accuracy:min"
 
 
-def test_an_unknown_metric_without_a_goal_is_told_with_those_that_there_are(
-    broken: Broken,
-) -> None:
+def test_an_unknown_metric_without_a_goal_is_told_with_those_that_there_are(broken: Broken) -> None:
     (fault,) = broken(evaluation={"metric": "acuracy"})
     assert "macro_f1" in fault.problem
     assert "accuracy" in fault.hint

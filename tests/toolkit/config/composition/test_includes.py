@@ -114,12 +114,7 @@ def test_a_missing_include_names_the_key_and_file_that_want_it(movies, write, fa
 
 @pytest.mark.parametrize(
     "content, problem",
-    [
-        ("", "is empty"),
-        ("# only a comment\n", "is empty"),
-        ("null", "is empty"),
-        ("a: [1, 2", "not YAML"),
-    ],
+    [("", "is empty"), ("# only a comment\n", "is empty"), ("null", "is empty"), ("a: [1, 2", "not YAML")],
 )
 def test_an_include_that_holds_nothing_is_a_fault_of_the_key_that_wants_it(
     movies, write, faults, content, problem

@@ -45,17 +45,7 @@ def prepared(tmp_path: Path) -> Texts:
 def test_a_result_is_a_row_for_each_split_and_each_score(prepared: Texts) -> None:
     assert record_result(prepared.path, RESULT) is None
     assert query(prepared, "SELECT * FROM results ORDER BY split") == [
-        (
-            RESULT.run,
-            split,
-            RESULT.finished,
-            "films",
-            "convolutions",
-            "toy_texts",
-            3,
-            120,
-            json.dumps(scores),
-        )
+        (RESULT.run, split, RESULT.finished, "films", "convolutions", "toy_texts", 3, 120, json.dumps(scores))
         for split, scores in sorted(RESULT.metrics.items())
     ]
     assert query(prepared, "SELECT split, metric, value FROM scores ORDER BY split, metric") == [

@@ -79,10 +79,7 @@ def test_a_run_without_any_has_none(tmp_path: Path) -> None:
     assert read_usage(RunDir(tmp_path / "nowhere"), "7.0.0") == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "null", "{}", '"text"', "\x00\xff", '{"rank": 0}'],
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '"text"', "\x00\xff", '{"rank": 0}'])
 def test_a_damaged_file_is_left_out(run: RunDir, text: str) -> None:
     store(run, USAGE)
     run.usage("7.0.0", 1).write_text(text)

@@ -13,14 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from tests.toolkit.nlp.tokenizers.pieces import (
-    PIECES,
-    SENTENCE,
-    bare,
-    bert,
-    byte_level,
-    token_numbers,
-)
+from tests.toolkit.nlp.tokenizers.pieces import PIECES, SENTENCE, bare, bert, byte_level, token_numbers
 from toolkit.errors import DataError
 from toolkit.nlp.tokenizers import tokenizer_files, wordpieces
 from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder

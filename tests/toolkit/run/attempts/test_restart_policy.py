@@ -9,11 +9,7 @@ import pytest
 from tests.toolkit.run.attempts.attempts import crash, start, with_budget
 from toolkit.config import Experiment
 from toolkit.files import append_json_line, read_json_lines, write_json
-from toolkit.reliability.restart_policy import (
-    after_failure,
-    after_stop,
-    suspect_hosts,
-)
+from toolkit.reliability.restart_policy import after_failure, after_stop, suspect_hosts
 from toolkit.run.attempts.records import explain_last
 from toolkit.run.failure.classes import FAILURE_CLASSES, Policy
 from toolkit.run.run_dir import RunDir

@@ -60,10 +60,7 @@ ENDS = {
         ),
         "peer_lost",
     ),
-    "ecc": (
-        thrown("CUDA error: uncorrectable ECC error encountered", "c10::AcceleratorError"),
-        "device",
-    ),
+    "ecc": (thrown("CUDA error: uncorrectable ECC error encountered", "c10::AcceleratorError"), "device"),
     "nvlink": (
         thrown("CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error"),
         "device",

@@ -68,10 +68,7 @@ def test_lines_tell_of_long_preparations(
     lines.preparing("read films.tsv", 5, None)
     clock += 30.0
     lines.preparing("read films.tsv", 10, None)
-    assert capfd.readouterr().out.splitlines() == [
-        "encode entities: 2,900 of 4,000",
-        "read films.tsv: 10",
-    ]
+    assert capfd.readouterr().out.splitlines() == ["encode entities: 2,900 of 4,000", "read films.tsv: 10"]
 
 
 def test_bar_shows_progress_and_takes_text_as_it_is() -> None:

@@ -18,10 +18,7 @@ PLAN = EpochPlan(order=np.arange(12), offsets=np.array([0, 3, 6, 9, 12]), micro_
 
 
 def measured(
-    monkeypatch: pytest.MonkeyPatch,
-    passes: Sequence[Sequence[int]],
-    rank: int = 0,
-    longest_s: float = 60.0,
+    monkeypatch: pytest.MonkeyPatch, passes: Sequence[Sequence[int]], rank: int = 0, longest_s: float = 60.0
 ) -> tuple[list[dict[str, float]], list[list[int]]]:
     """What is noted in thirty steps, and the samples that were computed for it."""
     monkeypatch.setattr(exact_cost, "_LONGEST_STEP_S", longest_s)
@@ -52,11 +49,7 @@ def test_the_passes_of_a_step_are_compared_with_one_pass_over_its_samples(
 
 @pytest.mark.parametrize(
     "case",
-    [
-        {"passes": [(0, 1)]},
-        {"passes": [(2,), (3,)], "rank": 1},
-        {"passes": [(0,), (1,)], "longest_s": 0.0},
-    ],
+    [{"passes": [(0, 1)]}, {"passes": [(2,), (3,)], "rank": 1}, {"passes": [(0,), (1,)], "longest_s": 0.0}],
     ids=["one pass", "another rank", "a long step"],
 )
 def test_nothing_is_measured_where_it_would_tell_nothing(

@@ -83,11 +83,7 @@ def test_the_run_is_named_after_the_script(words: list[str], name: str, launch: 
 def test_command_params_and_inputs_make_a_run_and_code_does_not(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     first = identity(command("a"))
-    others = [
-        command("b"),
-        command("a", params={"lr": 1}),
-        command("a", inputs=[str(tmp_path / "a")]),
-    ]
+    others = [command("b"), command("a", params={"lr": 1}), command("a", inputs=[str(tmp_path / "a")])]
     assert len({first, *map(identity, others)}) == 4
     folder = {"kind": "command", "run": ["a"], "folder": str(tmp_path)}
     elsewhere = check({"name": "train", "task": folder, "code": [str(tmp_path / "a")]})

@@ -82,9 +82,7 @@ def test_tokens_of_mentions_and_titles_are_hidden_only_in_training(tmp_path: Pat
     assert len(losses) == 1, "evaluation hides no tokens"
 
 
-def test_transformers_loads_the_exported_encoder_with_the_markers(
-    tmp_path: Path,
-) -> None:
+def test_transformers_loads_the_exported_encoder_with_the_markers(tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     task = opened(tmp_path)

@@ -108,8 +108,7 @@ def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permi
     if not files:
         raise misuse(f"run.checkpoint({step})", "no file was written into the folder that it gives")
     write_json(
-        folder / MANIFEST,
-        {"version": VERSION, "step": step, "time": time.time(), **facts, "files": files},
+        folder / MANIFEST, {"version": VERSION, "step": step, "time": time.time(), **facts, "files": files}
     )
     permit()
     target = run.checkpoint(step)

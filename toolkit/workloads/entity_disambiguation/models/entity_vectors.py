@@ -51,10 +51,7 @@ def fixed_pooling(model: Any) -> str:
 
 
 def entity_vectors(
-    encoder: Encoder,
-    pooling: str,
-    prepared: MentionSet,
-    progress: Progress = silent,
+    encoder: Encoder, pooling: str, prepared: MentionSet, progress: Progress = silent
 ) -> Array:
     """Return an encoder's vectors of the entities of a prepared set, [entities, size], mapped into memory.
 

@@ -44,11 +44,7 @@ def slices_plot(run_id: str, report: SliceReport, theme: Theme) -> bytes:
 
 
 def slices_over_time_plot(
-    run_id: str,
-    curves: Mapping[str, Columns],
-    names: Sequence[str],
-    report: SliceReport | None,
-    theme: Theme,
+    run_id: str, curves: Mapping[str, Columns], names: Sequence[str], report: SliceReport | None, theme: Theme
 ) -> bytes:
     """Draw the accuracy of each slice and of all mentions over the steps, one panel per slice.
 

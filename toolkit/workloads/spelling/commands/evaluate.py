@@ -160,10 +160,7 @@ def _dictionary(arguments: Namespace) -> dict[str, int] | None:
 
 
 def _show(
-    results: Sequence[Result],
-    faults: Sequence[UserError],
-    unused: Sequence[StkError],
-    arguments: Namespace,
+    results: Sequence[Result], faults: Sequence[UserError], unused: Sequence[StkError], arguments: Namespace
 ) -> None:
     from rich.console import Console
 
@@ -206,10 +203,7 @@ def _progress(what: str, total: int) -> Iterator[tuple[Callable[[float], None], 
     )
     with bar:
         task = bar.add_task(what, total=total)
-        yield (
-            lambda done: bar.update(task, completed=done),
-            lambda more: bar.update(task, advance=more),
-        )
+        yield (lambda done: bar.update(task, completed=done), lambda more: bar.update(task, advance=more))
 
 
 EVALUATE = EvaluateOptions(

@@ -72,9 +72,7 @@ def _add_correct(parser: argparse.ArgumentParser) -> None:
         help="lines are those of `stk detect --with-text`; words labelled 0 stay unchanged",
     )
     marks.add_argument(
-        "--detections",
-        metavar="FILE",
-        help="file with the labels of the lines; -: standard input",
+        "--detections", metavar="FILE", help="file with the labels of the lines; -: standard input"
     )
 
 

@@ -13,12 +13,7 @@ from toolkit.workloads.spelling.config.models import (
     TokenizationRepair,
     TokenizationRepairPlus,
 )
-from toolkit.workloads.spelling.config.noise import (
-    NOISES,
-    WhitespaceNoise,
-    noise_faults,
-    noises_within,
-)
+from toolkit.workloads.spelling.config.noise import NOISES, WhitespaceNoise, noise_faults, noises_within
 from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt
 
 #: Keep, insert, delete.

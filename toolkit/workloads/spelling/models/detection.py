@@ -21,14 +21,7 @@ class DetectionTransformer(nn.Module):
     pieces of the text, are averaged.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        vocabulary_size: int,
-        of_texts: bool = False,
-        **_: object,
-    ) -> None:
+    def __init__(self, config: Config, *, vocabulary_size: int, of_texts: bool = False, **_: object) -> None:
         """of_texts: score texts instead of words."""
         super().__init__()
         size = config.hidden_dim

@@ -21,14 +21,7 @@ class DetectionGraph(nn.Module):
     The node of a piece starts as the mean of its tokens' vectors; a linear map of its features may be added.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        vocabulary_size: int,
-        of_texts: bool = False,
-        **_: object,
-    ) -> None:
+    def __init__(self, config: Config, *, vocabulary_size: int, of_texts: bool = False, **_: object) -> None:
         """of_texts: score texts instead of words."""
         super().__init__()
         size = config.hidden_dim

@@ -9,9 +9,7 @@ from toolkit.workloads.spelling.models.batches import NONE
 
 
 def summed_cross_entropy(
-    scores: torch.Tensor,
-    labels: torch.Tensor,
-    weights: tuple[float, ...] | None = None,
+    scores: torch.Tensor, labels: torch.Tensor, weights: tuple[float, ...] | None = None
 ) -> torch.Tensor:
     """Cross-entropy of scores [..., C] against labels [...], summed over those that are not NONE.
 

@@ -17,9 +17,7 @@ import numpy as np
 from toolkit.nlp.tokens import NUMBER, Pieces, Places
 
 _WORD = re.compile(r"\S+")
-_SENTENCE_END = re.compile(
-    r"""[.!?…]+["'”’»)\]]*\s+|[。！？]+["'”’»)\]』」]*\s*|\n[^\S\n]*\n\s*""",
-)
+_SENTENCE_END = re.compile(r"""[.!?…]+["'”’»)\]]*\s+|[。！？]+["'”’»)\]』」]*\s*|\n[^\S\n]*\n\s*""")
 
 #: Units that are kept whole if they fit, the largest first.
 _UNITS: Mapping[str, tuple[str, ...]] = {"wordpiece": (), "word": ("word",), "sentence": ("sentence", "word")}

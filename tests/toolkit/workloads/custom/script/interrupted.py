@@ -131,12 +131,7 @@ class Interrupted:
 
     def _call(self, command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command,
-            cwd=self.work,
-            env=self._environ() | environ,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=self.work, env=self._environ() | environ, capture_output=True, text=True, check=False
         )
 
     def _environ(self) -> dict[str, str]:

@@ -12,12 +12,7 @@ import pytest
 from toolkit.errors import ExitCode
 from toolkit.files import read_json, read_json_lines
 
-from .interrupted import (
-    TOTAL,
-    Interrupted,
-    assert_goes_on_after_a_kill,
-    assert_goes_on_after_a_stop,
-)
+from .interrupted import TOTAL, Interrupted, assert_goes_on_after_a_kill, assert_goes_on_after_a_stop
 from .training_scripts import TRANSFORMERS
 
 pytest.importorskip("accelerate")

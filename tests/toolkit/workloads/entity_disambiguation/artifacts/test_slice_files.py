@@ -24,10 +24,7 @@ def run(tmp_path: Path) -> RunDir:
     run = RunDir(tmp_path / "run")
     everything = np.ones(6, bool)
     some = np.isin(np.arange(6), (1, 4))
-    scores = {
-        "slice_1": score(GOLDS, PREDICTIONS, some),
-        "final_loss": score(GOLDS, PREDICTIONS, everything),
-    }
+    scores = {"slice_1": score(GOLDS, PREDICTIONS, some), "final_loss": score(GOLDS, PREDICTIONS, everything)}
     write_slices(run, "validation", scores, dataset="dev", no_candidate=False)
     return run
 

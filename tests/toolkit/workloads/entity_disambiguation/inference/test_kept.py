@@ -10,10 +10,7 @@ import pytest
 from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities
 from toolkit.config import Experiment
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.entity_disambiguation.data.entities.write_folder import (
-    files_of,
-    folder_fingerprint,
-)
+from toolkit.workloads.entity_disambiguation.data.entities.write_folder import files_of, folder_fingerprint
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.inference.kept import keep

@@ -10,12 +10,7 @@ import pytest
 import torch
 
 from tests.toolkit.workloads.entity_disambiguation.entity_files import line, write_lines
-from tests.toolkit.workloads.entity_disambiguation.models.mentions import (
-    batch_of,
-    model_of,
-    opened,
-    scores,
-)
+from tests.toolkit.workloads.entity_disambiguation.models.mentions import batch_of, model_of, opened, scores
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
 from toolkit.workloads.entity_disambiguation.models.entity_vectors import entity_vectors
 from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_of

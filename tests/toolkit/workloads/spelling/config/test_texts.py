@@ -67,11 +67,7 @@ def test_the_number_of_workers_does_not_change_the_identity(changed):
 
 @pytest.mark.parametrize(
     "sections, rates",
-    [
-        ({}, True),
-        ({"data": {"dictionary": None}}, False),
-        ({"task": {"kind": "sed_sequence"}}, False),
-    ],
+    [({}, True), ({"data": {"dictionary": None}}, False), ({"task": {"kind": "sed_sequence"}}, False)],
 )
 def test_real_words_are_scored_if_there_is_a_dictionary(changed, sections, rates):
     experiment = check(changed(**sections))

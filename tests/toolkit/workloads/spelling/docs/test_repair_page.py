@@ -33,10 +33,6 @@ def test_every_metric_is_named(example):
 
 def test_the_files_of_a_run_are_named():
     files = SpellingFiles(RunDir(Path()))
-    for path in (
-        files.repairs("<split>"),
-        files.repair_counts("<split>"),
-        files.detections("<split>"),
-    ):
+    for path in (files.repairs("<split>"), files.repair_counts("<split>"), files.detections("<split>")):
         assert f"`{path.name}`" in PAGE
     assert f"`{files.corrections('test').name}`" in PAGE

@@ -59,8 +59,7 @@ def test_repaired_passages_give_the_repaired_text(text: str) -> None:
 
 
 @given(
-    text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool),
-    draw=st.data(),
+    text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool), draw=st.data()
 )
 def test_repaired_passages_neither_lose_nor_repeat_letters(text: str, draw: st.DataObject) -> None:
     found = list(passages_of_characters(text, 24))

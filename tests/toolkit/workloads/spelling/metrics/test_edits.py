@@ -66,9 +66,7 @@ def words_by_the_book(words: list[str], others: list[str]) -> tuple[set[int], se
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=6))
-def test_edits_are_those_of_the_whole_table_for_any_batch_of_texts(
-    pairs: list[tuple[str, str]],
-) -> None:
+def test_edits_are_those_of_the_whole_table_for_any_batch_of_texts(pairs: list[tuple[str, str]]) -> None:
     found = edits_between([text for text, _ in pairs], [other for _, other in pairs])
     assert found == [edits_by_the_book(*pair) for pair in pairs]
 

@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 from tests.toolkit.tiny import query
-from tests.toolkit.workloads.text_classification.data.films import (
-    some_rows,
-    tokens_of,
-    write_table,
-)
+from tests.toolkit.workloads.text_classification.data.films import some_rows, tokens_of, write_table
 from toolkit.nlp.tokens import UNK_ID, tokenizer
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import prepare

@@ -112,10 +112,7 @@ class MentionSet(PreparedFolder[MentionSamples]):
 
 
 def prepare(
-    data: EntityMentions,
-    progress: Progress | None = None,
-    *,
-    base: Base | None = None,
+    data: EntityMentions, progress: Progress | None = None, *, base: Base | None = None
 ) -> MentionSet:
     """Open the prepared set of a data section; build it first if it is missing.
 

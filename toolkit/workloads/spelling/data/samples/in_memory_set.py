@@ -30,11 +30,7 @@ class TextsAtHand(SpellingSet):
 
     @classmethod
     def of(
-        cls,
-        folder: Path,
-        encoder: TextEncoder,
-        texts: Sequence[str],
-        samples: Sequence[Mapping[str, Array]],
+        cls, folder: Path, encoder: TextEncoder, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]
     ) -> TextsAtHand:
         """Make a set of texts, and of the lists that the encoder returned for each."""
         reads, writes = encoder.tokens.tokenizer, encoder.output

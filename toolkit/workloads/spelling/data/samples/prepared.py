@@ -36,10 +36,7 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
     """
 
     VERSION = layout.VERSION
-    COLUMNS = (
-        *map(layout.column, layout.DTYPES),
-        *(layout.offsets(first) for first, *_ in layout.LISTS),
-    )
+    COLUMNS = (*map(layout.column, layout.DTYPES), *(layout.offsets(first) for first, *_ in layout.LISTS))
     FACTS = ("samples", "splits", "left_out", "vocabulary_size")
     speed: str = ""
 

@@ -21,11 +21,7 @@ def sentence(source: tuple[str, str] | None, number: int = 0, **keys: int) -> Se
 
 @pytest.mark.parametrize(
     "source, expected",
-    [
-        (("Q85810192", "Tornadoes of 2020"), 55),
-        (("Q3403125", "Prikro"), 42),
-        (("Q1", "Universe"), 22),
-    ],
+    [(("Q85810192", "Tornadoes of 2020"), 55), (("Q3403125", "Prikro"), 42), (("Q1", "Universe"), 22)],
 )
 def test_percentiles_are_those_of_bootleg_data_prep(source: tuple[str, str], expected: int) -> None:
     assert percentile(*source) == expected

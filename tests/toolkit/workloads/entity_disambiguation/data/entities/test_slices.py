@@ -131,10 +131,7 @@ def test_slices_are_added_to_those_of_the_file(tmp_path: Path) -> None:
 
 def test_converted_sentences_have_both_kinds_of_spans(tmp_path: Path) -> None:
     words, characters = [[3, 5], [8, 9]], [[13, 24], [34, 41]]
-    lines = [
-        record(sent_idx_unq=1),
-        record(sent_idx_unq=2, spans=None, char_spans=characters),
-    ]
+    lines = [record(sent_idx_unq=1), record(sent_idx_unq=2, spans=None, char_spans=characters)]
     assert convert(write(tmp_path / "s.jsonl", lines), tmp_path / "out.jsonl") == 2
     for line in (tmp_path / "out.jsonl").read_text().splitlines():
         assert (json.loads(line)["spans"], json.loads(line)["char_spans"]) == (words, characters)

@@ -119,9 +119,7 @@ def test_one_file_is_cut_by_the_hash_of_its_source(other: Make, data: EntityMent
     assert len(splits) == 50, "every source is in one split"
 
 
-def test_evaluations_score_only_gold_mentions_and_training_leaves_out_unusable_ones(
-    other: Make,
-) -> None:
+def test_evaluations_score_only_gold_mentions_and_training_leaves_out_unusable_ones(other: Make) -> None:
     mixed = line(1, [("arn", "town"), ("bel", "town"), ("cor", "town")], gold=[True, False, True])
     mixed["qids"][2] = "Q-1"
     tested = prepare(other("test", mixed))

@@ -49,10 +49,7 @@ CORRUPT = ["th e cat", "theca t", "", "a " * 300, "thecat"]
 GOLDS = ["the cat", "the cat", "", "a " * 300, "a dog"]
 
 
-@given(
-    st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5).map(" ".join),
-    st.data(),
-)
+@given(st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5).map(" ".join), st.data())
 def test_repairs_are_counted_by_the_resulting_texts(gold: str, data: st.DataObject) -> None:
     characters = gold.replace(" ", "")
     spaced = data.draw(st.lists(st.booleans(), min_size=len(characters), max_size=len(characters)))

@@ -23,6 +23,9 @@ from tests.without_workloads import is_of_core
 # that wait for each other keep them busy meanwhile (of a test of 0.3 s by itself, 15 s of CPU).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Without a buffer, Python writes the end of a line separately, and lines of two processes in one pipe mix.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # A shell lets what it starts in the background ignore Ctrl-C, and what tests start would ignore theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

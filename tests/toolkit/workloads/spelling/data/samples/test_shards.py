@@ -48,7 +48,7 @@ make = ShardMaker.make
 
 def waiting(self, shard):
     if shard.first:
-        print("here", flush=True)
+        print("here\\n", end="", flush=True)  # at once, also without a buffer: another process writes too
         while not Path(sys.argv[2]).exists():
             time.sleep(0.01)
     make(self, shard)

@@ -117,6 +117,20 @@ def test_a_file_that_imports_from_its_package(capfd: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .layers import Block\n",
+        "try:\n    from .layers import Block\nexcept ImportError:\n    Block = None\n",
+    ],
+    ids=["for a type checker", "with another import for a file"],
+)
+def test_a_file_may_import_from_its_package_where_it_can_do_without(lines: str) -> None:
+    with open("mine.py", "a", encoding="utf-8") as stream:
+        stream.write(lines)
+    assert main(["plan", "mine.yaml"]) == 0
+
+
+@pytest.mark.parametrize(
     "old, new, line, right",
     [
         ("def data(split: str)", "def data()", DATA, "def data(split): return MyDataset(split)"),

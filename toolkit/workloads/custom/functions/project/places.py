@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -78,25 +77,17 @@ def _installed(module: str) -> Iterator[Path]:
         yield Path(folder).parent
 
 
-def check_imports(path: Path, relative: Mapping[str, int]) -> None:
-    """Check that a task that is named as a file imports nothing from its package: a file has none.
-
-    relative   what it imports so, with the line
-    Raises Unfit.
-    """
-    if relative:
-        name, line = min(relative.items(), key=itemgetter(1))
-        parts = [path.stem]
-        for folder in path.parents:
-            if not (folder / "__init__.py").is_file():
-                break
-            parts.insert(0, folder.name)
-        hint = "import it without the dot"
-        if len(parts) > 1:
-            hint = f"name it as a module: task: {'.'.join(parts)}, with {folder} in PYTHONPATH, or installed"
-        raise Unfit(
-            [Problem(problem=f"imports {name} from its package, but a file has none", hint=hint, line=line)]
-        )
+def import_fault(path: Path, name: str, line: int) -> Problem:
+    """Say that a task that is named as a file imports a name from its package: a file has none."""
+    parts = [path.stem]
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        parts.insert(0, folder.name)
+    hint = "import it without the dot"
+    if len(parts) > 1:
+        hint = f"name it as a module: task: {'.'.join(parts)}, with {folder} in PYTHONPATH, or installed"
+    return Problem(problem=f"imports {name} from its package, but a file has none", hint=hint, line=line)
 
 
 def root_of(module: str, path: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Functions:
     declared     metrics whose goal the file declares
     lines        the line of each function
     others       further names that the file has; `*` where it imports some that are not known here
-    relative     what it imports from its package, such as `.layers`, with the line
+    relative     what it first imports from its package for certain, such as `.layers`, and the line
     """
 
     path: Path
@@ -75,7 +75,7 @@ class Functions:
     declared: tuple[Metric, ...]
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
-    relative: Mapping[str, int] = field(default_factory=dict)
+    relative: tuple[str, int] | None = None
 
     def has(self, name: str) -> bool:
         """Whether the file has a name for certain."""
@@ -110,7 +110,7 @@ def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functi
 def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
     """The functions of a file's content, or of a class in it. Raises Unfit with everything that is wrong."""
     tree = _parsed(source)
-    constants, relative = constants_of(tree), dict(_relative_imports(tree))
+    constants, relative = constants_of(tree), next(_relative_imports(tree.body), None)
     if class_name is not None:
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
@@ -159,10 +159,13 @@ def _parsed(source: bytes) -> ast.Module:
         raise Unfit([Problem(problem=f"is not valid Python: {error}")]) from error
 
 
-def _relative_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            yield "." * node.level + (node.module or ""), node.lineno
+def _relative_imports(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
+    for each in statements:
+        if isinstance(each, ast.ImportFrom) and each.level:
+            yield "." * each.level + (each.module or ""), each.lineno
+        elif not isinstance(each, ast.If | ast.Try):
+            # Those may be for type checkers alone, or have another import for a file.
+            yield from _relative_imports(getattr(each, "body", ()))
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:

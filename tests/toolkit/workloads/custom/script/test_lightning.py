@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from .interrupted import (
 )
 from .training_scripts import LIGHTNING
 
-pytest.importorskip("lightning")
+# Imported by what the tests start alone: it would take each worker of the tests four seconds.
+pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
 
 
 #: A loader that knows where in its epoch it is, by the interface that Lightning asks for.

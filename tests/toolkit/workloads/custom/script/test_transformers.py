@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from toolkit.files import read_json, read_json_lines
 from .interrupted import TOTAL, Interrupted, assert_goes_on_after_a_kill, assert_goes_on_after_a_stop
 from .training_scripts import TRANSFORMERS
 
-pytest.importorskip("accelerate")
+pytestmark = pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
 
 
 @pytest.fixture

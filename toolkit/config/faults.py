@@ -46,12 +46,16 @@ class Faults:
 
 
 def nearest(name: str, valid: Iterable[Any]) -> str | None:
-    """Return the valid name that a misspelt one most likely means, or None."""
+    """Return the valid name that a wrong one most likely means, or None: misspelt, of its words, or alike."""
     # Imported late: only needed for an error.
     from difflib import get_close_matches
 
-    matches = get_close_matches(name, [str(each) for each in valid], n=1)
-    return matches[0] if matches else None
+    names, words = [str(each) for each in valid], set(name.split("_"))
+    related = [each for each in names if (own := set(each.split("_"))) <= words or words <= own]
+    for candidates, likeness in ((names, 0.85), (related, 0.0), (names, 0.6)):
+        if matches := get_close_matches(name, candidates, n=1, cutoff=likeness):
+            return matches[0]
+    return None
 
 
 def suggest(name: str, valid: Iterable[Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -82,6 +82,8 @@ class _Checker:
     def __init__(self, faults: Faults, is_stored: bool = False) -> None:
         self._faults = faults
         self._is_stored = is_stored
+        #: The types of all sections, once they are known.
+        self._sections: dict[str, Any] = {}
 
     def experiment(self, tree: dict[str, Any]) -> Experiment:
         tasks = task_kinds()
@@ -104,7 +106,8 @@ class _Checker:
             "model": models[model][0] if model in models else None,
             "data": own.data if own else None,
         }
-        whole = experiment_type(row.experiment if row else None)
+        whole: type = experiment_type(row.experiment if row else None)
+        self._sections = {**_hints(whole), **kinds}
         experiment: Experiment = self._section(whole, tree, (), kinds)
         return experiment
 
@@ -166,11 +169,22 @@ class _Checker:
         known = {each.name: each for each in keys_of(cls)}
         for name in value:
             if name not in known:
-                hint = suggest(name, known)
-                self._faults.add((*key, name), "there is no such key", hint, unsure=False)
+                self._faults.add(
+                    (*key, name), "there is no such key", self._place_of(name, known), unsure=False
+                )
         hints = {**_hints(cls), **(kinds or {})}
         checked = {name: self._field(each, hints[name], value, (*key, name)) for name, each in known.items()}
         return cls(**checked)
+
+    def _place_of(self, name: str, known: Iterable[str]) -> str:
+        """A hint for a key that its section does not have: the sections that have it, or a name alike."""
+        if name in self._sections:
+            return f"did you mean {name} at the top?"
+        sections = {section: cls for section, cls in self._sections.items() if is_dataclass(cls)}
+        having = [each for each, cls in sections.items() if name in {key.name for key in keys_of(cls)}]
+        if 0 < len(having) < 3:
+            return f"did you mean {' or '.join(f'{each}.{name}' for each in having)}?"
+        return suggest(name, known)
 
     def _field(self, of: Field[Any], hint: Any, section: dict[str, Any], key: Key) -> Any:
         if of.name in section:

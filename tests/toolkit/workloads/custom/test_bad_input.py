@@ -116,6 +116,20 @@ def test_a_file_that_imports_from_its_package(capfd: pytest.CaptureFixture[str],
     assert ("task: mine.digits, with " in said) == is_package
 
 
+@pytest.mark.parametrize("line", ["from toolkit.layers import Block", "import slurm.layers"])
+def test_a_file_that_imports_from_a_package_named_as_one_of_ours(
+    capfd: pytest.CaptureFixture[str], line: str
+) -> None:
+    (name,) = (each for each in ("toolkit", "slurm") if each in line)
+    Path(name).mkdir()
+    Path(name, "layers.py").write_text("Block = None\n")
+    with open("mine.py", "a", encoding="utf-8") as stream:
+        stream.write(f"from toolkit.errors import UserError\n{line}\n")
+    said = _refused(capfd, "submit", "mine.yaml")
+    assert f"imports {name}.layers, but {name} is a package of slurm-toolkit" in said
+    assert f"give your {name} another name" in said
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -28,7 +28,7 @@ from toolkit.workloads.custom.functions.optimizing.made_sections import (
 from toolkit.workloads.custom.functions.project.kept_files import project_files
 from toolkit.workloads.custom.functions.project.places import (
     PROJECT,
-    import_fault,
+    import_faults,
     is_file,
     locate,
     names_code,
@@ -160,8 +160,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     try:
         path = locate(module, folders)
         functions = read_functions(path, class_name if isinstance(class_name, str) else None)
-        if is_file(module) and functions.relative:
-            raise Unfit([import_fault(path, *functions.relative)])
+        if faults := list(import_faults(module, path, functions.imports)):
+            raise Unfit(faults)
     except Unfit as unfit:
         raise UnfitTask([*_faults(unfit, module, folders)]) from unfit
     except OSError as error:

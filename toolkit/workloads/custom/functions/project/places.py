@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -77,17 +77,28 @@ def _installed(module: str) -> Iterator[Path]:
         yield Path(folder).parent
 
 
-def import_fault(path: Path, name: str, line: int) -> Problem:
-    """Say that a task that is named as a file imports a name from its package: a file has none."""
+def import_faults(module: str, path: Path, imports: Mapping[str, int]) -> Iterator[Problem]:
+    """What a module of a task imports in vain: from its package, as a file, or from a package of ours."""
+    for name, line in imports.items():
+        ours = ".".join(name.split(".")[:2])
+        if name.startswith(".") and is_file(module):
+            problem = f"imports {name} from its package, but a file has none"
+            yield Problem(problem=problem, hint=_as_module(path), line=line)
+        elif ours.startswith(("toolkit.", "slurm.")) and importlib.util.find_spec(ours) is None:
+            package = ours.partition(".")[0]
+            problem = f"imports {name}, but {package} is a package of slurm-toolkit"
+            yield Problem(problem=problem, hint=f"give your {package} another name", line=line)
+
+
+def _as_module(path: Path) -> str:
     parts = [path.stem]
     for folder in path.parents:
         if not (folder / "__init__.py").is_file():
             break
         parts.insert(0, folder.name)
-    hint = "import it without the dot"
-    if len(parts) > 1:
-        hint = f"name it as a module: task: {'.'.join(parts)}, with {folder} in PYTHONPATH, or installed"
-    return Problem(problem=f"imports {name} from its package, but a file has none", hint=hint, line=line)
+    if len(parts) == 1:
+        return "import it without the dot"
+    return f"name it as a module: task: {'.'.join(parts)}, with {folder} in PYTHONPATH, or installed"
 
 
 def root_of(module: str, path: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Functions:
     declared     metrics whose goal the file declares
     lines        the line of each function
     others       further names that the file has; `*` where it imports some that are not known here
-    relative     what it first imports from its package for certain, such as `.layers`, and the line
+    imports      the modules that it imports for certain, such as `.layers`, with the line
     """
 
     path: Path
@@ -75,7 +75,7 @@ class Functions:
     declared: tuple[Metric, ...]
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
-    relative: tuple[str, int] | None = None
+    imports: Mapping[str, int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the file has a name for certain."""
@@ -110,7 +110,7 @@ def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functi
 def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
     """The functions of a file's content, or of a class in it. Raises Unfit with everything that is wrong."""
     tree = _parsed(source)
-    constants, relative = constants_of(tree), next(_relative_imports(tree.body), None)
+    constants, imports = constants_of(tree), dict(_imports(tree.body))
     if class_name is not None:
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
@@ -144,7 +144,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         declared=declared,
         lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
-        relative=relative,
+        imports=imports,
     )
 
 
@@ -159,13 +159,15 @@ def _parsed(source: bytes) -> ast.Module:
         raise Unfit([Problem(problem=f"is not valid Python: {error}")]) from error
 
 
-def _relative_imports(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
+def _imports(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
     for each in statements:
-        if isinstance(each, ast.ImportFrom) and each.level:
+        if isinstance(each, ast.Import):
+            yield from ((name.name, each.lineno) for name in each.names)
+        elif isinstance(each, ast.ImportFrom):
             yield "." * each.level + (each.module or ""), each.lineno
         elif not isinstance(each, ast.If | ast.Try):
             # Those may be for type checkers alone, or have another import for a file.
-            yield from _relative_imports(getattr(each, "body", ()))
+            yield from _imports(getattr(each, "body", ()))
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ SEPARATOR, _RECORD = "\x1f", "\x1e"
 
 _JOB_FIELDS = (
     "JobArrayID", "JobID", "State", "Reason", "RestartCnt", "Requeue", "SubmitTime", "StartTime",
-    "TimeLimit", "NodeList", "UserName", "Partition", "Dependency", "WorkDir", "Name",
+    "NodeList", "UserName", "Partition", "Dependency", "WorkDir", "Name",
 )  # fmt: skip
 #: For `squeue --Format`; the name comes last because it is free text.
 JOB_FORMAT = ",".join(f"{field}:{SEPARATOR}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
@@ -53,7 +53,6 @@ class Job:
     restarts        how often it was put back into the queue
     requeue         whether Slurm may put it back
     submitted, started   local time; the expected start while it waits
-    time_limit_min  None for no limit
     hosts           a host list, empty while it waits
     dependency      the jobs that it still waits for, as Slurm writes them
     """
@@ -66,7 +65,6 @@ class Job:
     requeue: bool
     submitted: datetime | None
     started: datetime | None
-    time_limit_min: int | None
     hosts: str
     user: str
     partition: str
@@ -318,7 +316,6 @@ def _job(values: list[str]) -> Job:
         requeue=fields["Requeue"] == "1",
         submitted=parse_time(fields["SubmitTime"]),
         started=parse_time(fields["StartTime"]),
-        time_limit_min=minutes_of(fields["TimeLimit"]),
         hosts=fields["NodeList"],
         user=fields["UserName"],
         partition=fields["Partition"],

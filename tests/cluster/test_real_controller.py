@@ -53,10 +53,10 @@ def _wait(job_id: str, holds: Callable[[JobState], bool]) -> JobState:
 
 def test_a_job_is_found_by_id_name_and_user(submit: Submit, tmp_path: Path) -> None:
     name = "it's a=b, |name|\twith\nall of it"
-    job_id = submit("sleep 60", f"--job-name={name}", "--time=90:30", "--hold")
+    job_id = submit("sleep 60", f"--job-name={name}", "--hold")
     (job,) = programs.jobs(ids=[job_id])
     assert (job.job_id, job.state, job.reason, job.name) == (job_id, "PENDING", "JobHeldUser", name)
-    assert (job.work_dir, job.time_limit_min, job.restarts, job.hosts) == (str(tmp_path), 91, 0, "")
+    assert (job.work_dir, job.restarts, job.hosts) == (str(tmp_path), 0, "")
     assert job in programs.jobs(user=job.user)
     assert programs.jobs(ids=[job_id], names=["another"]) == []
     plain = submit("sleep 60", "--job-name=movies-12ab", "--hold")

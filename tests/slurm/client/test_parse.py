@@ -53,7 +53,6 @@ def test_a_running_job_is_read_in_full(jobs: dict[str, Job]) -> None:
         requeue=True,
         submitted=moment,
         started=moment,
-        time_limit_min=10,
         hosts="rack1node[01-02]",
         user="root",
         partition="main",
@@ -76,7 +75,6 @@ def test_restarts_permission_to_requeue_and_missing_times_are_read(jobs: dict[st
     assert (jobs["120"].restarts, jobs["120"].requeue) == (1, True)
     assert (jobs["119"].restarts, jobs["119"].requeue) == (0, False)
     assert jobs["117"].started is None
-    assert jobs["117"].time_limit_min == 2 * 24 * 60
 
 
 def test_an_array_task_that_runs_has_a_number_of_its_own(jobs: dict[str, Job]) -> None:

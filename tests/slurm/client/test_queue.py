@@ -227,7 +227,7 @@ def test_of_an_uneven_job_the_leader_speaks(stubs: Stubs) -> None:
 
 def test_a_dependency_is_known_by_its_jobs(stubs: Stubs) -> None:
     record = SQUEUE.split("\x1e\n")[0].split("\x1f")
-    record[2], record[3], record[12] = "PENDING", "Dependency", "afterok:12(unfulfilled),afterany:13_2"
+    record[2], record[3], record[11] = "PENDING", "Dependency", "afterok:12(unfulfilled),afterany:13_2"
     stubs.answers("squeue", "\x1f".join(record) + "\x1e\n")
     assert poll(["123"])["123"].depends == "afterok:12(unfulfilled),afterany:13_2"
 

@@ -31,7 +31,7 @@ from pathlib import Path
 STATE = Path({state!r})
 FIELDS = (
     "job_id", "job_id", "state", "reason", "restarts", "requeue", "submitted", "started",
-    "limit", "hosts", "user", "partition", "dependency", "work_dir", "name",
+    "hosts", "user", "partition", "dependency", "work_dir", "name",
 )
 name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
 with open(STATE / (name + ".calls"), "a") as stream:
@@ -52,7 +52,7 @@ def commit():
     jobs = table()
     job = {{
         "job_id": str(len(jobs) + 101), "state": "PENDING", "reason": "Priority", "restarts": "0",
-        "requeue": "1", "submitted": "2026-01-01T00:00:00", "started": "N/A", "limit": "1:00:00",
+        "requeue": "1", "submitted": "2026-01-01T00:00:00", "started": "N/A",
         "hosts": "", "user": "me", "partition": "main", "work_dir": given["chdir"],
         "name": given["job-name"], "dependency": given.get("dependency", ""),
     }}
@@ -221,7 +221,6 @@ class FakeSlurm:
             "requeue": "1",
             "submitted": "2026-01-01T00:00:00",
             "started": "N/A",
-            "limit": "1:00:00",
             "hosts": "",
             "user": "me",
             "partition": "main",

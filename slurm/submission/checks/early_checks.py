@@ -13,9 +13,10 @@ from slurm.submission.checks.host_fit import Request
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.precheck.check_inputs import input_violations
+from toolkit.precheck.exactness import exactness_warnings
+from toolkit.precheck.schedule import schedule_warnings
 from toolkit.precheck.violation_messages import raise_violations, violation_lines
 from toolkit.precheck.warm_start import WARM_START, check_shapes
-from toolkit.precheck.warnings import experiment_warnings
 from toolkit.workload import Violation
 
 
@@ -37,7 +38,9 @@ def check_before_queue(
     sections = {each.key[0] for each in found}
     if sections.isdisjoint(("data", "model")) and all(each.key != WARM_START for each in found):
         found += check_shapes(experiment)
-    warnings = list(experiment_warnings(experiment, of_data="data" not in sections))
+    warnings = [*schedule_warnings(experiment), *exactness_warnings(experiment)]
+    if "data" not in sections:
+        warnings += experiment.data.warnings()
     if cluster == "slurm":
         warnings += gpus_without_ranks(experiment)
         warnings += hidden_gpus(experiment)

@@ -20,7 +20,21 @@ _COLOURS = {
 }
 #: Of all columns but that of the metric.
 _TITLES = frozenset(
-    {"run", "state", "step", "%", "ETA", "epoch", "loss", "tokens/s", "restarts", "GPU-h", "hosts", "job"}
+    {
+        "run",
+        "state",
+        "step",
+        "%",
+        "ETA",
+        "epoch",
+        "loss",
+        "samples/s",
+        "tokens/s",
+        "restarts",
+        "GPU-h",
+        "hosts",
+        "job",
+    }
 )
 #: What a run does when something is wrong.
 _TROUBLE = ("silent", "standing still", "never starts")
@@ -59,13 +73,27 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
         column("epoch", 7, lambda row: "" if row.epoch is None else f"{row.epoch:.2f}"),
         column("loss", 4, lambda row: value(row.loss)),
         column(_metric_title(metric), 3, lambda row: _metric(row, metric)),
-        column("tokens/s", 9, lambda row: f"{row.tokens_per_s:,.0f}" if row.tokens_per_s else ""),
+        column("samples/s", 9, lambda row: "" if _tokens_per_s(row) else _rate(_samples_per_s(row))),
+        column("tokens/s", 9, lambda row: _rate(_tokens_per_s(row))),
         column("restarts", 6, lambda row: str(row.restarts or "")),
         column("GPU-h", 8, lambda row: "" if row.gpu_hours is None else f"{row.gpu_hours:.1f}"),
         column("hosts", 10, lambda row: printable(hosts(row.hosts)), is_number=False),
         column("job", 11, lambda row: printable(row.job_id or ""), is_number=False),
     ]
     return [each for each in every if each.need == 0 or any(each.cells)]
+
+
+def _samples_per_s(row: RunStatus) -> float | None:
+    return row.metrics.get("train_samples_per_s")
+
+
+def _tokens_per_s(row: RunStatus) -> float | None:
+    # Where samples have no lengths, each counts as one token.
+    return None if row.tokens_per_s == _samples_per_s(row) else row.tokens_per_s
+
+
+def _rate(number: float | None) -> str:
+    return f"{number:,.0f}" if number else ""
 
 
 def colour(row: RunStatus) -> str:

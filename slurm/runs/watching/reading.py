@@ -193,8 +193,9 @@ def _main_metric(metrics: Sequence[Record]) -> str:
 
 
 def _speed(metrics: Sequence[Record]) -> str:
-    """Tokens a second where tokens are counted, else samples."""
-    return "tokens_per_s" if any(_series(metrics, "train", "tokens_per_s")) else "samples_per_s"
+    """Tokens a second where a sample has several, else samples."""
+    tokens, samples = (list(_series(metrics, "train", name)) for name in ("tokens_per_s", "samples_per_s"))
+    return "tokens_per_s" if any(tokens) and tokens != samples else "samples_per_s"
 
 
 def _title(split: str, name: str) -> str:

@@ -54,6 +54,16 @@ def test_with_room_for_all_every_column_is_there() -> None:
     ]
 
 
+def test_a_run_whose_samples_have_no_tokens_shows_samples_per_second() -> None:
+    images = replace(TRAINING, metrics={"train_samples_per_s": 900.0}, tokens_per_s=900.0)
+    assert "tokens/s" not in lines([images], None)[0]
+    titles, *rows = lines([images, TRAINING], None)
+    samples, tokens = (
+        slice(titles.index(name) - 1, titles.index(name) + len(name)) for name in ("samples/s", "tokens/s")
+    )
+    assert [(row[samples].strip(), row[tokens].strip()) for row in rows[:2]] == [("900", ""), ("", "104,322")]
+
+
 def test_eighty_columns_hold_what_matters_most() -> None:
     shown = lines([TRAINING, FAILED, WAITING], 80)
     assert shown[0].split() == ["run", "state", "%", "ETA"]

@@ -43,8 +43,9 @@ def test_loss_main_metric_and_speed_are_curves(run: RunDir, row: RunStatus) -> N
     assert snapshot.curves[1].values == (0.6, 0.7, 0.8, 0.9)
 
 
-def test_where_no_tokens_are_counted_samples_are(run: RunDir, row: RunStatus) -> None:
-    write_lines(run.metrics, [{"step": 1, "split": "train", "tokens_per_s": 0.0, "samples_per_s": 7.0}])
+@pytest.mark.parametrize("tokens", [0.0, 7.0], ids=["not counted", "one of each sample"])
+def test_where_samples_have_no_tokens_they_are_counted(run: RunDir, row: RunStatus, tokens: float) -> None:
+    write_lines(run.metrics, [{"step": 1, "split": "train", "tokens_per_s": tokens, "samples_per_s": 7.0}])
     (curve,) = RunReader(run).read(row).curves
     assert (curve.name, curve.values) == ("samples/s", (7.0,))
 

@@ -51,7 +51,7 @@ class Command:
     executes_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Action:
     """An action of a command, such as `status` of `stk sweep`; its fields are those of a command."""
 

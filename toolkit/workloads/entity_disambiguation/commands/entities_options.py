@@ -114,63 +114,51 @@ def _slices(parser: ArgumentParser) -> None:
 
 _ACTIONS = {
     "import": Action(
-        summary="make a database from profiles",
-        description="Make a database from a file of profiles. An alias keeps its best candidates by score.",
-        add_arguments=_import,
+        "make a database from profiles",
+        "Make a database from a file of profiles. An alias keeps its best candidates by score.",
+        _import,
     ),
     "export": Action(
-        summary="write a database as profiles",
-        description="Write all entities of a database as profiles, which import reads.",
-        add_arguments=_export,
+        "write a database as profiles",
+        "Write all entities of a database as profiles, which import reads.",
+        _export,
     ),
-    "add": Action(
-        summary="add entities",
-        description="Add entities that the database does not have yet.",
-        add_arguments=_change,
-    ),
+    "add": Action("add entities", "Add entities that the database does not have yet.", _change),
     "update": Action(
-        summary="replace entities",
-        description=(
-            "Replace all data of entities by their profiles. `show DB ID --json` prints a profile to edit."
-        ),
-        add_arguments=_change,
+        "replace entities",
+        "Replace all data of entities by their profiles. `show DB ID --json` prints a profile to edit.",
+        _change,
     ),
     "remove": Action(
-        summary="remove entities",
-        description="Remove entities, the aliases that mean no other entity, and the relations to them.",
-        add_arguments=_remove,
+        "remove entities",
+        "Remove entities, the aliases that mean no other entity, and the relations to them.",
+        _remove,
     ),
     "show": Action(
-        summary="show the data of an entity or an alias",
-        description=(
-            "Show an entity's title, description, aliases, types and relations, or the candidates of an\n"
-            "alias. Without a name, show the size of the database."
-        ),
-        add_arguments=_show,
+        "show the data of an entity or an alias",
+        "Show an entity's title, description, aliases, types and relations, or the candidates of an\n"
+        "alias. Without a name, show the size of the database.",
+        _show,
     ),
     "split": Action(
-        summary="divide sentences into train, dev and test",
-        description=(
-            "Divide a file by a hash of the text that a sentence is from (parent_qid, parent_title), so all\n"
-            "sentences of a text are in one split. Write train.jsonl, dev.jsonl and test.jsonl, shuffled,\n"
-            "and the counts of golds in training: qid2cnt.json, alias2qid_cnt.json, and …_gold.json without\n"
-            "weak labels."
-        ),
-        add_arguments=_split,
+        "divide sentences into train, dev and test",
+        "Divide a file by a hash of the text that a sentence is from (parent_qid, parent_title), so all\n"
+        "sentences of a text are in one split. Write train.jsonl, dev.jsonl and test.jsonl, shuffled,\n"
+        "and the counts of golds in training: qid2cnt.json, alias2qid_cnt.json, and …_gold.json without\n"
+        "weak labels.",
+        _split,
     ),
     "convert": Action(
-        summary="write spans of words and of characters",
-        description="Write the sentences with both spans (of words) and char_spans (of characters).",
-        add_arguments=_convert,
+        "write spans of words and of characters",
+        "Write the sentences with both spans (of words) and char_spans (of characters).",
+        _convert,
     ),
     "slices": Action(
-        summary="show how many mentions are head, torso, tail and unseen, and how difficult they are",
-        description=(
-            "Show the slices by how often training has seen the gold: HD (head), TO (torso), TL (tail,\n"
-            "including TS), TS (unseen). NS_: more than one candidate; NPOP_: the gold is not the first\n"
-            "candidate. With --output, also write the members under the key `slices` of each line."
-        ),
-        add_arguments=_slices,
+        "show how many mentions are head, torso, tail and unseen, and how difficult they are",
+        "Show the slices by how often training has seen the gold: HD (head), TO (torso), TL (tail,\n"
+        "including TS), TS (unseen). NS_: more than one candidate; NPOP_: the gold is not the first\n"
+        "candidate. With --output, also write the members under the key `slices` of each line.",
+        _slices,
     ),
 }
 

@@ -96,43 +96,35 @@ def _benchmark(parser: ArgumentParser) -> None:
 
 _ACTIONS = {
     "dictionary": Action(
-        summary="count words, merge dictionaries",
-        description=(
-            "Write words and their frequencies, most frequent first. Words of texts are counted\n"
-            "case-sensitively, without numbers, addresses and punctuation. Those of other dictionaries\n"
-            "are added."
-        ),
-        add_arguments=_dictionary,
+        "count words, merge dictionaries",
+        "Write words and their frequencies, most frequent first. Words of texts are counted\n"
+        "case-sensitively, without numbers, addresses and punctuation. Those of other dictionaries\n"
+        "are added.",
+        _dictionary,
     ),
     "misspellings": Action(
-        summary="list misspellings, divided into train, dev and test",
-        description=(
-            "Write train_misspellings.json, dev_misspellings.json and test_misspellings.json: word ->\n"
-            "misspellings. A pair is kept if both are words of letters at most ten edits apart, and the\n"
-            "right word is in the dictionary. A hash of the misspelling decides its file, so no misspelling\n"
-            "is in two files, and added misspellings do not move others."
-        ),
-        add_arguments=_misspellings,
+        "list misspellings, divided into train, dev and test",
+        "Write train_misspellings.json, dev_misspellings.json and test_misspellings.json: word ->\n"
+        "misspellings. A pair is kept if both are words of letters at most ten edits apart, and the\n"
+        "right word is in the dictionary. A hash of the misspelling decides its file, so no misspelling\n"
+        "is in two files, and added misspellings do not move others.",
+        _misspellings,
     ),
     "tokenizer": Action(
-        summary="make a tokenizer",
-        description=(
-            "Write a tokenizer (tokenizers library, JSON). It begins with <pad>, <unk>, <bos> and <eos>.\n\n"
-            "  bpe          byte-level BPE, trained on --text\n"
-            "  characters   letters, digits, punctuation and space of ASCII: 99 tokens\n"
-            "  bytes        of UTF-8: 260 tokens\n"
-            "  words        the most frequent words of --dictionary"
-        ),
-        add_arguments=_tokenizer,
+        "make a tokenizer",
+        "Write a tokenizer (tokenizers library, JSON). It begins with <pad>, <unk>, <bos> and <eos>.\n\n"
+        "  bpe          byte-level BPE, trained on --text\n"
+        "  characters   letters, digits, punctuation and space of ASCII: 99 tokens\n"
+        "  bytes        of UTF-8: 260 tokens\n"
+        "  words        the most frequent words of --dictionary",
+        _tokenizer,
     ),
     "benchmark": Action(
-        summary="write texts with errors, and the right answers",
-        description=(
-            "Write OUT/TASK/GROUP/SPLIT/corrupt.txt and correct.txt for the tasks sed_words, sed_sequence,\n"
-            "sec and tokenization_repair. The same texts, noise and seed give the same files. A fair test\n"
-            "needs texts and misspellings that are not in the training data."
-        ),
-        add_arguments=_benchmark,
+        "write texts with errors, and the right answers",
+        "Write OUT/TASK/GROUP/SPLIT/corrupt.txt and correct.txt for the tasks sed_words, sed_sequence,\n"
+        "sec and tokenization_repair. The same texts, noise and seed give the same files. A fair test\n"
+        "needs texts and misspellings that are not in the training data.",
+        _benchmark,
     ),
 }
 

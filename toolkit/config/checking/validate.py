@@ -178,6 +178,8 @@ class _Checker:
 
     def _place_of(self, name: str, known: Iterable[str]) -> str:
         """A hint for a key that its section does not have: the sections that have it, or a name alike."""
+        if name in ("name", "type") and "kind" in known:
+            return "did you mean kind?"
         if name in self._sections:
             return f"did you mean {name} at the top?"
         sections = {section: cls for section, cls in self._sections.items() if is_dataclass(cls)}

@@ -52,7 +52,7 @@ def nearest(name: str, valid: Iterable[Any]) -> str | None:
 
     names, words = [str(each) for each in valid], set(name.split("_"))
     related = [each for each in names if (own := set(each.split("_"))) <= words or words <= own]
-    for candidates, likeness in ((names, 0.85), (related, 0.0), (names, 0.6)):
+    for candidates, likeness in ((names, 0.85), (related, 0.0), (names, 0.7)):
         if matches := get_close_matches(name, candidates, n=1, cutoff=likeness):
             return matches[0]
     return None

@@ -163,10 +163,11 @@ class _Checker:
         if value is None:
             # A heading with nothing under it.
             value = {}
-        if not isinstance(value, dict):
-            self._faults.add(key, f"{found(value)}, expected {allowed(cls, Limits())}")
-            return None
         known = {each.name: each for each in keys_of(cls)}
+        if not isinstance(value, dict):
+            hint = f"{key[-1]}: {{kind: {value}}}" if isinstance(value, str) and "kind" in known else ""
+            self._faults.add(key, f"{found(value)}, expected {allowed(cls, Limits())}", hint)
+            return None
         for name in value:
             if name not in known:
                 self._faults.add(

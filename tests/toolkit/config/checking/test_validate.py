@@ -267,6 +267,8 @@ def test_a_fault_within_a_list_or_mapping_names_the_item(tree, faults, key, valu
         ("train.embedding_dim", 8, "did you mean model.embedding_dim?"),
         ("train.seed", 1, "did you mean seed at the top?"),
         ("optimizer.name", "adam", "did you mean kind?"),
+        ("optimizer", "adam", "optimizer: {kind: adam}"),
+        ("train.device", "gpu", ""),
         ("model.batch_size", 8, "did you mean train.batch_size or evaluation.batch_size?"),
         ("task.kind", "toy_text", "did you mean toy_texts?"),
         ("model.kind", "convolution", "did you mean convolutions?"),

@@ -24,7 +24,7 @@ def exactness_warnings(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(
             key=("train", "reduction"),
             problem=f"exact: one after the other, {experiment.train.logical_ranks} logical ranks took "
-            f"{share:.0%} of each step of {newest.run_id}",
+            f"{100 * share:.0f} % of each step of {newest.run_id}",
             hint="train.reduction: fast computes them in one pass, equal within rounding; a lower "
             "train.logical_ranks costs less (each makes another run)",
         )

@@ -44,7 +44,7 @@ def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violatio
     warmup, total = experiment.lr_scheduler.warmup, schedule.total_steps
     if warmup > 1 and int(warmup) >= total:
         problem = f"found {int(warmup)} steps of warm-up, but the run has {_count(total, 'step')}"
-        hint = f"the learning rate reaches {min(1.0, total / int(warmup)):.0%} of optimizer.lr"
+        hint = f"the learning rate reaches {100 * min(1.0, total / int(warmup)):.0f} % of optimizer.lr"
         yield Violation(key=("lr_scheduler", "warmup"), problem=problem, hint=hint)
 
 

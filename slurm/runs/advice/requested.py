@@ -93,10 +93,10 @@ def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]
     share = peak_mb / asked.megabytes
     if share < LEAST_MEMORY and asked.megabytes - peak_mb > _WORTH_MB:
         why = "Less memory is free on more hosts, so the job starts sooner."
-        yield _memory(asked, peak_mb, ranks[0].host, f"{LEAST_MEMORY:.0%}", why)
+        yield _memory(asked, peak_mb, ranks[0].host, f"{100 * LEAST_MEMORY:.0f} %", why)
     elif share > MOST_MEMORY:
         why = "A run that exceeds the memory it asked for is killed."
-        yield _memory(asked, peak_mb, ranks[0].host, f"{MOST_MEMORY:.0%}", why)
+        yield _memory(asked, peak_mb, ranks[0].host, f"{100 * MOST_MEMORY:.0f} %", why)
 
 
 def _memory(asked: AskedMemory, peak_mb: float, host: str, bound: str, reason: str) -> Advice:
@@ -116,7 +116,7 @@ def _near_limit(usage: Sequence[RankUsage]) -> Iterator[Advice]:
         if limit_mb and peak_mb > MOST_MEMORY * limit_mb:
             asked = AskedMemory(megabytes=int(limit_mb), key="resources.mem", units=1)
             why = "None was asked for, and beyond the cluster's own limit the run is killed."
-            yield _memory(asked, peak_mb, ranks[0].host, f"{MOST_MEMORY:.0%}", why)
+            yield _memory(asked, peak_mb, ranks[0].host, f"{100 * MOST_MEMORY:.0f} %", why)
             return
 
 
@@ -132,7 +132,7 @@ def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
         yield Advice(
             topic="CPUs",
             found=found,
-            bound=f"{LEAST_CPUS:.0%}",
+            bound=f"{100 * LEAST_CPUS:.0f} %",
             change=f"resources.cpus_per_task={enough}",
             reason="Fewer CPUs are free on more hosts, so the job starts sooner.",
         )
@@ -140,7 +140,7 @@ def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
         yield Advice(
             topic="CPUs",
             found=found,
-            bound=f"{MOST_CPUS:.0%}",
+            bound=f"{100 * MOST_CPUS:.0f} %",
             change=f"resources.cpus_per_task={2 * asked}",
             reason="A GPU may be waiting for its samples.",
         )
@@ -241,7 +241,7 @@ def _shorter(summary: RunSummary, minutes: int, longest_s: float, mean_s: float)
     yield Advice(
         topic="time limit",
         found=f"the longest attempt took {formats.duration(longest_s)}, the mean {formats.duration(mean_s)}",
-        bound=f"{LEAST_USED:.0%} of {format_minutes(minutes)}",
+        bound=f"{100 * LEAST_USED:.0f} % of {format_minutes(minutes)}",
         change=f"resources.time={format_minutes(enough)}",
         reason=f"A short job fits into gaps of the queue and starts sooner; this run waited {waited}.",
     )
@@ -255,7 +255,7 @@ def _longer(summary: RunSummary, minutes: int, stopped: int) -> Iterator[Advice]
     yield Advice(
         topic="time limit",
         found=f"{stopped} attempts reached it; starting took {taken}",
-        bound=f"{MOST_STARTING:.0%} of the time held",
+        bound=f"{100 * MOST_STARTING:.0f} % of the time held",
         change=f"resources.time={format_minutes(2 * minutes)}",
         reason="Fewer attempts, if the partition allows so long a job.",
     )

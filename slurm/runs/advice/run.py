@@ -79,8 +79,8 @@ def _exactness(summary: RunSummary) -> Iterator[Advice]:
         return
     yield Advice(
         topic="exactness",
-        found=f"{share:.0%} of each step, {1000 * seconds:.1f} ms",
-        bound=f"{MOST_SHARE:.0%}",
+        found=f"{100 * share:.0f} % of each step, {1000 * seconds:.1f} ms",
+        bound=f"{100 * MOST_SHARE:.0f} %",
         change="train.reduction=fast, or a lower train.logical_ranks (each makes another run)",
         reason="Logical ranks are computed one after the other: the same bytes on any number of processes. "
         "`fast` computes them in one pass, and results are equal within rounding.",
@@ -108,7 +108,7 @@ def _starting(summary: RunSummary) -> Iterator[Advice]:
     yield Advice(
         topic="slow starts",
         found=f"{formats.share(spent.starting, spent.allocated)}, {mean} on average",
-        bound=f"{MOST_STARTING:.0%} of the time held",
+        bound=f"{100 * MOST_STARTING:.0f} % of the time held",
         change="stk prepare CONFIG before it is submitted, and an environment on a fast file system",
         reason="Until the first step is done, all hosts of the run wait.",
     )
@@ -123,7 +123,7 @@ def _saving(summary: RunSummary) -> Iterator[Advice]:
     yield Advice(
         topic="saves",
         found=f"{formats.share(spent.saving, spent.allocated)} for {sum(_saves(summary))} saves",
-        bound=f"{MOST_SAVING:.0%} of the time held",
+        bound=f"{100 * MOST_SAVING:.0f} % of the time held",
         change=change or "STK_EXPERIMENT_DIR on a faster file system",
         reason="The interval is then chosen from the cost of a save."
         if fixed
@@ -140,7 +140,7 @@ def _repeated(summary: RunSummary) -> Iterator[Advice]:
     yield Advice(
         topic="lost steps",
         found=f"{formats.share(spent.repeated, spent.allocated)} was training that was lost and done again",
-        bound=f"{MOST_REPEATED:.0%} of the time held",
+        bound=f"{100 * MOST_REPEATED:.0f} % of the time held",
         change=" ".join(f"checkpoint.{key}=null" for key in fixed)
         or f"checkpoint.every_minutes={max(0.5, round(gap_min / 2, 1)):g}",
         reason="Saves at shorter intervals lose less"
@@ -157,7 +157,7 @@ def _restarts(summary: RunSummary) -> Advice:
     return Advice(
         topic="restarts",
         found=f"goodput {formats.share(spent.training, spent.allocated)} in {attempts} attempts",
-        bound=f"{LEAST_GOODPUT:.0%}",
+        bound=f"{100 * LEAST_GOODPUT:.0f} %",
         change="another resources.partition or resources.qos, where jobs are stopped less often",
         reason="Every attempt costs time before its first step.",
     )

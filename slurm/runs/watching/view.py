@@ -83,7 +83,7 @@ def _progress(snapshot: Snapshot, width: int) -> Text:
     left = f"step {count(row.step)} of {count(row.total_steps)}  "
     epoch = "" if row.epoch is None else f"  epoch {row.epoch:.2f}"
     eta = "" if row.eta_s is None else f"  about {duration(row.eta_s)} left"
-    right = f"  {share:.1%}{epoch}{eta}"
+    right = f"  {100 * share:.1f} %{epoch}{eta}"
     return Text.assemble(left, bar(share, max(0, width - len(left) - len(right))), right)
 
 

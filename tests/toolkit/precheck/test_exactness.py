@@ -32,7 +32,7 @@ def test_most_of_a_step_is_told_with_the_run_that_it_was_measured_in(
     experiment = tiny(tmp_path)
     assert told(experiment) == ""
     run = earlier(tmp_path / "runs", run_id(experiment), exact_share=0.62, exact_s=0.004)
-    assert "62%" in told(experiment)
+    assert "62 %" in told(experiment)
     assert run.run_id in told(experiment)
     assert told(tiny(tmp_path, "train.reduction=fast")) == ""
 

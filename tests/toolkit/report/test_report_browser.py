@@ -132,7 +132,7 @@ def used_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     advice = Advice(
         topic="memory",
         found="4.0 GB at most on a-host-with-a-rather-long-name.cluster.example.org",
-        bound="50% of 64.0 GB",
+        bound="50 % of 64.0 GB",
         change="resources.mem=5G",
         reason="Less memory is free on more hosts, so the job starts sooner.",
     )

@@ -95,8 +95,8 @@ def _speed(summary: RunSummary) -> str:
 
 def _time(spent: Goodput) -> str:
     """Every second of the run's life once, the largest part first."""
-    parts = [(seconds / (spent.total or 1.0), name) for name, seconds in asdict(spent).items()]
-    return ", ".join(f"{name} {share:.1%}" for share, name in sorted(parts, reverse=True) if share >= 0.0005)
+    parts = [(100 * seconds / (spent.total or 1.0), name) for name, seconds in asdict(spent).items()]
+    return ", ".join(f"{name} {share:.1f} %" for share, name in sorted(parts, reverse=True) if share >= 0.05)
 
 
 def _attempts(summary: RunSummary) -> str:

@@ -64,7 +64,7 @@ def test_run_that_has_not_begun_gets_none(tmp_path: Path) -> None:
 def test_exactness_that_takes_more_than_a_tenth_of_each_step(tmp_path: Path) -> None:
     assert advice_on(busy(a_run(tmp_path / "little", exact_s=0.001, exact_share=0.09))) == {}
     found = advice_on(busy(a_run(tmp_path / "run", exact_s=0.0041, exact_share=0.62)))["exactness"]
-    assert (found.found, found.bound) == ("62% of each step, 4.1 ms", "10%")
+    assert (found.found, found.bound) == ("62 % of each step, 4.1 ms", "10 %")
     assert "train.reduction=fast" in found.change
 
 
@@ -86,12 +86,12 @@ def test_much_more_memory_than_the_peak_of_all_ranks_of_a_host(
     found = advice_on(run)["memory"]
     assert found.change == f"{key}={amount}"
     assert found.found == "4.0 GB at most on node01"
-    assert found.bound == "50% of 64.0 GB"
+    assert found.bound == "50 % of 64.0 GB"
 
 
 def test_too_little_memory_is_told_before_it_kills(tmp_path: Path) -> None:
     found = advice_on(busy(a_run(tmp_path / "run", ASKED | {"mem": "4200M"})))["memory"]
-    assert (found.change, found.bound) == ("resources.mem=5G", "90% of 4.1 GB")
+    assert (found.change, found.bound) == ("resources.mem=5G", "90 % of 4.1 GB")
 
 
 def test_limit_of_a_cluster_where_nothing_was_asked_for_counts_too(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_head_says_where_it_stands(snapshot: Snapshot) -> None:
     lines = drawn(snapshot)
     assert lines[0].split("   ")[:4] == ["tiny-1", "training", "job 101", "on c1"]
     assert lines[1].startswith("step 40 of 100  ━")
-    assert lines[1].endswith("40.0%  epoch 2.00  about 2 min 00 s left")
+    assert lines[1].endswith("40.0 %  epoch 2.00  about 2 min 00 s left")
 
 
 def test_curves_have_their_first_and_last_value(snapshot: Snapshot) -> None:

@@ -149,7 +149,7 @@ def _described(size: Size) -> str:
     text = f"{size.lines} texts, {size.lines_with_errors} with errors"
     if size.errors is None:
         return text
-    return f"{text}; {size.words} words, {size.errors} of them wrong ({size.errors / size.words:.1%})"
+    return f"{text}; {size.words} words, {size.errors} of them wrong ({100 * size.errors / size.words:.1f} %)"
 
 
 def _texts(paths: Sequence[Path]) -> Iterator[str]:

@@ -73,8 +73,8 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
         column("epoch", 7, lambda row: "" if row.epoch is None else f"{row.epoch:.2f}"),
         column("loss", 4, lambda row: value(row.loss)),
         column(_metric_title(metric), 3, lambda row: _metric(row, metric)),
-        column("samples/s", 9, lambda row: "" if _tokens_per_s(row) else _rate(_samples_per_s(row))),
-        column("tokens/s", 9, lambda row: _rate(_tokens_per_s(row))),
+        column("samples/s", 9, lambda row: _speed(row, of_tokens=False)),
+        column("tokens/s", 9, lambda row: _speed(row, of_tokens=True)),
         column("restarts", 6, lambda row: str(row.restarts or "")),
         column("GPU-h", 8, lambda row: "" if row.gpu_hours is None else f"{row.gpu_hours:.1f}"),
         column("hosts", 10, lambda row: printable(hosts(row.hosts)), is_number=False),
@@ -83,17 +83,12 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
     return [each for each in every if each.need == 0 or any(each.cells)]
 
 
-def _samples_per_s(row: RunStatus) -> float | None:
-    return row.metrics.get("train_samples_per_s")
-
-
-def _tokens_per_s(row: RunStatus) -> float | None:
+def _speed(row: RunStatus, *, of_tokens: bool) -> str:
+    samples, tokens = row.metrics.get("train_samples_per_s"), row.tokens_per_s
     # Where samples have no lengths, each counts as one token.
-    return None if row.tokens_per_s == _samples_per_s(row) else row.tokens_per_s
-
-
-def _rate(number: float | None) -> str:
-    return f"{number:,.0f}" if number else ""
+    has_tokens = bool(tokens) and tokens != samples
+    number = tokens if has_tokens else samples
+    return f"{number:,.0f}" if number and has_tokens == of_tokens else ""
 
 
 def colour(row: RunStatus) -> str:

@@ -40,9 +40,7 @@ def _told_to_slurm(experiment: Experiment) -> Iterator[Violation]:
     for key, text in told_to_slurm(experiment.resources):
         if named := referred(text):
             problem = f"found the variable {named[0]}, which is a secret by its name: Slurm shows this to all"
-            yield Violation(
-                key=key, problem=problem, hint="if it is not a secret, give the variable another name"
-            )
+            yield Violation(key=key, problem=problem, hint="if it is no secret, rename the variable")
 
 
 def _export(name: str) -> str:

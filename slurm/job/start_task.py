@@ -6,14 +6,11 @@ process, which would count as a crash. It is held back until the rank can save a
 
 from __future__ import annotations
 
-import signal
-
-#: SIGTERM, and the warning before the time limit (slurm.client.stop_reason).
-_HELD_BACK = (signal.SIGTERM, signal.SIGUSR2)
+from toolkit.reliability.early_stop import hold_back
 
 
 def main() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+    hold_back()
     # Only now: the import takes a while.
     from submitit.core.submission import submitit_main
 

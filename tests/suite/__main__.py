@@ -110,7 +110,7 @@ def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str], *, is_chec
         _check("import contracts", "lint-imports"),
     ]
     packages = _check("Debian packages", _PYTHON, "-m", "tests.system_packages")
-    words = [*tier, "--no-loadscope-reorder", *rest]
+    words = [*tier, "--no-loadscope-reorder", "--durations=40", *rest]
     whole = [f"--numprocesses={_WORKERS}", "--without-core", *words]
     core = [f"--numprocesses={_CORE_WORKERS}", *words]
     bare = (_PYTHON, "-m", "tests.without_workloads")

@@ -19,23 +19,10 @@ _COLOURS = {
     "unknown": "red",
 }
 #: Of all columns but that of the metric.
-_TITLES = frozenset(
-    {
-        "run",
-        "state",
-        "step",
-        "%",
-        "ETA",
-        "epoch",
-        "loss",
-        "samples/s",
-        "tokens/s",
-        "restarts",
-        "GPU-h",
-        "hosts",
-        "job",
-    }
-)
+_TITLES = frozenset({
+    "run", "state", "step", "%", "ETA", "epoch", "loss", "samples/s", "tokens/s", "restarts", "GPU-h",
+    "hosts", "job",
+})  # fmt: skip
 #: What a run does when something is wrong.
 _TROUBLE = ("silent", "standing still", "never starts")
 #: Terminals do not agree on how wide they make the letters beside them: joiner, emoji presentation.

@@ -29,8 +29,8 @@ from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import NONCE_VARIABLE
 
-#: Long enough to be caught in the middle, and short enough to be finished.
-EPOCHS = 10
+#: Slow enough to be caught in the middle, and short enough to be finished without that.
+EPOCHS, SLOW = 3, "slow 0.1 at=forward"
 
 
 def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:
@@ -149,7 +149,7 @@ def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(
     run = lab.start(long)
     for attempts, number in enumerate(numbers):
         done = run.checkpoint_steps()[-1] if attempts else -1
-        launcher = launched(run, 2)
+        launcher = launched(run, 2, SLOW)
         until(partial(has_logged, run, done))
         launcher.send_signal(number)
         assert ended(launcher) == 130

@@ -22,6 +22,7 @@ from toolkit.run.run_dir import RunDir, find_runs
 TOTAL = 12
 STEP = 8
 ALL_STEPS = list(range(1, TOTAL + 1))
+_UNDISTURBED: dict[tuple[str, int], str] = {}
 
 MOMENTS = f"""
 import hashlib, os, signal, time
@@ -74,11 +75,16 @@ class Interrupted:
         return weights(done.stdout)
 
     def undisturbed(self, procs: int) -> str:
-        """The line of the weights where nothing happens."""
-        if procs == 1:
-            # Without `stk`, which takes half the time.
-            return self.alone([sys.executable, "train.py"], runs="undisturbed")
-        return self.train(procs, "name=undisturbed")
+        """The line of the weights where nothing happens; each script is trained so once."""
+        key = (self.work / "train.py").read_text(), procs
+        if key not in _UNDISTURBED:
+            # Alone means without `stk`, which takes half the time.
+            _UNDISTURBED[key] = (
+                self.alone([sys.executable, "train.py"], runs="undisturbed")
+                if procs == 1
+                else self.train(procs, "name=undisturbed")
+            )
+        return _UNDISTURBED[key]
 
     def stopped(self, procs: int) -> RunDir:
         """A run that was stopped at step 8."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import first_quick
 from toolkit.errors import ExitCode
 from toolkit.files import read_json
 from toolkit.run.attempts.goodput import timeline
@@ -32,7 +33,7 @@ def script(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path, PLAIN)
 
 
-@pytest.mark.parametrize("procs", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("procs", first_quick([1, 2]))
 def test_stopped_and_resumed_it_ends_with_the_same_weights(script: Interrupted, procs: int) -> None:
     expected = script.undisturbed(procs)
     run = script.stopped(procs)
@@ -56,9 +57,8 @@ def test_stopped_and_resumed_it_ends_with_the_same_weights(script: Interrupted, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("procs", [1, 2])
-def test_a_killed_rank_costs_the_steps_since_the_last_save(script: Interrupted, procs: int) -> None:
-    run = assert_goes_on_after_a_kill(script, procs, saved=5)
+def test_a_killed_rank_costs_the_steps_since_the_last_save(script: Interrupted) -> None:
+    run = assert_goes_on_after_a_kill(script, 2, saved=5)
     assert read_attempts(run)[0].last_step == STEP
     assert timeline(run, time.time())[0].spent.repeated > 0
 

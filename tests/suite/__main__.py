@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         "promise once, on a real Slurm cluster too. Twelve minutes on two cores.",
     )
     tier = parser.add_mutually_exclusive_group()
-    tier.add_argument("--all", action="store_true", help="all tests, those marked slow too: half an hour")
+    tier.add_argument("--all", action="store_true", help="all tests, those marked slow too: an hour")
     tier.add_argument(
         "--changed",
         action="store_true",

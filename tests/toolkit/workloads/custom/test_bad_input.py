@@ -116,7 +116,9 @@ def test_a_file_that_imports_from_its_package(capfd: pytest.CaptureFixture[str],
     assert ("task: mine.digits, with " in said) == is_package
 
 
-@pytest.mark.parametrize("line", ["from toolkit.layers import Block", "import slurm.layers"])
+@pytest.mark.parametrize(
+    "line", ["from toolkit.layers import Block", "import slurm.layers", "from toolkit import layers"]
+)
 def test_a_file_that_imports_from_a_package_named_as_one_of_ours(
     capfd: pytest.CaptureFixture[str], line: str
 ) -> None:
@@ -124,9 +126,12 @@ def test_a_file_that_imports_from_a_package_named_as_one_of_ours(
     Path(name).mkdir()
     Path(name, "layers.py").write_text("Block = None\n")
     with open("mine.py", "a", encoding="utf-8") as stream:
-        stream.write(f"from toolkit.errors import UserError\n{line}\n")
+        stream.write(
+            f"import toolkit\nfrom toolkit.errors import UserError\nfrom stk import Metric\n{line}\n"
+        )
     said = _refused(capfd, "submit", "mine.yaml")
-    assert f"imports {name}.layers, but {name} is a package of slurm-toolkit" in said
+    assert f"imports {name}.layers" in said
+    assert f"{name} is a package of slurm-toolkit" in said
     assert f"give your {name} another name" in said
 
 
@@ -135,8 +140,10 @@ def test_a_file_that_imports_from_a_package_named_as_one_of_ours(
     [
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .layers import Block\n",
         "try:\n    from .layers import Block\nexcept ImportError:\n    Block = None\n",
+        "from contextlib import suppress\nwith suppress(ImportError):\n    from .layers import Block\n",
+        "def unused():\n    from .layers import Block\n",
     ],
-    ids=["for a type checker", "with another import for a file"],
+    ids=["for a type checker", "with another import for a file", "with none", "in a function"],
 )
 def test_a_file_may_import_from_its_package_where_it_can_do_without(lines: str) -> None:
     with open("mine.py", "a", encoding="utf-8") as stream:

@@ -8,10 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.workloads.custom.functions.project.places import is_file
+from toolkit.workloads.custom.functions.project.places import OURS, is_file
 
-#: Not the user's, though they may lie beside the file.
-_OURS = frozenset({"toolkit", "slurm", "stk"})
 #: A larger file in a package holds data, not code.
 _LARGEST_BYTES = 1 << 20
 
@@ -37,7 +35,7 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
 
 def _imported_from(root: Path, file: Path) -> Iterator[Path]:
     """The files of the modules and packages beside the task's file that a file imports."""
-    for name in sorted(_imported(file) - _OURS - sys.stdlib_module_names):
+    for name in sorted(_imported(file) - OURS - sys.stdlib_module_names):
         if (module := root / f"{name}.py").is_file():
             yield module
         elif (root / name).is_dir():

@@ -15,9 +15,13 @@ PROJECT = "project"
 #: The folder of this very code: that of a run's code, or that of an installation.
 _CODE = Path(__file__).resolve().parents[5]
 
+#: The packages of this project, and all its modules, which may lie beside the user's file.
+_OUR_PACKAGES = ("toolkit", "slurm")
+OURS = frozenset({*_OUR_PACKAGES, "stk"})
+
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 #: A file of such a name would replace a module that everything else imports.
-_TAKEN = frozenset({*sys.stdlib_module_names, "toolkit", "slurm", "stk", "torch", "numpy"})
+_TAKEN = frozenset({*sys.stdlib_module_names, *OURS, "torch", "numpy"})
 
 
 def names_code(text: str) -> bool:
@@ -80,14 +84,17 @@ def _installed(module: str) -> Iterator[Path]:
 def import_faults(module: str, path: Path, imports: Mapping[str, int]) -> Iterator[Problem]:
     """What a module of a task imports in vain: from its package, as a file, or from a package of ours."""
     for name, line in imports.items():
-        ours = ".".join(name.split(".")[:2])
-        if name.startswith(".") and is_file(module):
+        package, _, inner = name.partition(".")
+        if not package and is_file(module):
             problem = f"imports {name} from its package, but a file has none"
             yield Problem(problem=problem, hint=_as_module(path), line=line)
-        elif ours.startswith(("toolkit.", "slurm.")) and importlib.util.find_spec(ours) is None:
-            package = ours.partition(".")[0]
+        elif package in _OUR_PACKAGES and not _has(package, inner.partition(".")[0]):
             problem = f"imports {name}, but {package} is a package of slurm-toolkit"
             yield Problem(problem=problem, hint=f"give your {package} another name", line=line)
+
+
+def _has(package: str, name: str) -> bool:
+    return (_CODE / package / name).is_dir() or (_CODE / package / f"{name}.py").is_file()
 
 
 def _as_module(path: Path) -> str:

@@ -63,7 +63,7 @@ class Functions:
     declared     metrics whose goal the file declares
     lines        the line of each function
     others       further names that the file has; `*` where it imports some that are not known here
-    imports      the modules that it imports for certain, such as `.layers`, with the line
+    imports      the names that it imports for certain, such as `.layers.Block`, with the line
     """
 
     path: Path
@@ -110,7 +110,7 @@ def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functi
 def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
     """The functions of a file's content, or of a class in it. Raises Unfit with everything that is wrong."""
     tree = _parsed(source)
-    constants, imports = constants_of(tree), dict(_imports(tree.body))
+    constants, imports = constants_of(tree), dict(_imports(tree))
     if class_name is not None:
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
@@ -159,15 +159,17 @@ def _parsed(source: bytes) -> ast.Module:
         raise Unfit([Problem(problem=f"is not valid Python: {error}")]) from error
 
 
-def _imports(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
-    for each in statements:
+def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The modules that the file's own statements import, with their lines.
+
+    What stands in another statement, such as `if`, `try`, `with` or a function, may never be imported.
+    """
+    for each in tree.body:
         if isinstance(each, ast.Import):
             yield from ((name.name, each.lineno) for name in each.names)
         elif isinstance(each, ast.ImportFrom):
-            yield "." * each.level + (each.module or ""), each.lineno
-        elif not isinstance(each, ast.If | ast.Try):
-            # Those may be for type checkers alone, or have another import for a file.
-            yield from _imports(getattr(each, "body", ()))
+            module = f"{each.module}." if each.module else ""
+            yield from (("." * each.level + module + name.name, each.lineno) for name in each.names)
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +15,7 @@ from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.records.from_json import whole
 from toolkit.run.records.headline import main_metric
 from toolkit.run.run_dir import RunDir
+from toolkit.system.garbage_collection import without_collection
 from toolkit.system.sanitize import number
 
 #: Errors that files with invalid content can lead to.
@@ -80,26 +79,12 @@ def status(runs: Sequence[RunDir], ask: Ask = poll) -> list[RunStatus]:
 
     ask  returns the scheduler's answers about jobs, by id; raises SchedulerError
     """
-    with _without_collection():
+    # For ten thousand runs this saves a fifth of the time.
+    with without_collection():
         folders = [read_folder(run) for run in runs]
         jobs = _poll((folder.job_id for folder in folders), ask)
         now = time.time()
         return [_row_or_fault(folder, jobs.get(folder.job_id or ""), now) for folder in folders]
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Turn garbage collection off meanwhile: what is made here has no cycles, and is all kept.
-
-    For ten thousand runs this saves a fifth of the time.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _poll(job_ids: Iterable[str | None], ask: Ask) -> dict[str, JobState]:

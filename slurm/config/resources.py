@@ -33,11 +33,11 @@ class Group:
 class Resources(RunPolicy):
     """Where to run, and how often to restart. No change here changes the result."""
 
-    nodes: int | str = option(1, minimum=1, pattern=NODES_PATTERN)
+    nodes: int | str = option(1, minimum=1, pattern=NODES_PATTERN, known_as="num_nodes")
     """Number of hosts, or a range such as 1-4."""
-    tasks_per_node: int = option(1, minimum=1)
+    tasks_per_node: int = option(1, minimum=1, known_as="ntasks_per_node nproc_per_node devices")
     """Processes of each host, one rank each."""
-    world_size: int | None = option(None, minimum=1)
+    world_size: int | None = option(None, minimum=1, known_as="ntasks")
     """Number of processes in all; sets nodes from tasks_per_node, or tasks_per_node from nodes. Alone: on one
     host."""
     groups: tuple[Group, ...] = option(())
@@ -45,21 +45,21 @@ class Resources(RunPolicy):
     hosts: dict[str, int] = option(factory=dict, minimum=0, json_file=True)
     """Number of GPUs by name of host, or a JSON file with that; instead of nodes, tasks_per_node and
     groups."""
-    gres: str | None = option(None)
+    gres: str | None = option(None, known_as="gpus")
     """Generic resources of each host, such as gpu:2 or gpu:a100:4."""
     gpus_per_node: str | None = option(None)
     """sbatch's option of this name."""
     gpus_per_task: str | None = option(None)
     """sbatch's option of this name."""
-    cpus_per_task: int | None = option(None, minimum=1)
+    cpus_per_task: int | None = option(None, minimum=1, known_as="cpus")
     """CPUs of each process. null: 4 if GPUs are requested, else 1."""
-    mem: str | None = option(None)
+    mem: str | None = option(None, known_as="memory mem_gb")
     """Memory of each host, such as 16G; a number alone is megabytes, 0 all memory."""
     mem_per_cpu: str | None = option(None)
     """sbatch's option of this name, instead of mem."""
     mem_per_gpu: str | None = option(None)
     """sbatch's option of this name, instead of mem."""
-    time: str | None = option(None)
+    time: str | None = option(None, known_as="time_limit walltime timeout_min")
     """Time limit: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED."""
     partition: str | None = option(None)
     """sbatch's option of this name."""
@@ -88,9 +88,9 @@ class Resources(RunPolicy):
     """sbatch's option of this name."""
     exclusive: bool = option(False)
     """sbatch's option of this name."""
-    max_parallel: int | None = option(None, minimum=1)
+    max_parallel: int | None = option(None, minimum=1, known_as="array_parallelism")
     """Runs of a sweep that train at the same time; null: all."""
-    signal_s: int = option(120, minimum=1, maximum=65535)
+    signal_s: int = option(120, minimum=1, maximum=65535, known_as="signal")
     """Seconds before the time limit at which the ranks are warned."""
     requeue: str = option("auto", choices=("auto", "same_job", "chain"))
     """How an interrupted run continues. same_job: under its job id, after two minutes; chain: in a new job,

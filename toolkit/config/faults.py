@@ -46,16 +46,12 @@ class Faults:
 
 
 def nearest(name: str, valid: Iterable[Any]) -> str | None:
-    """Return the valid name that a wrong one most likely means, or None: misspelt, of its words, or alike."""
+    """Return the valid name that a misspelt one most likely means, or None."""
     # Imported late: only needed for an error.
     from difflib import get_close_matches
 
-    names, words = [str(each) for each in valid], set(name.split("_"))
-    related = [each for each in names if (own := set(each.split("_"))) <= words or words <= own]
-    for candidates, likeness in ((names, 0.85), (related, 0.0), (names, 0.7)):
-        if matches := get_close_matches(name, candidates, n=1, cutoff=likeness):
-            return matches[0]
-    return None
+    matches = get_close_matches(name, [str(each) for each in valid], n=1, cutoff=0.7)
+    return matches[0] if matches else None
 
 
 def suggest(name: str, valid: Iterable[Any]) -> str:

@@ -16,6 +16,7 @@ SWEEP = "sweep"
 class Limits:
     """The allowed values of a key, and how they are read.
 
+    known_as           names that other programs have for the key, with spaces between: for hints
     choices            the allowed values
     instead            names that other programs have for such a value, and what to use in their place
     minimum, maximum   the allowed range, both included
@@ -35,6 +36,7 @@ class Limits:
                        counts as the old one, so that runs of an earlier version are found
     """
 
+    known_as: str = ""
     choices: Sequence[Any] = ()
     instead: Mapping[str, str] = field(default_factory=dict)
     minimum: float | None = None

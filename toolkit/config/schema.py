@@ -39,11 +39,19 @@ def _fill(section: object, **defaults: int) -> None:
 class Train:
     """Length and settings of training."""
 
-    epochs: int | None = option(None, minimum=1, maximum=1_000_000)
+    epochs: int | None = option(
+        None, minimum=1, maximum=1_000_000, known_as="max_epochs num_epochs num_train_epochs"
+    )
     """Passes over the training set. null: 10, or as `steps` needs."""
-    steps: int | None = option(None, minimum=1, maximum=10**12, added=True)
+    steps: int | None = option(
+        None,
+        minimum=1,
+        maximum=10**12,
+        added=True,
+        known_as="max_steps num_steps total_steps num_training_steps",
+    )
     """Steps to train for, instead of epochs."""
-    batch_size: int | None = option(None, minimum=1)
+    batch_size: int | None = option(None, minimum=1, known_as="per_device_train_batch_size train_batch_size")
     """Samples per step of all ranks together. null: 64, unless batch_max_length is given."""
     batch_max_length: int | None = option(None, minimum=1)
     """Most tokens per step of all ranks together, instead of batch_size."""
@@ -52,9 +60,11 @@ class Train:
     padding counts. null: any samples share a step, and padding does not count."""
     logical_ranks: int = option(8, minimum=1, maximum=65536)
     """Parts of each batch. More processes than parts change the result within rounding."""
-    workers: int = option(0, minimum=0, maximum=1024, added=True, identity=False)
+    workers: int = option(
+        0, minimum=0, maximum=1024, added=True, identity=False, known_as="num_workers dataloader_num_workers"
+    )
     """For a task of your own functions: processes of each rank that read samples ahead. They need CPUs."""
-    accumulation: int = option(1, minimum=1)
+    accumulation: int = option(1, minimum=1, known_as="gradient_accumulation_steps accumulate_grad_batches")
     """Micro-batches per step and logical rank. More of them need less memory."""
     bucket_batches: int | None = option(None, minimum=1)
     """For batch_size: batches whose samples are sorted by length together, which saves padding. 1: only
@@ -63,18 +73,21 @@ class Train:
     """How gradients are summed. exact: in a fixed tree, so that 1, 2, 4, … processes give the same bytes;
     fast: by DDP's all-reduce; auto: exact on the CPU, fast on CUDA."""
     precision: str = option(
-        "auto", choices=("auto", "fp32", "tf32", "bf16", "fp16"), counts_as={"auto": "fp32"}
+        "auto",
+        choices=("auto", "fp32", "tf32", "bf16", "fp16"),
+        counts_as={"auto": "fp32"},
+        known_as="fp16 bf16 amp mixed_precision",
     )
     """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with TF32 in matrix products and convolutions;
     bf16, fp16: mixed precision."""
-    compile: str = option("auto", choices=("auto", "on", "off"), added=True)
+    compile: str = option("auto", choices=("auto", "on", "off"), added=True, known_as="torch_compile")
     """Whether to use torch.compile. It needs `reduction: fast` and `deterministic: false`. auto: if these
     hold on a GPU."""
-    device: str = option("auto", choices=("auto", "cpu", "cuda"))
+    device: str = option("auto", choices=("auto", "cpu", "cuda"), known_as="accelerator")
     """auto: CUDA if a GPU is visible."""
     threads: int = option(1, minimum=1)
     """CPU threads of each process. Rounding depends on this number."""
-    clip_norm: float | None = option(None, above=0)
+    clip_norm: float | None = option(None, above=0, known_as="max_grad_norm gradient_clip_val grad_clip")
     """Largest norm of the gradient; null: no clipping."""
     find_unused_parameters: bool = option(False)
     """For `reduction: fast`: set it if the used parameters differ between steps."""
@@ -83,13 +96,13 @@ class Train:
     start_from_checkpoint: str | None = option(None, path=True, run=True)
     """Initial weights: the folder of a finished run (its best checkpoint), of a checkpoint, or a
     model.safetensors. null: random."""
-    log_per_epoch: int = option(20, minimum=1)
+    log_per_epoch: int = option(20, minimum=1, known_as="logging_steps log_every_n_steps")
     """Logs of training metrics per epoch."""
-    eval_per_epoch: int = option(1, minimum=1)
+    eval_per_epoch: int = option(1, minimum=1, known_as="val_check_interval")
     """Evaluations per epoch."""
     eval_steps: int | None = option(None, minimum=1, added=True)
     """Steps between two evaluations, instead of eval_per_epoch."""
-    eval_epochs: int | None = option(None, minimum=1, added=True)
+    eval_epochs: int | None = option(None, minimum=1, added=True, known_as="check_val_every_n_epoch")
     """Epochs between two evaluations, instead of eval_per_epoch."""
     parallel: str = option("auto", choices=("auto", "ddp", "dp", "none"), identity=False)
     """ddp: one process per GPU; dp: one process with all GPUs; none: one process on one device; auto: ddp."""
@@ -124,17 +137,17 @@ class Train:
 class Optimizer:
     """The optimizer and its settings."""
 
-    kind: str = option("adamw", choices=(*OPTIMIZERS, OWN))
+    kind: str = option("adamw", choices=(*OPTIMIZERS, OWN), known_as="name type optim")
     """The class of torch.optim of this name. A function `optimizer` in the task's file sets own."""
-    lr: float = option(1e-3, above=0)
+    lr: float = option(1e-3, above=0, known_as="learning_rate")
     """Peak learning rate."""
     weight_decay: float = option(0.01, minimum=0)
     """sgd and adam add it to the gradient; adamw subtracts it from the weights."""
     no_decay: tuple[str, ...] = option(("bias", "norm"))
     """Parameters whose name contains one of these have no weight decay."""
-    betas: tuple[float, float] = option((0.9, 0.999))
+    betas: tuple[float, float] = option((0.9, 0.999), known_as="adam_beta1 adam_beta2")
     """adam, adamw, adamax, nadam, radam: decay rates of the running averages."""
-    eps: float = option(1e-8, above=0)
+    eps: float = option(1e-8, above=0, known_as="adam_epsilon")
     """Added to the denominator by the optimizers with betas, and by rmsprop."""
     momentum: float = option(0.0, minimum=0, maximum=1)
     """Momentum of sgd and rmsprop."""
@@ -147,12 +160,15 @@ class LrScheduler:
     """The learning rate as a pure function of the step."""
 
     kind: str = option(
-        "linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES, OWN), instead=NO_SCHEDULES
+        "linear",
+        choices=("constant", "linear", "cosine", "step", *SCHEDULES, OWN),
+        instead=NO_SCHEDULES,
+        known_as="name type lr_scheduler_type",
     )
     """After warm-up: constant stays; linear and cosine fall to final_factor; step multiplies by gamma at
     certain steps; others: the schedules of transformers. A function `schedule` in the task's file sets
     own."""
-    warmup: float = option(0.0, minimum=0)
+    warmup: float = option(0.0, minimum=0, known_as="warmup_steps warmup_ratio num_warmup_steps")
     """Warm-up: up to 1 a share of all steps, above 1 a number of steps."""
     final_factor: float = option(0.0, minimum=0, maximum=1)
     """Factor that linear and cosine reach after the last step."""
@@ -162,7 +178,7 @@ class LrScheduler:
     """For step: shares of all steps at which it reduces, such as [0.75, 0.9], instead of step_epochs."""
     gamma: float = option(0.5, above=0, maximum=1)
     """For step: factor of each reduction."""
-    arguments: dict[str, Any] = option(factory=dict, added=True)
+    arguments: dict[str, Any] = option(factory=dict, added=True, known_as="lr_scheduler_kwargs")
     """For schedules of transformers: their arguments, such as {num_cycles: 3}."""
 
 
@@ -170,11 +186,11 @@ class LrScheduler:
 class Checkpoint:
     """When to save and what to keep."""
 
-    every_steps: int | None = option(None, minimum=1, identity=False)
+    every_steps: int | None = option(None, minimum=1, identity=False, known_as="save_steps checkpoint_every")
     """Steps between two saves, beside those at evaluations, at the end and after every_minutes."""
     every_minutes: float | None = option(None, above=0, identity=False)
     """Minutes between two saves. null: chosen from their cost and the frequency of interruptions."""
-    keep: int = option(2, minimum=2, identity=False)
+    keep: int = option(2, minimum=2, identity=False, known_as="save_total_limit save_top_k")
     """Newest checkpoints that are kept, beside the best one."""
 
 
@@ -182,14 +198,14 @@ class Checkpoint:
 class Evaluation:
     """Evaluation of a run, and selection of the best checkpoint."""
 
-    metric: str = option("loss:min", pattern=METRIC_PATTERN)
+    metric: str = option("loss:min", pattern=METRIC_PATTERN, known_as="metric_for_best_model monitor")
     """Validation metric that selects the best checkpoint; of equal values, that with the lower loss. The goal
     (min, max) may be left out if the task declares it."""
-    batch_size: int | None = option(None, minimum=1)
+    batch_size: int | None = option(None, minimum=1, known_as="per_device_eval_batch_size eval_batch_size")
     """Samples per batch. It affects rounding. null: 256, unless batch_max_length is given."""
     batch_max_length: int | None = option(None, minimum=1)
     """Most tokens per batch, padding included, instead of batch_size."""
-    patience: int | None = option(None, minimum=1)
+    patience: int | None = option(None, minimum=1, known_as="early_stopping early_stopping_patience")
     """Evaluations without improvement until training stops; null: never."""
     test: bool = option(True)
     """Score the best checkpoint on the test set at the end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -177,17 +177,20 @@ class _Checker:
         checked = {name: self._field(each, hints[name], value, (*key, name)) for name, each in known.items()}
         return cls(**checked)
 
-    def _place_of(self, name: str, known: Iterable[str]) -> str:
-        """A hint for a key that its section does not have: the sections that have it, or a name alike."""
-        if name in ("name", "type") and "kind" in known:
-            return "did you mean kind?"
+    def _place_of(self, name: str, known: Mapping[str, Field[Any]]) -> str:
+        """A hint for a key that its section does not have: the one that is meant, here or elsewhere."""
+        if here := [each.name for each in known.values() if name in limits_of(each).known_as.split()]:
+            return f"did you mean {here[0]}?"
         if name in self._sections:
             return f"did you mean {name} at the top?"
         sections = {section: cls for section, cls in self._sections.items() if is_dataclass(cls)}
-        having = [each for each, cls in sections.items() if name in {key.name for key in keys_of(cls)}]
-        if 0 < len(having) < 3:
-            return f"did you mean {' or '.join(f'{each}.{name}' for each in having)}?"
-        return suggest(name, known)
+        meant = [
+            f"{section}.{each.name}"
+            for section, cls in sections.items()
+            for each in keys_of(cls)
+            if name in (each.name, *limits_of(each).known_as.split())
+        ]
+        return f"did you mean {' or '.join(meant)}?" if 0 < len(meant) < 3 else suggest(name, known)
 
     def _field(self, of: Field[Any], hint: Any, section: dict[str, Any], key: Key) -> Any:
         if of.name in section:

@@ -136,7 +136,7 @@ def class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
         "view": _view(name, document),
         "labels": tuple(map(str, document["labels"])),
         "confusion": None if matrix is None else tuple(map(tuple, matrix)),
-        "mistakes": tuple((str(true), str(told), int(count)) for true, told, count in mistakes),
+        "mistakes": tuple((str(true), str(found), int(count)) for true, found, count in mistakes),
         "classes": tuple(_known(ClassScore, row, label=str(row["label"])) for row in document["classes"]),
     }
     return _known(ClassReport, document, **made)

@@ -13,9 +13,9 @@ from slurm.commands.command_line import with_file, without_a_value
 from slurm.commands.parser import import_module, parser_for
 from toolkit.errors import ExitCode, StkError
 from toolkit.run import folder_trust
-from toolkit.system.command_output import CommandOutput, ReaderLeft
-from toolkit.system.lasting_streams import lasting
-from toolkit.system.sanitize import clean
+from toolkit.system.output.command_output import CommandOutput, ReaderLeft
+from toolkit.system.output.lasting_streams import lasting
+from toolkit.system.output.sanitize import clean
 
 #: Commands that do more than print: they continue if the output has no reader.
 _ACTING = ("submit", "run", "resume", "requeue", "cancel", "clean", "prepare", "sweep", "evaluate", "drill")

@@ -12,7 +12,7 @@ from toolkit.errors import RunCancelled, RunFailed, StkError
 from toolkit.files import read_json
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import clean
+from toolkit.system.output.sanitize import clean
 
 #: Seconds between two looks, at first and at most: Slurm's controller serves everybody.
 _HERE_S, _SLURM_S = (0.05, 1.0), (2.0, 30.0)

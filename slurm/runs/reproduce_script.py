@@ -24,7 +24,7 @@ from toolkit.files import read_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 from toolkit.training.warm_start.find import find_weights
 from toolkit.workload import silent
 

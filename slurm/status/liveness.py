@@ -13,7 +13,7 @@ from toolkit.files import read_json, regular
 from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: Heartbeats come every 15 s or sooner; another host may see one a minute late over a network file system.
 #: One that is further than this in the future shows that clocks differ, and not that its rank lives.

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from toolkit.run.attempts.records import AttemptRecord
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 Document = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from slurm.client.queue import JobState
 from toolkit.run.phases import Phase
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 #: Phases of a heartbeat -> what the run is doing.
 _PHASES: dict[str, str] = {

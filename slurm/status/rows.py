@@ -16,7 +16,7 @@ from toolkit.run.records.from_json import whole
 from toolkit.run.records.headline import main_metric
 from toolkit.run.run_dir import RunDir
 from toolkit.system.garbage_collection import without_collection
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: Errors that files with invalid content can lead to.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)

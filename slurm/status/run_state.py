@@ -19,7 +19,7 @@ from toolkit.run.failure.classes import NO_PROGRESS
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: States in which a job of the run waits or runs.
 LIVE = ("pending", "running", "requeued", "held")

@@ -20,7 +20,7 @@ from toolkit.errors import RunBusy
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 if TYPE_CHECKING:
     from slurm.config.resources import Resources

@@ -13,7 +13,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, Fault, UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.sweep import Point, Sweep
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

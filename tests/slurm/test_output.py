@@ -18,7 +18,7 @@ from rich.table import Table
 from slurm.cli import main
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
-from toolkit.system.command_output import CommandOutput
+from toolkit.system.output.command_output import CommandOutput
 
 #: Commands that print with and without rich, by their own hand and by argparse.
 SHOWING = (("plan", "tiny.yaml"), ("plan", "tiny.yaml", "--json"), ("status",), ("schema",), ("--help",))

@@ -13,7 +13,7 @@ from toolkit.reliability.stop import StopFlag, stop_signals, stop_with_launcher
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.run_dir import RunDir
-from toolkit.system.lasting_streams import outlive_streams
+from toolkit.system.output.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
 from toolkit.system.world import World
 

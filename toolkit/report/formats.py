@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from toolkit.system.sanitize import clean as clean
+from toolkit.system.output.sanitize import clean as clean
 from toolkit.workload import Goal, Metric
 
 #: Shown where there is no value.

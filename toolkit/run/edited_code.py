@@ -19,7 +19,7 @@ from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 #: The event of a run that goes on with new code; `files` names what changed, `step` is where it goes on.
 NEW_CODE = "new_code"

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.files import append_json_line, parsed, read_end, read_json_lines
 from toolkit.run.records.from_json import KEY, from_json
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: Resumption from these checkpoints was forced (`stk resume --force`).
 FORCED = "forced"

@@ -10,7 +10,7 @@ from toolkit.config.fields import SWEEP
 from toolkit.config.json_schema import experiment_schema
 from toolkit.config.schema import NAME_PATTERN
 from toolkit.sweeps.section import CHOICES
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 _COUNT = {"type": "integer", "minimum": 1}
 _KEYS: Mapping[str, Mapping[str, Any]] = {

@@ -1,1 +1,1 @@
-"""This process and its machine: its rank, control groups, what is installed, text that is safe to show."""
+"""This process and its machine: its rank, control groups, and what is installed."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO
 
 from toolkit.errors import ExitCode, StkError
-from toolkit.system.sanitize import clean
+from toolkit.system.output.sanitize import clean
 
 #: Errors of a write when no more can be written.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -17,7 +17,7 @@ from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.run_dir import RunDir, experiment_dir
-from toolkit.system.lasting_streams import outlive_streams
+from toolkit.system.output.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
 from toolkit.system.world import World
 from toolkit.task import task_class

@@ -23,8 +23,8 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, RunFailed, UserError
 from toolkit.registry import task_kinds
 from toolkit.run.create_run import create_run
-from toolkit.system.json_text import json_text
-from toolkit.system.sanitize import clean
+from toolkit.system.output.json_text import json_text
+from toolkit.system.output.sanitize import clean
 
 _MODULE = "toolkit.testing.try_experiment"
 _WORDS = {True: "ok", False: "FAILED", None: "left out"}

@@ -23,7 +23,7 @@ from toolkit.precheck.last_run import compared_with, newest_run
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import edit_warnings
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 _WIDTH = 100
 #: Column where the place of a key begins, unless its value is longer.

@@ -16,7 +16,7 @@ from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 from toolkit.training.output.progress_display import BarDisplay, Display, NullDisplay
 
 

@@ -40,7 +40,7 @@ from toolkit.run.edited_code import edit_warnings, take_new_code
 from toolkit.run.failure.format import format_failure
 from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 from toolkit.system.world import World
 
 _TRUE = ("1", "true", "yes", "on")

@@ -20,7 +20,7 @@ from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import edit_warnings, edit_warnings_of_many
 from toolkit.run.run_dir import RunDir, experiment_dir
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:

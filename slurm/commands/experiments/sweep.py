@@ -23,7 +23,7 @@ from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.command_line import split_values
 from toolkit.sweeps.folder import write_record
 from toolkit.sweeps.sweep import Sweep
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:

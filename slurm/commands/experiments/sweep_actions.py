@@ -22,7 +22,7 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 #: From this number of runs on, making their folders takes long enough for a progress bar.
 _MANY = 50

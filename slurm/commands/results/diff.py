@@ -9,7 +9,7 @@ from dataclasses import asdict
 from toolkit.analysis.diff import Difference, FirstStep, compare
 from toolkit.errors import ExitCode
 from toolkit.run.run_dir import find_run
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 #: Files and keys shown of each kind; --json has all.
 _SHOWN = 12

@@ -22,7 +22,7 @@ from toolkit.errors import RunFailed, UserError
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.registry import evaluate_options, load_code
 from toolkit.run.run_dir import RunDir, find_run
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 _POLL_S = 0.05
 #: Seconds that rank 0 gets to report its error, after another rank has failed.

@@ -17,7 +17,7 @@ from toolkit.run.edited_code import new_code_of
 from toolkit.run.module_names import module_in
 from toolkit.run.records.step_records import check_step
 from toolkit.run.run_dir import RunDir, find_run
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 _MODULE = "toolkit.analysis.replay"
 #: Shown of each micro-batch on a terminal; --json has all.

@@ -10,8 +10,8 @@ from pathlib import Path
 from toolkit.errors import RunNotFound
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.sweeps.folder import SWEEPS, SweepDir
-from toolkit.system.json_text import json_text
-from toolkit.system.sanitize import clean
+from toolkit.system.output.json_text import json_text
+from toolkit.system.output.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:

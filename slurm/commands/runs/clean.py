@@ -11,7 +11,7 @@ from slurm.runs.cleaning.choosing import ENDED, Item, Proposal, Wishes, propose
 from slurm.runs.cleaning.removing import remove_items
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.run_dir import experiment_dir, runs_named
-from toolkit.system.sanitize import clean
+from toolkit.system.output.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:

@@ -14,8 +14,8 @@ from slurm.runs.logs.sources import Rank, sources
 from toolkit.errors import RunNotFound, UserError
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
-from toolkit.system.json_text import json_text
-from toolkit.system.sanitize import clean
+from toolkit.system.output.json_text import json_text
+from toolkit.system.output.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:

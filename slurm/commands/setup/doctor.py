@@ -10,7 +10,7 @@ from slurm.doctor.run_checks import examine
 from slurm.submission.submit import choose_cluster
 from toolkit.config import load
 from toolkit.errors import ExitCode, UserError
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:

@@ -20,7 +20,7 @@ from slurm.submission.submit import choose_cluster
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.run_dir import experiment_dir
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 
 #: Of the table in a log.
 _WIDTH = 130

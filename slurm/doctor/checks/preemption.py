@@ -11,7 +11,7 @@ from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, Finding, count
 from slurm.doctor.partitions import preempting
 from slurm.job.time_budget import takes_too_long
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 #: How a preempted job is notified, by setting: the second since 23.02.
 _SIGNAL_PARAMETERS = (

@@ -11,7 +11,7 @@ from slurm.client.quantities import format_mb, format_minutes, gres_of_request, 
 from slurm.config.resources import CPUS_BESIDE_A_GPU
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.report import Advice, RunSummary, formats
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 #: Shares of what was asked for: below the first it is too much, above the second too little.
 LEAST_MEMORY, MOST_MEMORY = 0.5, 0.9

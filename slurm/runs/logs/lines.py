@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.system.sanitize import clean
+from toolkit.system.output.sanitize import clean
 
 #: Bytes read at once, and the longest line: what never ends its line is cut here.
 _BLOCK = 1 << 16

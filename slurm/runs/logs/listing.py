@@ -10,7 +10,7 @@ from typing import Any
 
 from slurm.runs.logs.attempts import LoggedAttempt, logged_attempts
 from toolkit.run.run_dir import RunDir
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 
 def entries(run: RunDir) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from slurm.runs.watching.drawing import SAVE, SPANS, Keys, bar, cut, key_line, s
 from slurm.runs.watching.reading import Curve, Rank, Snapshot
 from toolkit.report.formats import clean, count, duration, one_line
 from toolkit.run.attempts.records import AttemptRecord
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
 #: Of a run that was opened from the overview.

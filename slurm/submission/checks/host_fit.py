@@ -12,7 +12,7 @@ from slurm.client.parse import HostGroup, Partition
 from slurm.client.quantities import format_mb, gres_of_host, gres_of_request, parse_mb
 from slurm.submission.batch.job_options import Component
 from toolkit.errors import UserError
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from toolkit.analysis.prediction.formats import JSON_LINES
 from toolkit.errors import UserError
-from toolkit.system.csv_cells import harmless
+from toolkit.system.output.csv_cells import harmless
 
 #: The column of predictions that have no names themselves.
 _COLUMN = "prediction"

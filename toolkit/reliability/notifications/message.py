@@ -13,7 +13,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import clean
+from toolkit.system.output.sanitize import clean
 
 _STATES = {"end": "finished", "failure": "failed", "hold": "held", "requeue": "requeued"}
 _SAYS = {

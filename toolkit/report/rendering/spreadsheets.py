@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from toolkit.report.blocks import Document, Numbers
 from toolkit.report.formats import file_name
-from toolkit.system.csv_cells import harmless
+from toolkit.system.output.csv_cells import harmless
 
 
 def spreadsheets(document: Document) -> dict[str, str]:

@@ -32,7 +32,7 @@ from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: Attempts whose usage is read: a run that is put back a hundred times has files of thousands of ranks.
 _USAGE_ATTEMPTS = 20

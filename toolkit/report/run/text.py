@@ -9,7 +9,7 @@ from toolkit.report import formats
 from toolkit.report.model import RunSummary, shared_title
 from toolkit.report.time_and_resources import times
 from toolkit.run.attempts.goodput import Goodput
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 _HOSTS_SHOWN = 8
 

@@ -12,7 +12,7 @@ from toolkit.files import read_json_lines, write_atomic
 from toolkit.run.failure.classes import FAILURE_CLASSES
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.run.phases import Phase
-from toolkit.system.sanitize import clean
+from toolkit.system.output.sanitize import clean
 
 #: Sizes by their keys in failure.json, as they are shown.
 _OF_A_HOST = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: The units of the means in a line of training: samples, words or tokens, as its task counts them.
 COUNT = "count"

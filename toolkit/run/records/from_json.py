@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from toolkit.report.reading import read_config
 from toolkit.sweeps.folder import Member, Record, SweepDir
 from toolkit.sweeps.results.ranking import declared_goal, with_split
 from toolkit.sweeps.sweep import Point
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 from toolkit.workload import Metric
 
 #: The key whose values a mean is taken over.

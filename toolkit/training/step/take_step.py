@@ -12,7 +12,7 @@ from toolkit.distributed.step_sync import StepSync, StepTotals
 from toolkit.errors import TrainingDiverged
 from toolkit.reliability.stop import Stop
 from toolkit.run.phases import Phase
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 from toolkit.task import Loss
 from toolkit.training.batch_workers import BatchSource, Request
 from toolkit.training.context import TrainContext

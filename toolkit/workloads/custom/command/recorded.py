@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.files import read_end, read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import number
+from toolkit.system.output.sanitize import number
 
 #: Bytes at the end of metrics.jsonl that include its last line.
 _TAIL_BYTES = 1 << 16

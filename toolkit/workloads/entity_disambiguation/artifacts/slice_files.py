@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from toolkit.files import open_atomic, write_json
 from toolkit.run.run_dir import RunDir
-from toolkit.system.csv_cells import harmless
+from toolkit.system.output.csv_cells import harmless
 from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SHARES, SliceScore

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import DataError, UserError
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 from toolkit.workloads.entity_disambiguation.data.entities.contents import Limits
 from toolkit.workloads.entity_disambiguation.data.entities.database import (
     EntityDatabase,

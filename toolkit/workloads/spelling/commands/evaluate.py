@@ -19,8 +19,8 @@ from toolkit.command import EvaluateMode, EvaluateOptions, Host
 from toolkit.errors import ExitCode, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
-from toolkit.system.json_text import json_text
-from toolkit.system.sanitize import clean
+from toolkit.system.output.json_text import json_text
+from toolkit.system.output.sanitize import clean
 from toolkit.workloads.spelling.data.texts.text_files import writing
 
 if TYPE_CHECKING:

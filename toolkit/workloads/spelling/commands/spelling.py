@@ -15,7 +15,7 @@ from rich.console import Console
 
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import UserError
-from toolkit.system.json_text import json_text
+from toolkit.system.output.json_text import json_text
 from toolkit.workloads.spelling.benchmarks.make import Size, tasks_of, write_benchmark
 from toolkit.workloads.spelling.data.noise.misspellings import (
     Misspellings,

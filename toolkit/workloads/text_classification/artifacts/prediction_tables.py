@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.files import open_atomic
-from toolkit.system.csv_cells import harmless
+from toolkit.system.output.csv_cells import harmless
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions
 
 #: Returns the texts of rows, given by position.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.system.csv_texts import unquoted
+from tests.toolkit.system.output.csv_texts import unquoted
 from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
 from toolkit.workloads.text_classification.artifacts.prediction_tables import (
     write_predictions,

@@ -17,7 +17,7 @@ from toolkit.data.prepared.arrays import write_array
 from toolkit.data.prepared.columns import split_ids, token_dtype
 from toolkit.data.ragged import Array, offsets_of
 from toolkit.errors import DataError
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts

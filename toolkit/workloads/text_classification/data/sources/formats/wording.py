@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 _NAMES_SHOWN = 8
 _CHARACTERS_SHOWN = 60

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolkit.system.few import few
+from toolkit.system.output.few import few
 
 
 @pytest.mark.parametrize(

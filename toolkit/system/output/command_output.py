@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from toolkit.errors import UserError
-from toolkit.system.lasting_streams import forgiving, write_to_nowhere
+from toolkit.system.output.lasting_streams import forgiving, write_to_nowhere
 
 
 class OutputLost(UserError):

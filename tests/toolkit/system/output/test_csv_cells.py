@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.system.csv_texts import unquoted
+from tests.toolkit.system.output.csv_texts import unquoted
 from toolkit.report.rendering.spreadsheets import csv_text
-from toolkit.system.csv_cells import harmless, quoted
+from toolkit.system.output.csv_cells import harmless, quoted
 
 FORMULAS = [
     "=cmd|' /C calc'!A0", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1+1", "\r=1+1", "=1", "-x",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.system.csv_cells import quoted
+from toolkit.system.output.csv_cells import quoted
 
 
 def unquoted(cell: str) -> str:

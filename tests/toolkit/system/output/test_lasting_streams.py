@@ -9,12 +9,12 @@ from typing import TextIO
 
 import pytest
 
-from toolkit.system.lasting_streams import lasting, outlive_streams
+from toolkit.system.output.lasting_streams import lasting, outlive_streams
 
 #: Prints more than a pipe holds, and leaves by itself.
 _PROGRAM = """
 import sys
-from toolkit.system.lasting_streams import outlive_streams
+from toolkit.system.output.lasting_streams import outlive_streams
 outlive_streams()
 for number in range(20_000):
     print("a line of some length", number, flush=number % 100 == 0)

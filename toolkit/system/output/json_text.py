@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from toolkit.system.lasting_streams import is_utf_8
+from toolkit.system.output.lasting_streams import is_utf_8
 
 
 def json_text(value: Any, **options: Any) -> str:

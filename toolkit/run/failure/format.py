@@ -67,7 +67,8 @@ def _batch(batch: Mapping[str, Any]) -> str:
     if "samples" not in batch:
         return ""
     text = f"{batch['samples']:,} samples"
-    if "tokens" in batch:
+    # Samples without lengths count one each.
+    if batch.get("longest", 0) > 1:
         text += f", {batch['tokens']:,} tokens, the longest {batch['longest']:,}"
     of = f" (one of {batch['micro_batches']:,} micro-batches of the step)" if "micro_batches" in batch else ""
     return text + of

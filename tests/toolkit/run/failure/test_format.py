@@ -32,3 +32,8 @@ def test_out_of_memory_tells_the_batch_and_the_memory_seen() -> None:
 def test_a_record_of_which_little_is_left_is_told_as_far_as_it_goes() -> None:
     assert format_failure({}).splitlines()[0] == "error: unknown"
     assert "boom" in format_failure({"message": "boom", "gpu": {}, "batch": None, "memory": {"gpu": None}})
+
+
+def test_samples_without_lengths_are_only_counted() -> None:
+    batch = {"samples": 8, "tokens": 8, "longest": 1}
+    assert "tokens" not in format_failure({"message": "boom", "batch": batch})

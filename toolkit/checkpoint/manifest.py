@@ -25,6 +25,8 @@ Note = Callable[..., None]
 
 #: Seconds for which a network file system may show another host an older folder (acdirmax: 60 s at most).
 _STALE_S = 65.0
+#: What a checkpoint was saved for, where that is no longer so.
+_CHANGED = {"experiment": "another experiment", "data": "other data"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,13 +140,11 @@ def _lists_files(manifest: Mapping[str, Any]) -> bool:
 
 
 def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identity) -> None:
-    expected = {"experiment": identity.experiment, "data": identity.data}
-    odd = [what for what, value in expected.items() if manifest.get(what) != value]
+    odd = [what for key, what in _CHANGED.items() if manifest.get(key) != getattr(identity, key)]
     if odd:
-        theirs = " and ".join(f"{what} {manifest.get(what)}" for what in odd)
-        ours = " and ".join(expected[what] for what in odd)
         raise CheckpointError(
-            f"{folder} belongs to {theirs}, this run is {ours}; stk resume --force continues from it anyway"
+            f"{folder} was saved for {' and '.join(odd)}: put back what has changed since, or continue from "
+            "it all the same with stk resume --force"
         )
 
 

@@ -25,12 +25,14 @@ log = logging.getLogger("toolkit")
 class Selection:
     """The checkpoint that all ranks load, as rank 0 selects it.
 
-    step       None if there are checkpoints, but all are bad
+    step       None if there are checkpoints, but none can be used
+    fault      then that of the newest one
     best_lost  whether its best checkpoint is lost and must be forgotten
     forced     whether it may belong to another experiment or other data
     """
 
     step: int | None
+    fault: str = ""
     manifest_crc32: int = 0
     best_lost: bool = False
     forced: bool = False
@@ -57,7 +59,7 @@ def select_checkpoint(run: RunDir, identity: Identity, note: Note) -> Selection 
         log.warning("the checkpoint of step %d is not used: %s", step, fault)
     if without_best is not None:
         return _take_without_best(run, without_best, steps, note)
-    return Selection(step=None) if steps else None
+    return Selection(step=None, fault=examined.fault(steps[-1]) or "") if steps else None
 
 
 def _take(run: RunDir, step: int, steps: Sequence[int]) -> Selection:

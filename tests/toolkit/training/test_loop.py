@@ -384,4 +384,4 @@ def test_other_data_under_the_same_run_are_refused(lab: Lab, tmp_path: Path) -> 
         table.write("one more film\tgood\n")
     (ended,) = run_ranks(1, train_rank, run.path, Attempt(), None)
     assert ended.error.startswith("CheckpointError")
-    assert "belongs to data" in events(run, "checkpoint_rejected")[0]["reason"]
+    assert "saved for other data" in events(run, "checkpoint_rejected")[0]["reason"]

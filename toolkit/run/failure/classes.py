@@ -137,7 +137,9 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.STOP, advice="Install what is missing where the job runs, then resume the run."
     ),
     "checkpoint": FailureClass(
-        policy=Policy.STOP, advice="Check space and rights of the run folder, then resume the run."
+        policy=Policy.STOP,
+        advice="Do what the message says; after a failed save, check space and rights of the run's folder. "
+        "Then resume the run.",
     ),
     "exception": FailureClass(
         policy=Policy.STOP, advice="The end of the log has the error; a traceback there names the line."

@@ -195,7 +195,7 @@ class Checkpoints:
         choice = Selection(**agreed)
         if choice.step is None:
             raise CheckpointError(
-                f"no checkpoint in {self._run.checkpoints} can be used, and starting from scratch is refused; "
+                f"no checkpoint in {self._run.checkpoints} can be used, and a start from scratch is refused; "
                 f"--fresh does that. The newest: {choice.fault}"
             )
         folder = self._run.checkpoint(choice.step)

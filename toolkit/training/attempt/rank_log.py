@@ -7,7 +7,8 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from toolkit.config.secrets import concealed
 from toolkit.run.run_dir import RunDir
@@ -23,19 +24,44 @@ class _Formatter(logging.Formatter):
         return concealed(super().format(record))
 
 
+class _Output(logging.Handler):
+    """Prints on standard output as it is by then: a progress bar replaces it while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            # An error that ends the process is shown by then, with its trace.
+            return
+        with suppress(OSError, ValueError):
+            print(self.format(record), flush=True)
+
+
 @contextmanager
 def log_to_file(run: RunDir, world: World) -> Iterator[None]:
-    """Write the log of this process, including stack traces of crashes, to its file."""
+    """Write the log of this process, including stack traces of crashes, to its file.
+
+    Rank 0 shows it on standard output too, unless that is this file.
+    """
     run.logs.mkdir(exist_ok=True)
     with open(run.log(world.nonce, world.rank), "a", encoding="utf-8") as stream:
         faulthandler.enable(stream)
-        handler = logging.StreamHandler(stream)
-        handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
-        log.addHandler(handler)
+        handlers: list[logging.Handler] = [logging.StreamHandler(stream)]
+        if world.is_main and not _is_output(stream):
+            handlers.append(_Output())
         log.setLevel(logging.INFO)
+        for handler in handlers:
+            handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
+            log.addHandler(handler)
         log.info("rank %d of %d on %s, process %d", world.rank, world.size, socket.gethostname(), os.getpid())
         try:
             yield
         finally:
-            log.removeHandler(handler)
+            for handler in handlers:
+                log.removeHandler(handler)
             faulthandler.disable()
+
+
+def _is_output(stream: TextIO) -> bool:
+    """Whether standard output is this file, as in a job."""
+    with suppress(OSError):
+        return os.path.sameopenfile(stream.fileno(), 1)
+    return False

@@ -65,7 +65,7 @@ class RankAttempt:
         self._world = world
         self._experiment = load_to_run(run.config)
         self._activity = Activity()
-        self._display: Display = choose_display(world.is_main, is_log=True)
+        self._display: Display = choose_display(world.is_main, is_logged=True)
         self._exit_timer = threading.Timer(LEAVE_WITHIN_S, os._exit, (StkError.exit_code,))
         self._exit_timer.daemon = True
         # The stages set these. A failure record and the watchdog use what is known by then.

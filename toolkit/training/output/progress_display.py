@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from rich.console import Console
@@ -12,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress import TimeRemainingColumn as RemainingColumn
 
 from toolkit.run.records.headline import headline
+
+log = logging.getLogger("toolkit")
 
 _LINE_EVERY_S = 30.0
 _SHOWN = 2
@@ -31,6 +35,10 @@ class Display(Protocol):
     def message(self, text: str) -> None: ...
 
     def stop(self) -> None: ...
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
 
 
 class NullDisplay:
@@ -58,11 +66,11 @@ class NullDisplay:
 class LogDisplay(NullDisplay):
     """Plain lines without control characters, one every half minute.
 
-    is_log  whether each line starts with the time, like the other lines of a rank's log
+    show  writes a line
     """
 
-    def __init__(self, *, is_log: bool = False) -> None:
-        self._is_log = is_log
+    def __init__(self, show: Callable[[str], None] = _print) -> None:
+        self._show = show
         self._total = 0
         self._shown = time.monotonic()
 
@@ -84,7 +92,7 @@ class LogDisplay(NullDisplay):
         self.message(_scores(split, epoch, metrics))
 
     def message(self, text: str) -> None:
-        print(f"{_now()} INFO {text}" if self._is_log else text, flush=True)
+        self._show(text)
 
     def _is_due(self) -> bool:
         now = time.monotonic()
@@ -95,9 +103,13 @@ class LogDisplay(NullDisplay):
 
 
 class BarDisplay(NullDisplay):
-    """A live progress bar, refreshed at most four times a second."""
+    """A live progress bar, refreshed at most four times a second.
 
-    def __init__(self, console: Console) -> None:
+    show  writes a line above it; by default to the console
+    """
+
+    def __init__(self, console: Console, show: Callable[[str], None] | None = None) -> None:
+        self._show = show or partial(console.print, highlight=False, markup=False, emoji=False)
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None),
@@ -128,7 +140,7 @@ class BarDisplay(NullDisplay):
         self.message(_scores(split, epoch, metrics))
 
     def message(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False, markup=False, emoji=False)
+        self._show(text)
 
     def stop(self) -> None:
         self._progress.stop()
@@ -152,15 +164,12 @@ def transient_bar() -> Iterator[Callable[[str, int, int | None], None]]:
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
-def _now() -> str:
-    """The time as `logging` writes it, to the millisecond."""
-    now = time.time()
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(1000 * (now % 1)):03d}"
+def choose_display(is_main: bool, *, is_logged: bool = False) -> Display:
+    """The display for this process: none, a live bar, or lines.
 
-
-def choose_display(is_main: bool, *, is_log: bool = False) -> Display:
-    """The display for this process: none, a live bar, or lines, which start with the time in a log."""
+    is_logged  whether its lines go to the log of the rank, which shows them
+    """
     if not is_main:
         return NullDisplay()
-    console = Console()
-    return BarDisplay(console) if console.is_terminal else LogDisplay(is_log=is_log)
+    console, show = Console(), partial(log.info, "%s") if is_logged else None
+    return BarDisplay(console, show) if console.is_terminal else LogDisplay(show or _print)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 
@@ -25,3 +26,29 @@ def test_a_log_names_the_variable_of_a_secret_that_an_error_quotes(
     assert "hush" not in text
     assert "no column '${oc.env:MYTOKEN}'" in text
     assert "KeyError: '${oc.env:MYTOKEN}'" in text
+
+
+def test_rank_0_shows_its_log_where_its_output_goes(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
+    world = World.single()
+    with log_to_file(run, world):
+        logging.getLogger("toolkit").warning("no room for a checkpoint")
+    assert "WARNING no room for a checkpoint" in capfd.readouterr().out
+    assert "WARNING no room for a checkpoint" in run.log(world.nonce, world.rank).read_text()
+
+
+def test_in_a_job_a_line_comes_once(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
+    """Slurm writes standard output to the same file."""
+    world = World.single()
+    run.logs.mkdir(exist_ok=True)
+    log = run.log(world.nonce, world.rank)
+    with capfd.disabled():
+        terminal = os.dup(1)
+        with log.open("a") as stream:
+            os.dup2(stream.fileno(), 1)
+        try:
+            with log_to_file(run, world):
+                logging.getLogger("toolkit").warning("no room for a checkpoint")
+        finally:
+            os.dup2(terminal, 1)
+            os.close(terminal)
+    assert log.read_text().count("no room") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 
 import pytest
@@ -101,10 +102,9 @@ def test_display_fits_where_the_output_goes(monkeypatch: pytest.MonkeyPatch) -> 
     assert type(live) is BarDisplay
 
 
-def test_lines_of_a_log_begin_with_their_times(capfd: pytest.CaptureFixture[str]) -> None:
-    """As those of `logging` do, so that the logs of several ranks can be merged."""
-    show(LogDisplay(is_log=True))
-    printed = capfd.readouterr().out.splitlines()
-    times = [re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO ", line) for line in printed]
-    assert all(times)
-    assert printed[0].endswith("INFO training: step 40 of 200")
+def test_lines_of_a_run_go_to_its_log(caplog: pytest.LogCaptureFixture) -> None:
+    """With the times of `logging`, so that the logs of several ranks can be merged."""
+    caplog.set_level(logging.INFO, logger="toolkit")
+    show(choose_display(is_main=True, is_logged=True))
+    assert caplog.messages[0] == "training: step 40 of 200"
+    assert "accuracy 0.8750" in caplog.messages[1]

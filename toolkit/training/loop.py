@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -25,6 +26,8 @@ from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
 from toolkit.training.step.take_step import request_of, take_step
+
+log = logging.getLogger("toolkit")
 
 
 def train(context: TrainContext, stop: Stop) -> Outcome:
@@ -222,6 +225,11 @@ def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
     if context.state.progress.awaits_evaluation:
         return Outcome.YIELDED
     if _is_finished(context):
+        if context.state.progress.step < context.schedule.total_steps:
+            evaluation = context.experiment.evaluation
+            log.info(
+                "stops early: %d evaluations without a better %s", evaluation.patience, evaluation.metric
+            )
         return Outcome.FINISHED
     return Outcome.YIELDED if totals.stop else None
 

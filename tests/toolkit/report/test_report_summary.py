@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from toolkit.registry import metric_of
 from toolkit.report import formats, summarize, to_json
 from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names
 from toolkit.report.run.tables import scores_table
+from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir
 
 
@@ -371,3 +373,10 @@ def test_a_text_in_place_of_a_number_of_an_attempt_counts_as_missing(finished_ru
     append_json_line(finished_run.attempts, {"attempt": 1, "exact_share": "much"})
     first, *_ = summarize(finished_run).attempts
     assert first.exact_share is None
+
+
+@pytest.mark.parametrize("epochs, is_early", [(3, False), (40, True)])
+def test_a_run_that_patience_ended_says_so(finished_run: RunDir, epochs: int, is_early: bool) -> None:
+    summary = summarize(finished_run)
+    summary = replace(summary, epochs=epochs, config={**summary.config, "evaluation": {"patience": 2}})
+    assert ("stopped early (evaluation.patience: 2)" in dict(headline(summary))["steps"]) is is_early

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from toolkit.report import formats
-from toolkit.report.model import RunSummary, shared_title
+from toolkit.report.model import RunSummary, section, shared_title
 from toolkit.report.time_and_resources import times
 from toolkit.run.attempts.goodput import Goodput
 from toolkit.system.output.few import few
@@ -63,7 +63,16 @@ def _steps(summary: RunSummary) -> str:
         return ""
     of = f" of {summary.epochs}" if summary.epochs else ""
     epoch = f" (epoch {summary.epoch:.4g}{of})" if summary.epoch is not None else ""
-    return f"{formats.count(summary.step)}{epoch}"
+    return f"{formats.count(summary.step)}{epoch}{_early_stop(summary)}"
+
+
+def _early_stop(summary: RunSummary) -> str:
+    patience = section(summary.config, "evaluation").get("patience")
+    planned = summary.epochs or section(summary.config, "train").get("steps")
+    done = summary.epoch if summary.epochs else summary.step
+    if summary.state != "finished" or None in (patience, planned, done) or done >= planned:
+        return ""
+    return f", stopped early (evaluation.patience: {patience})"
 
 
 def _where(summary: RunSummary) -> str:

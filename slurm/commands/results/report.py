@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from toolkit.errors import RunNotFound
+from toolkit.errors import RunNotFound, UserError
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.sweeps.folder import SWEEPS, SweepDir
 from toolkit.system.output.json_text import json_text
@@ -17,7 +17,13 @@ from toolkit.system.output.sanitize import clean
 def run(arguments: Namespace) -> int:
     """Write the report of a run and show its tables, or set several side by side."""
     runs = [_find(name) for name in arguments.runs]
-    return _report(runs[0], arguments.json) if len(runs) == 1 else _compare(runs, arguments)
+    if len(runs) > 1:
+        return _compare(runs, arguments)
+    if arguments.output:
+        raise UserError(
+            f"--output is for several runs; the report of one is written to {runs[0].report_html}"
+        )
+    return _report(runs[0], arguments.json)
 
 
 def _find(name: str) -> RunDir:

@@ -187,6 +187,13 @@ def test_a_report_in_json_is_one_document(finished: User) -> None:
     assert summary["run_id"] == finished.run(*LONG).run_id
 
 
+def test_one_report_is_written_where_it_always_is(finished: User) -> None:
+    answer = finished.stk("report", "tiny", "--output", finished.root / "one.html")
+    assert answer.code == 2
+    assert f"is written to {finished.run(*LONG).report_html}" in answer.err
+    assert not (finished.root / "one.html").exists()
+
+
 @pytest.mark.slow
 def test_several_reports_stand_side_by_side(finished: User) -> None:
     name = finished.run(*LONG).run_id

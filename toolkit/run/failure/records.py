@@ -12,13 +12,14 @@ from typing import Any
 
 from toolkit.config.secrets import concealed
 from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
-from toolkit.files import create_once, read_json, write_json
+from toolkit.files import create_once, read_json, read_json_lines, write_json
 from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, PEER_LOST, advice_on, describe
 from toolkit.run.failure.log_end import last_words
 from toolkit.run.fence import is_fenced
 from toolkit.run.phases import Phase
+from toolkit.run.records.from_json import whole
 from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -90,6 +91,11 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     seen = last_heartbeat(run, nonce, rank)
     # The ranks that lost it know its step; its heartbeat is some seconds old.
     others = first_failure(run, nonce) or {}
+    lines = (line for line in read_json_lines(run.attempts) if line.get("nonce") == nonce)
+    began = max((whole(line.get("first_step")) or 0 for line in lines), default=0)
+    if seen and seen["step"] < began:
+        # From before the checkpoint was loaded.
+        seen = {"phase": Phase.PROGRAM, "step": began}
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
     record = failure_record(

@@ -43,6 +43,19 @@ def test_rank_that_said_nothing_is_the_one_that_died(run: RunDir, plain: Experim
     assert after_failure(run, plain).action == "retry"
 
 
+def test_a_heartbeat_from_before_the_resume_gives_no_step(run: RunDir) -> None:
+    """It is seconds old: the rank had loaded step 5, and was further."""
+    start(run, of=5)
+    ranks_of(run, "start1", "w1", "w2")
+    for rank, phase in enumerate(("forward", "rendezvous")):
+        seen = {"rank": rank, "phase": phase, "step": 7 * (1 - rank), "time": 1042.0}
+        write_json(run.heartbeat("start1", rank), seen)
+    report(run, "start1", PEER_LOST, 0, "w1", step=5)
+    record_crash(run, 137)
+    failure = read_json(run.failure)
+    assert (failure["rank"], failure["phase"], failure["step"]) == (1, "program", 5)
+
+
 @pytest.mark.parametrize(
     "ends, kind, blamed",
     [

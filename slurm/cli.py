@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TextIO, cast
@@ -98,9 +99,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments, rest = parser.parse_known_args(without_a_value(words, "--trust-folder"))
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        is_key = any(re.match(r"--\w+\.\w", word) for word in rest)
+        hint = "; keys have no dashes: train.epochs=3" if is_key else ""
+        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     if rest and getattr(arguments, "then", None):
-        parser.error(f"{rest[0]}: write key=value right after its file, before any option")
+        arguments.parser.error(f"{rest[0]}: write key=value right after its file, before any option")
     for known in lists:
         known.extend(rest)
     if "resource_overrides" in arguments:

@@ -75,7 +75,7 @@ def parser_of(parsers: Parsers, name: str, summary: str, description: str) -> ar
     parser: argparse.ArgumentParser = parsers.add_parser(
         name, help=summary, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.set_defaults(command=name)
+    parser.set_defaults(command=name, parser=parser)
     return parser
 
 

@@ -54,6 +54,29 @@ def test_a_command_that_is_not_there_suggests_the_nearest(user: User, word: str,
     assert f"{meant}?" in answer.err or meant is None
 
 
+def test_an_option_that_is_not_there_is_answered_by_its_command(user: User) -> None:
+    answer = user.stk("resume", "digits", "--time", "5")
+    assert answer.code == 2
+    assert "usage: stk resume" in answer.err
+    assert "stk resume --help" in answer.err
+
+
+def test_a_key_with_dashes_is_shown_without(user: User) -> None:
+    answer = user.stk("plan", "digits.yaml", "--train.epochs=3")
+    assert "keys have no dashes" in answer.err
+
+
+def test_a_command_without_its_dashes_is_answered_with_them(user: User) -> None:
+    assert "-- python train.py" in user.stk("submit", "python", "train.py").err
+
+
+@pytest.mark.parametrize("key", ["lr", "optimizer.lr", "seed"])
+def test_a_key_that_a_command_does_not_have_is_not_suggested(user: User, key: str) -> None:
+    answer = user.stk("plan", f"{key}=3", "--", "echo")
+    assert "there is no such key (valid: " in answer.err
+    assert "params" in answer.err
+
+
 @pytest.mark.parametrize(
     "words, is_looked_up",
     [

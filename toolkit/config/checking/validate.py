@@ -107,7 +107,8 @@ class _Checker:
             "data": own.data if own else None,
         }
         whole: type = experiment_type(row.experiment if row else None)
-        self._sections = {**_hints(whole), **kinds}
+        types = {**_hints(whole), **kinds}
+        self._sections = {each.name: types[each.name] for each in keys_of(whole)}
         experiment: Experiment = self._section(whole, tree, (), kinds)
         return experiment
 

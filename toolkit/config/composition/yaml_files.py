@@ -198,13 +198,15 @@ def dump(value: Any) -> str:
 
 
 def _neighbour(path: Path) -> str:
-    """A hint: the YAML file of that folder whose name is nearest."""
+    """A hint: the YAML file of that folder whose name is nearest, or how a command is given."""
     try:
         names = {entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in _SUFFIXES}
     except (OSError, ValueError):
         return ""
-    match = nearest(path.stem, names)
-    return f"did you mean {names[match]}?" if match else ""
+    if match := nearest(path.stem, names):
+        return f"did you mean {names[match]}?"
+    is_file = path.suffix in _SUFFIXES
+    return "" if is_file else "an experiment file comes first, or -- and a command: -- python train.py"
 
 
 def _refuse_depth(text: str) -> None:
@@ -241,7 +243,7 @@ def _unreadable(error: yaml.MarkedYAMLError) -> Unreadable:
     if mark is None:
         return Unreadable(f"not YAML: {problem}")
     place = f"line {mark.line + 1}, column {mark.column + 1}"
-    hint = "quote values that hold ${...}, a colon, or start with a special character"
+    hint = "quote values that hold ${...}, a colon or start with a special character, and indent with spaces"
     return Unreadable(f"not YAML: {problem} in {place}", mark.line + 1, hint)
 
 

@@ -39,7 +39,7 @@ def _rows(wanted: Wanted, keys: list[str]) -> Iterator[list[Text]]:
     values_of = {each.run_id: each.values for each in wanted.record.removed}
     for row in wanted.removed[: max(0, _MOST_ROWS - len(wanted.combinations))]:
         values = [Text(clean(compact(values_of[row.run_id].get(key, "")))) for key in keys]
-        change = Text(f"removed: {row.state}, left alone", style=_COLOURS["removed"])
+        change = Text(f"removed: {row.state}", style=_COLOURS["removed"])
         yield [*values, Text(row.run_id), change]
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -157,14 +158,17 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
     if awaits:
         words = ["slurm.submission.follow", str(awaits.run.path), str(run.path), *words]
     with open(log, "ab") as stream:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-P", "-m", *words],
             env={**scrub(), **own},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
             start_new_session=True,
-        ).pid
+        )
+    # In a notebook this process may outlive it: then it must not stay as a zombie.
+    threading.Thread(target=process.wait, daemon=True).start()
+    return process.pid
 
 
 @contextmanager

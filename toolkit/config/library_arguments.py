@@ -91,6 +91,12 @@ SECTION_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
     "eps": frozenset({"adam", "adamax", "adamw", "nadam", "radam", "rmsprop"}),
     "momentum": frozenset({"rmsprop", "sgd"}),
 })  # fmt: skip
+#: The same of the section `lr_scheduler`. Of final_factor a sweep over kinds may leave some without effect.
+SCHEDULE_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "step_epochs": frozenset({"step"}),
+    "step_at": frozenset({"step"}),
+    "gamma": frozenset({"step"}),
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

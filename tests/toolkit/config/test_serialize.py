@@ -67,6 +67,8 @@ SPECIAL = {
     "optimizer.momentum": st.just(0.0),
     "optimizer.arguments": st.sampled_from([{}, {"amsgrad": True}]),
     "lr_scheduler.kind": st.sampled_from(["constant", "cosine", "step"]),
+    "lr_scheduler.step_epochs": st.just(1.0),
+    "lr_scheduler.gamma": st.just(0.5),
     "lr_scheduler.step_at": st.none(),
     "lr_scheduler.arguments": st.just({}),
     # Each of these stands instead of another key.

@@ -13,13 +13,14 @@ from toolkit.config.faults import Faults
 from toolkit.config.library_arguments import (
     OPTIMIZERS,
     OWN,
+    SCHEDULE_KEYS,
     SCHEDULES,
     SECTION_KEYS,
     LibraryCallable,
     arguments_of,
     fits,
 )
-from toolkit.config.schema import Evaluation, Experiment, Optimizer, Train
+from toolkit.config.schema import Evaluation, Experiment, LrScheduler, Optimizer, Train
 from toolkit.config.secrets import masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
@@ -112,18 +113,11 @@ def _compiled(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("optimizer")
 def _optimizer(experiment: Experiment) -> Iterator[Violation]:
-    optimizer, usual = experiment.optimizer, Optimizer()
+    optimizer = experiment.optimizer
     if optimizer.kind == OWN:
         yield from _own("optimizer", experiment)
         return
-    for name, kinds in SECTION_KEYS.items():
-        if getattr(optimizer, name) != getattr(usual, name) and optimizer.kind not in kinds:
-            problem = (
-                f"found {getattr(optimizer, name)}, but optimizer.kind {optimizer.kind} does not take it"
-            )
-            yield Violation(
-                key=("optimizer", name), problem=problem, hint=f"it is for {', '.join(sorted(kinds))}"
-            )
+    yield from _without_effect("optimizer", optimizer, Optimizer(), SECTION_KEYS)
     own = [name for name, kinds in SECTION_KEYS.items() if optimizer.kind in kinds]
     yield from _arguments(
         "optimizer", optimizer.arguments, OPTIMIZERS[optimizer.kind], [*own, "lr", "weight_decay"]
@@ -135,13 +129,28 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
     scheduler = experiment.lr_scheduler
     if scheduler.kind == OWN:
         yield from _own("lr_scheduler", experiment)
-    elif scheduler.kind in SCHEDULES:
+        return
+    yield from _without_effect("lr_scheduler", scheduler, LrScheduler(), SCHEDULE_KEYS)
+    if scheduler.step_at is not None and scheduler.step_epochs != LrScheduler().step_epochs:
+        problem = f"found {scheduler.step_epochs:g}, but lr_scheduler.step_at is given, which is used instead"
+        yield Violation(key=("lr_scheduler", "step_epochs"), problem=problem, hint="leave one of them out")
+    if scheduler.kind in SCHEDULES:
         yield from _arguments("lr_scheduler", scheduler.arguments, SCHEDULES[scheduler.kind], ["warmup"])
     elif scheduler.arguments:
         problem = f"found arguments, but lr_scheduler.kind {scheduler.kind} takes none"
         yield Violation(
             key=("lr_scheduler", "arguments"), problem=problem, hint=f"for {', '.join(SCHEDULES)}"
         )
+
+
+def _without_effect(
+    name: str, section: Any, usual: Any, keys: Mapping[str, frozenset[str]]
+) -> Iterator[Violation]:
+    """Find keys that are set although the kind of their section does not take them."""
+    for key, kinds in keys.items():
+        if (value := getattr(section, key)) != getattr(usual, key) and section.kind not in kinds:
+            problem = f"found {value}, but {name}.kind {section.kind} does not take it"
+            yield Violation(key=(name, key), problem=problem, hint=f"it is for {', '.join(sorted(kinds))}")
 
 
 def _own(section: str, experiment: Experiment) -> Iterator[Violation]:
@@ -184,14 +193,6 @@ def _arguments(
             yield Violation(key=key, problem=problem, hint=f"see {of.name} of {of.package}")
 
 
-@rule("lr_scheduler.kind", "lr_scheduler.step_at")
-def _steps_of_the_learning_rate(experiment: Experiment) -> Iterator[Violation]:
-    scheduler = experiment.lr_scheduler
-    if scheduler.step_at is not None and scheduler.kind != "step":
-        problem = f"found shares of the steps, but lr_scheduler.kind is {scheduler.kind}, which has no steps"
-        yield Violation(key=("lr_scheduler", "step_at"), problem=problem, hint="kind: step, or null")
-
-
 @rule()
 def _addresses(experiment: Experiment) -> Iterator[Violation]:
     for key, text in texts(to_plain(experiment)):
@@ -215,7 +216,6 @@ _RULES = (
     _compiled,
     _optimizer,
     _schedule,
-    _steps_of_the_learning_rate,
     _addresses,
 )
 

@@ -177,10 +177,20 @@ def test_an_unknown_key_beside_it_does_not_silence_a_rule(broken):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "kind, key, value",
+    [("linear", "step_at", [0.75]), ("linear", "gamma", 0.1), ("cosine", "step_epochs", 3)],
+)
+def test_a_key_that_a_schedule_does_not_take_is_refused(broken, kind, key, value):
+    (fault,) = broken(lr_scheduler={"kind": kind, key: value})
+    assert fault.key == f"lr_scheduler.{key}"
+    assert f"kind {kind} does not take it" in fault.problem
+
+
 def test_shares_of_the_steps_are_for_a_learning_rate_that_falls_in_steps(good, broken):
     assert good(lr_scheduler={"kind": "step", "step_at": [0.75, 0.9]}).lr_scheduler.step_at == (0.75, 0.9)
-    (fault,) = broken(lr_scheduler={"kind": "linear", "step_at": [0.75]})
-    assert (fault.key, fault.hint) == ("lr_scheduler.step_at", "kind: step, or null")
+    (fault,) = broken(lr_scheduler={"kind": "step", "step_at": [0.75], "step_epochs": 3})
+    assert fault.key == "lr_scheduler.step_epochs"
     for share in (0, 1.5):
         (fault,) = broken(lr_scheduler={"kind": "step", "step_at": [share]})
         assert fault.key == "lr_scheduler.step_at.0"

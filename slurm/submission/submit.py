@@ -129,8 +129,8 @@ def refuse_if_live(run: RunDir) -> None:
     if now.is_live:
         job = f", job {now.job_id}" if now.job_id else ""
         raise RunBusy(
-            f"{run.run_id} is {now.state}{job}: it cannot be started twice. "
-            f"stk status {run.run_id} shows it, stk cancel {run.run_id} ends it."
+            f"{run.run_id} is {now.state}{job}: it cannot be started twice. stk status {run.run_id} shows "
+            f"it; stk cancel {run.run_id} ends it, or Ctrl-C in the terminal where it runs"
         )
 
 

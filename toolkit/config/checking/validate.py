@@ -166,7 +166,10 @@ class _Checker:
             value = {}
         known = {each.name: each for each in keys_of(cls)}
         if not isinstance(value, dict):
-            hint = f"{key[-1]}: {{kind: {value}}}" if isinstance(value, str) and "kind" in known else ""
+            is_kind = isinstance(value, str) and value.isidentifier() and "kind" in known
+            hint = f"{key[-1]}: {{kind: {value}}}" if is_kind else ""
+            if isinstance(value, str) and ":" in value:
+                hint = "a key needs a space behind its colon"
             self._faults.add(key, f"{found(value)}, expected {allowed(cls, Limits())}", hint)
             return None
         for name in value:

@@ -12,7 +12,7 @@ from pathlib import Path
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
 from toolkit.files import read_json
-from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
+from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir, experiment_dir
 
 #: Runs that will have finished when the experiment begins: their experiments, by folder.
 Coming = Mapping[Path, Experiment] | None
@@ -56,9 +56,10 @@ def find_weights(key: str, name: str, waits: bool = False) -> Weights:
     if path.is_file():
         return Weights(file=path, checkpoint=None)
     what = "holds neither a run nor a checkpoint" if path.is_dir() else "is not there"
-    raise DataError(
-        f"{key}: {path} {what}; expected the folder of a run, one of its checkpoints, or a {WEIGHTS}"
-    )
+    expected = f"expected the folder of a run, one of its checkpoints, or a {WEIGHTS}"
+    if (run := RunDir(experiment_dir() / path.name)).config.is_file():
+        expected = f"did you mean {run.path}?"
+    raise DataError(f"{key}: {path} {what}; {expected}")
 
 
 def _of_checkpoint(key: str, folder: Path) -> Weights:
@@ -71,8 +72,8 @@ def _best(key: str, run: RunDir, waits: bool) -> Path:
         if waits:
             return run.best
         raise DataError(
-            f"{key}: {run.path} has not finished, so its best weights are not known; wait for it "
-            "(a job does that with resources.dependency)"
+            f"{key}: {run.path} has not finished, so its best weights are not known: wait for it "
+            "(a job does that with resources.dependency), or name one of its checkpoints"
         )
     folder = run.checkpoint(int(result["best"]["step"]))
     if not folder.is_dir():

@@ -271,6 +271,7 @@ def test_a_fault_within_a_list_or_mapping_names_the_item(tree, faults, key, valu
         ("train.seed", 1, "did you mean seed at the top?"),
         ("optimizer.name", "adam", "did you mean kind?"),
         ("optimizer", "adam", "optimizer: {kind: adam}"),
+        ("optimizer", "lr:0.1", "a key needs a space behind its colon"),
         ("train.device", "gpu", ""),
         ("model.batch_size", 8, "did you mean train.batch_size or evaluation.batch_size?"),
         ("task.kind", "toy_text", "did you mean toy_texts?"),

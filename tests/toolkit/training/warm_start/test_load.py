@@ -95,8 +95,11 @@ def test_damaged_weights_are_refused(lab: Lab, source: RunDir, tmp_path: Path) -
 
 
 def test_what_is_no_source_is_refused_before_anything_is_started(
-    lab: Lab, source: RunDir, tmp_path: Path
+    lab: Lab, source: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(source.path.parent))
+    with pytest.raises(DataError, match=f"did you mean {source.path}"):
+        check_inputs(from_it(lab, tmp_path / source.run_id))
     with pytest.raises(DataError, match=rf"{KEY}: .*nowhere is not there"):
         check_inputs(from_it(lab, tmp_path / "nowhere"))
     with pytest.raises(DataError, match="holds neither a run nor a checkpoint"):

@@ -47,6 +47,8 @@ class CurrentRun:
             # Not later: the signal reaches processes that this one starts, such as readers of data, as well.
             self.catch_signals()
         atexit.register(let_threads_drop_tensors)
+        # Also of a script that fails: its last lines may be younger than what was shown.
+        atexit.register(self._log.close)
 
     @property
     def folder(self) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.files import append_json_line, json_numbers, open_atomic, read_json_lines, write_view
-from toolkit.run.fence import leave_if_fenced
+from toolkit.run.fence import is_fenced, leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place
@@ -115,6 +115,11 @@ class MetricsLog:
             self._flush()
         self._update(line)
         if is_due or line.step == line.total:
+            self.progress()
+
+    def close(self) -> None:
+        """Write what was not written yet, unless another attempt writes by now."""
+        if not is_fenced(self._run, self._place.nonce):
             self.progress()
 
     def progress(self) -> None:

@@ -265,3 +265,19 @@ def test_asking_for_the_run_imports_no_torch(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_script_that_fails_leaves_the_step_that_it_came_to(tmp_path: Path) -> None:
+    code = (
+        "import stk\n"
+        "run = stk.current_run()\n"
+        "for step in range(1, 16): run.log(step=step, total=60, loss=1 / step)\n"
+        "raise ValueError('labels')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "labels" in done.stderr
+    (progress,) = tmp_path.rglob("progress.json")
+    shown = read_json(progress)
+    assert (shown["step"], shown["metrics"]) == (15, {"train_loss": 1 / 15})

@@ -312,6 +312,8 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
         return matches[0]
     if matches:
         raise RunNotFound(f"{name!r} names {len(matches)} runs: {_some(matches)}")
+    if (damaged := RunDir(parent / name)).logs.is_dir():
+        raise RunNotFound(f"{damaged.path} has logs, but no config.yaml any more: it is no longer a run")
     raise RunNotFound(f"no run {name!r} under {parent}; runs there: {_some(runs) or 'none'}")
 
 

@@ -125,6 +125,13 @@ def test_unknown_name_lists_what_there_is(parent: Path) -> None:
         find_run("picture", parent / "missing")
 
 
+def test_a_run_without_its_config_is_named(parent: Path) -> None:
+    (parent / "movies-1f3a9c" / "config.yaml").unlink()
+    (parent / "movies-1f3a9c" / "logs").mkdir()
+    with pytest.raises(RunNotFound, match="movies-1f3a9c has logs, but no config"):
+        find_run("movies-1f3a9c", parent)
+
+
 def test_folder_set_aside_makes_room_and_is_kept_whole(tmp_path: Path) -> None:
     run = make_run(tmp_path, "movies-1f3a9c")
     places = [archive_run(run)]

@@ -76,6 +76,7 @@ class Train:
         "auto",
         choices=("auto", "fp32", "tf32", "bf16", "fp16"),
         counts_as={"auto": "fp32"},
+        instead={"16-mixed": "did you mean fp16?", "bf16-mixed": "did you mean bf16?"},
         known_as="fp16 bf16 amp mixed_precision",
     )
     """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with TF32 in matrix products and convolutions;
@@ -83,7 +84,9 @@ class Train:
     compile: str = option("auto", choices=("auto", "on", "off"), added=True, known_as="torch_compile")
     """Whether to use torch.compile. It needs `reduction: fast` and `deterministic: false`. auto: if these
     hold on a GPU."""
-    device: str = option("auto", choices=("auto", "cpu", "cuda"), known_as="accelerator")
+    device: str = option(
+        "auto", choices=("auto", "cpu", "cuda"), instead={"gpu": "did you mean cuda?"}, known_as="accelerator"
+    )
     """auto: CUDA if a GPU is visible."""
     threads: int = option(1, minimum=1)
     """CPU threads of each process. Rounding depends on this number."""

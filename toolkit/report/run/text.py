@@ -68,9 +68,11 @@ def _steps(summary: RunSummary) -> str:
 
 def _early_stop(summary: RunSummary) -> str:
     patience = section(summary.config, "evaluation").get("patience")
-    planned = summary.epochs or section(summary.config, "train").get("steps")
+    if patience is None or summary.state != "finished":
+        return ""
+    planned = summary.epochs or section(summary.config, "train").get("steps") or 0
     done = summary.epoch if summary.epochs else summary.step
-    if summary.state != "finished" or None in (patience, planned, done) or done >= planned:
+    if done is None or done >= planned:
         return ""
     return f", stopped early (evaluation.patience: {patience})"
 

@@ -196,6 +196,38 @@ def test_a_run_goes_on_with_its_code_until_it_is_told_to_take_the_new(
     assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
 
 
+def test_new_code_leaves_what_the_run_has_written_itself(
+    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    writes = (
+        "import pathlib\nfor name in ('model.pt', 'both.pt'): pathlib.Path(name).write_text('of the run')\n"
+    )
+    work = tmp_path / "work"
+    for name in ("model.pt", "both.pt"):
+        (work / name).write_text("old")
+    (work / "sub").mkdir()
+    (work / "sub" / "data").symlink_to(tmp_path)
+    (work / "train.py").write_text(writes + "raise SystemExit(1)\n")
+    stk("run", "train.yaml")
+    (run,) = find_runs(tmp_path / "runs")
+    assert (run.work / "sub").is_symlink()
+    edit(tmp_path, "train.py")
+    edit(tmp_path, "both.pt", "edited")
+    edit(tmp_path, "sub/new.py", "new")
+    capfd.readouterr()
+    stk("run", "train.yaml")
+    warning = capfd.readouterr().err
+    assert "goes on with new code; changed: both.pt, sub/new.py, train.py" in warning
+    assert "has written both.pt itself" in warning
+    assert "model.pt" not in warning
+    assert [(run.work / name).read_text() for name in ("model.pt", "both.pt")] == ["of the run"] * 2
+    assert "# edited" in (run.work / "train.py").read_text()
+    # No copy goes through a link into the user's folder.
+    assert not (run.work / "sub" / "new.py").is_symlink()
+    (work / "sub" / "new.py").write_text("later")
+    assert (run.work / "sub" / "new.py").read_text() == "new"
+
+
 @pytest.mark.parametrize("command", ["submit", "sweep"])
 def test_each_way_to_go_on_says_so(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str

@@ -71,3 +71,10 @@ def test_an_abort_tells_its_cause_anywhere() -> None:
 
 def test_advice_names_no_key_that_a_command_does_not_have() -> None:
     assert "train." not in record(_TRACE + "MemoryError\n")["advice"]
+
+
+@pytest.mark.parametrize("code", [3, -11])
+def test_where_there_is_no_traceback_advice_does_not_send_one_to_it(code: int) -> None:
+    advice = record("a step\n", code)["advice"]
+    assert "no traceback" in advice
+    assert ("FAULTHANDLER" in advice) == (code < 0)

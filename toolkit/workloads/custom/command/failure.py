@@ -41,6 +41,7 @@ _CLASSES = {
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or let the program use less, for instance by smaller batches."
 }
+_BY_SIGNAL = "PYTHONFAULTHANDLER=1 in resources.environment lets Python show where a signal came."
 
 
 def failure_of(world: World, code: int, output: str, step: int | None) -> dict[str, Any]:
@@ -63,7 +64,12 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
         step=step,
         trace="\n".join(lines[-_SHOWN_LINES:]),
     )
-    return {**record, "advice": _ADVICE.get(kind, record["advice"])}
+    advice = _ADVICE.get(kind, record["advice"])
+    if kind == "exception" and not _TRACEBACK.search(output):
+        advice = (
+            f"The log has no traceback: see its last lines. {_BY_SIGNAL if _signal(code) else ''}".rstrip()
+        )
+    return {**record, "advice": advice}
 
 
 def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:

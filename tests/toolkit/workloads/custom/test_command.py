@@ -179,6 +179,20 @@ def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
     assert "saved nothing" in row["reason"]
 
 
+@pytest.mark.parametrize("is_written", [True, False])
+def test_files_of_a_command_s_own_are_told_from_nothing(stk: Stk, is_written: bool) -> None:
+    script(
+        "import beside, pathlib, sys\n" + "pathlib.Path('model.pt').touch()\n" * is_written + "sys.exit(75)\n"
+    )
+    script("", "beside.py")
+    stk("run", "--", sys.executable, "train.py")
+    attempt = last_attempt()
+    assert (attempt.saved, bool(attempt.wrote)) == (False, is_written)
+    (row,) = json.loads(stk("status", "--json").stdout)
+    assert ("work/" in row["reason"]) == is_written
+    assert ("from scratch" in row["reason"]) != is_written
+
+
 @pytest.mark.parametrize(
     "line, kind, shown",
     [

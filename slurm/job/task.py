@@ -57,7 +57,7 @@ class TrainJob:
             # Raised into submitit, it would end the log with a stack trace that tells the user nothing.
             failure = first_failure(run, world.nonce)
             shown = f"error: {concealed(str(error))}" if failure is None else format_failure(failure)
-            print(shown, file=sys.stderr)
+            sys.stderr.write(f"{shown}\n")
             code = error.exit_code
         exit_process(code)
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import fsync_dir
@@ -70,30 +71,51 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about edited code before the run continues; none if nothing was edited."""
+    elsewhere = _of_elsewhere(run, experiment)
     edits = edits_since(run, experiment)
     if not edits:
-        return []
+        return elsewhere
     if run.result.exists():
-        return [f"{run.run_id} has finished with other code; since then changed: {edits}"]
-    is_new = new_code or begins_anew(run)
-    return [_goes_on(f"{run.run_id} goes", "it was", edits, is_new), *_not_taken(run, edits, is_new)]
+        return [*elsewhere, f"{run.run_id} has finished with other code; since then changed: {edits}"]
+    is_new = _takes_new_code(run, experiment, asked=new_code)
+    goes_on = _goes_on(f"{run.run_id} goes", "it was", edits, is_new)
+    return [*elsewhere, goes_on, *_not_taken(run, edits, is_new)]
 
 
 def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
     """The same of several runs that go on: a line for those of equal edits."""
     found: dict[tuple[str, bool], list[str]] = {}
-    not_taken: list[str] = []
+    of_one: list[str] = []
     for run, experiment in runs:
+        of_one += _of_elsewhere(run, experiment)
         if edits := edits_since(run, experiment):
-            is_new = new_code or begins_anew(run)
+            is_new = _takes_new_code(run, experiment, asked=new_code)
             found.setdefault((str(edits), is_new), []).append(run.run_id)
-            not_taken += _not_taken(run, edits, is_new)
+            of_one += _not_taken(run, edits, is_new)
     return [
         _goes_on(f"{ids[0]} goes", "it was", edits, is_new)
         if len(ids) == 1
         else _goes_on(f"{len(ids)} runs go", "they were", edits, is_new)
         for (edits, is_new), ids in found.items()
-    ] + not_taken
+    ] + of_one
+
+
+def _takes_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> bool:
+    return asked or (begins_anew(run) and not _of_elsewhere(run, experiment))
+
+
+def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
+    """A message about a run that was begun in another folder of the user's, which is still there."""
+    today = getattr(experiment.task, "folder", None)
+    if today is None or not run.config.exists():
+        return []
+    began = getattr(load_resolved(run.config).task, "folder", None)
+    if began is None or not os.path.isdir(began) or os.path.realpath(began) == os.path.realpath(today):
+        return []
+    return [
+        f"{run.run_id} is the run of {began}, where it was begun, not of {today}: a run's identity does not "
+        "include the folder. name=… gives this folder a run of its own"
+    ]
 
 
 def begins_anew(run: RunDir) -> bool:
@@ -136,7 +158,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Raises UserError where the user's code is gone, UntrustedFolder.
     """
-    if not asked and not begins_anew(run):
+    if not _takes_new_code(run, experiment, asked=asked):
         return
     check_run(run)
     edits = edits_since(run, experiment)

@@ -228,6 +228,28 @@ def test_new_code_leaves_what_the_run_has_written_itself(
     assert (run.work / "sub" / "new.py").read_text() == "new"
 
 
+def test_a_run_of_another_folder_is_named_and_keeps_its_code(
+    stk: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "work", other)
+    monkeypatch.chdir(other)
+    (other / "train.py").write_text("")
+    assert stk("plan", "train.yaml") == 0
+    warning = capfd.readouterr().err
+    assert all(each in warning for each in (str(tmp_path / "work"), str(other), "name=", "--new-code"))
+    take_new_code(run, load(other / "train.yaml"), asked=False)
+    assert (run.user_code / "train.py").read_text() == _TRAIN.format(75)
+    # A folder that was moved is no other one.
+    shutil.rmtree(tmp_path / "work")
+    assert stk("plan", "train.yaml") == 0
+    assert "name=" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["submit", "sweep"])
 def test_each_way_to_go_on_says_so(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,11 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
         yield folder / file, str(user_code_in(Path()) / file)
 
 
-def make_work_folder(run: RunDir, folder: Path) -> None:
-    """Make the folder in which the command runs, unless it is there. Called on one rank.
-
-    folder   that of the command, where the user works
-    """
+def make_work_folder(run: RunDir, experiment: Any) -> None:
+    """Make the folder in which the command runs, or link what has come to the user's since. On one rank."""
+    folder = Path(experiment.task.folder)
     if run.work.exists():
+        _link_new(run, experiment, folder)
         return
     new = run.work.with_name(f".{run.work.name}.tmp")
     shutil.rmtree(new, ignore_errors=True)
@@ -57,6 +56,22 @@ def make_work_folder(run: RunDir, folder: Path) -> None:
     for around, _, _ in os.walk(new):
         _link_others(folder / Path(around).relative_to(new), Path(around))
     new.rename(run.work)
+
+
+def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
+    """Link what is new where the user works and is no code: that is taken with the edits."""
+    try:
+        code = {Path(place) for _, place in kept_files(experiment)}
+    except UserError:
+        return
+    code |= {file.relative_to(run.code) for file in run.user_code.rglob("*")}
+    taken = {
+        run.work / each.relative_to(user_code_in(Path()))
+        for file in code
+        for each in (file, *file.parents[:-2])
+    }
+    for around, _, _ in os.walk(run.work):
+        _link_others(folder / Path(around).relative_to(run.work), Path(around), taken)
 
 
 def _within(folder: Path, path: Path) -> Path:
@@ -105,7 +120,9 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 def _may_be_code(folder: Path) -> bool:
     if folder.name.startswith(".") or folder.name in _NOT_TAKEN:
         return False
-    return folder != experiment_dir() and not (folder / _ENVIRONMENT).exists()
+    run = RunDir(folder)
+    is_run = run.attempts.exists() and run.config.exists()
+    return folder != experiment_dir() and not is_run and not (folder / _ENVIRONMENT).exists()
 
 
 def _check_amount(folder: Path, files: Sequence[Path]) -> None:
@@ -118,10 +135,11 @@ def _check_amount(folder: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _link_others(source: Path, target: Path) -> None:
-    """Link what is in a folder and was not copied."""
+def _link_others(source: Path, target: Path, taken: Container[Path] = ()) -> None:
+    """Link what is in a folder and was not copied, but what is `taken` by code."""
     if not source.is_dir():
         return
     for entry in os.scandir(source):
-        if entry.name not in _NOT_TAKEN and not os.path.lexists(target / entry.name):
-            (target / entry.name).symlink_to(entry.path)
+        new = target / entry.name
+        if entry.name not in _NOT_TAKEN and new not in taken and not os.path.lexists(new):
+            new.symlink_to(entry.path)

@@ -125,7 +125,7 @@ class _Rank:
         check_progress(self._run)
         self._attempt = Attempt(self._run, self._world)
         self._run.checkpoints.mkdir(exist_ok=True)
-        make_work_folder(self._run, Path(self._experiment.task.folder))
+        make_work_folder(self._run, self._experiment)
         self._written = work_mark(self._run)
         publish(self._run, self._world, self._attempt.number)
 

@@ -17,6 +17,7 @@ from toolkit.precheck.exactness import exactness_warnings
 from toolkit.precheck.schedule import schedule_warnings
 from toolkit.precheck.violation_messages import raise_violations, violation_lines
 from toolkit.precheck.warm_start import WARM_START, check_shapes
+from toolkit.registry import task_kinds
 from toolkit.workload import Violation
 
 
@@ -39,6 +40,7 @@ def check_before_queue(
     if sections.isdisjoint(("data", "model")) and all(each.key != WARM_START for each in found):
         found += check_shapes(experiment)
     warnings = [*schedule_warnings(experiment), *exactness_warnings(experiment)]
+    warnings += task_kinds()[experiment.task.kind].file_warnings(experiment)
     if "data" not in sections:
         warnings += experiment.data.warnings()
     if cluster == "slurm":

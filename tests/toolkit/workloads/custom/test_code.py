@@ -113,6 +113,25 @@ def test_what_comes_to_the_folder_later_is_linked_at_the_next_start_unless_it_is
     assert not (run.work / "models" / "net.py").exists()
 
 
+def test_output_that_all_runs_would_write_into_is_named(folder: Path) -> None:
+    for name in ("out/.gitkeep", "logs/small.txt", "src/out.py", "results/large"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    for name in ("last.pt", "base.pt", "results/large"):
+        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
+    task = SimpleNamespace(folder=str(folder))
+    experiment = SimpleNamespace(task=task, code=(str(folder),), inputs=(str(folder / "base.pt"),))
+    (warning,) = code.shared_outputs(experiment)
+    assert "last.pt, out, results." in warning.problem
+
+
+def test_an_empty_folder_is_made_for_each_run(folder: Path, run: RunDir) -> None:
+    (folder / "out").mkdir()
+    make_work_folder(run, keep(run, folder, folder))
+    assert (run.work / "out").is_dir()
+    assert not (run.work / "out").is_symlink()
+
+
 def test_runs_are_no_code_wherever_they_lie(folder: Path, run: RunDir) -> None:
     for name in ("attempts.jsonl", "config.yaml", "logs/a.log"):
         (folder / "of before" / "train-1" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ later does not reach it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Container, Iterator, Sequence
@@ -16,16 +17,25 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
+from toolkit.system.output.few import few
+from toolkit.workload import Violation
 
 #: Bytes of a file: a larger one is not code, and is linked.
 LARGEST_FILE = 1 << 20
 #: Of all files together.
 MOST_FILES, MOST_BYTES = 5_000, 100 << 20
 
+#: Entries that a message names.
+_NAMED = 5
 #: Neither copied nor linked.
 _NOT_TAKEN = frozenset({".git", "__pycache__"})
 #: A file in the folder of a virtual environment.
 _ENVIRONMENT = "pyvenv.cfg"
+#: Names of what programs usually write.
+_OUTPUT = re.compile(
+    r"(out(puts?)?|checkpoints?|ckpts?|results?|saved?|logs?|weights|wandb|\w+_logs|mlruns|tensorboard)"
+    r"|.*\.(pt|pth|ckpt|safetensors|log)"
+)
 
 
 def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
@@ -38,6 +48,27 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
     _check_amount(folder, sorted(files))
     for file in sorted(files):
         yield folder / file, str(user_code_in(Path()) / file)
+
+
+def shared_outputs(experiment: Any) -> Iterator[Violation]:
+    """Find what looks like output of earlier work, and is linked: all runs would write into the same."""
+    folder = Path(experiment.task.folder)
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = [path for path in there if _OUTPUT.fullmatch(path.name.lower())]
+    found = [path for path in found if str(path) not in experiment.inputs]
+    try:
+        kept = {file for file, _ in kept_files(experiment)} if found else set()
+    except UserError:
+        # Said when the code is copied.
+        return
+    if names := [path.name for path in found if any(file not in kept for file in _all_files(path))]:
+        problem = (
+            f"not copied but linked from {folder}: {few(names, _NAMED)}. All runs that write there share it"
+        )
+        hint = (
+            "STK_CHECKPOINT_DIR and ${run.dir} are each run's own; what is only read can be named in inputs"
+        )
+        yield Violation(key=("task", "folder"), problem=problem, hint=hint)
 
 
 def make_work_folder(run: RunDir, experiment: Any) -> None:
@@ -141,5 +172,17 @@ def _link_others(source: Path, target: Path, taken: Container[Path] = ()) -> Non
         return
     for entry in os.scandir(source):
         new = target / entry.name
-        if entry.name not in _NOT_TAKEN and new not in taken and not os.path.lexists(new):
+        if entry.name in _NOT_TAKEN or new in taken or os.path.lexists(new):
+            continue
+        if entry.is_dir() and not any(os.scandir(entry)):
+            # Made for output.
+            new.mkdir()
+        else:
             new.symlink_to(entry.path)
+
+
+def _all_files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+    for around, _, names in os.walk(path):
+        yield from (Path(around, name) for name in names)

@@ -12,6 +12,7 @@ from slurm.api.planning import plan as api_plan
 from slurm.cli import main
 from toolkit.config import load
 from toolkit.config.schema import Experiment
+from toolkit.errors import RunBusy
 from toolkit.run.create_run import create_run
 from toolkit.run.edited_code import (
     NEW_CODE,
@@ -261,6 +262,27 @@ def test_each_way_to_go_on_says_so(
     (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
     stk(*words[command], "--cluster", "local")
     assert "train.py" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["submit", "resume"])
+def test_a_live_run_that_is_refused_goes_on_with_nothing(
+    stk: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
+    edit(tmp_path, "train.py")
+
+    def refuse(run: RunDir) -> None:
+        raise RunBusy(f"{run.run_id} is running")
+
+    monkeypatch.setattr("slurm.submission.submit.refuse_if_live", refuse)
+    assert stk(command, "train.yaml" if command == "submit" else run.run_id, "--cluster", "local") == 2
+    said = capfd.readouterr().err
+    assert "is running" in said
+    assert "goes on" not in said
 
 
 def test_a_plan_of_a_run_that_is_there_says_so_too(

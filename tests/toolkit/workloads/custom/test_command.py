@@ -228,6 +228,15 @@ def test_a_failure_without_a_word_is_not_told_by_a_line_of_our_own(stk: Stk) -> 
     assert read_json(the_run().failure)["message"] == "the command ended with status 3"
 
 
+def test_a_finished_command_is_not_scored_by_others(stk: Stk) -> None:
+    script("")
+    assert stk("run", "--", sys.executable, "train.py").returncode == 0
+    done = stk("evaluate", the_run().run_id)
+    assert done.returncode == 2
+    assert "no best checkpoint" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.slow
 def test_a_rank_that_fails_ends_the_others(stk: Stk) -> None:
     script("import os, signal\nif os.environ['RANK'] == '1': raise SystemExit(3)\nsignal.pause()\n")

@@ -32,8 +32,8 @@ def best_checkpoint(run: RunDir) -> Path:
     step = finished_result(run)["best"].get("step")
     if step is None:
         raise UserError(
-            f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, and can "
-            "score it as well"
+            f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, "
+            "and can score it as well"
         )
     folder = run.checkpoint(int(step))
     if not folder.is_dir():

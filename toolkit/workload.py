@@ -302,6 +302,7 @@ class TaskSpec:
     rules          what must hold between keys of its sections
     file_check     finds keys of its sections that do not fit the data files, before anything is started;
                    imports nothing slow
+    file_warnings  finds there what is probably a mistake, but does not stop the run
     file_keys      keys of the data section that another file, which is only scored, may need otherwise
     report         "module:attribute" of what the task adds to the report of a run, a subclass of
                    toolkit.report.task_report.TaskReport; empty: nothing
@@ -339,6 +340,7 @@ class TaskSpec:
     brief: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     file_check: Check = no_violations
+    file_warnings: Check = no_violations
     file_keys: tuple[str, ...] = ()
     report: str = ""
     predictor: str = ""

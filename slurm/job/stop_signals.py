@@ -103,7 +103,6 @@ class JobWatch:
 
     def reason_to_stop(self, lead_s: float, warned: float | None) -> str | None:
         """Why to stop now; warned is when Slurm's warning came, if it did."""
-        self._check_budgets(lead_s)
         now = time.time()
         if warned is not None and self._is_more_than_the_end(warned, now):
             return WARNING
@@ -141,7 +140,7 @@ class JobWatch:
         self.ask()
         return now - self._near_since > _PATIENCE_S
 
-    def _check_budgets(self, lead_s: float) -> None:
+    def check_budgets(self, lead_s: float) -> None:
         """Report once if a warning or a preemption leaves less time than a step and a save take here."""
         if self._warned_of_budgets or not self._budgets:
             return
@@ -175,8 +174,10 @@ class JobStop(StopFlag):
         signal.signal(signal.SIGCONT, self._note)
         return self
 
-    def reason_to_stop(self, lead_s: float = 0.0) -> str | None:
+    def reason_to_stop(self, lead_s: float = 0.0, *, is_measured: bool = True) -> str | None:
         if self._reason is None and self.watch is not None:
+            if is_measured:
+                self.watch.check_budgets(lead_s)
             self._reason = self.watch.reason_to_stop(lead_s, self._warned)
         return self._reason
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,14 @@ from slurm.client.topology import step_nonce, world_from_step
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop, JobWatch
 from toolkit.config import load_resolved
+from toolkit.config.secrets import concealed
 from toolkit.errors import ExitCode, SchedulerError, StkError
 from toolkit.registry import worker_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
+from toolkit.run.failure.format import format_failure
 from toolkit.run.failure.import_errors import record_import_error
+from toolkit.run.failure.records import first_failure
 from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_process
@@ -47,7 +51,15 @@ class TrainJob:
             # The other tasks of the step read why, and do not wait for this one.
             write_refusal(run, step_nonce(os.environ), str(error))
             raise
-        exit_process(run_rank(run, world))
+        try:
+            code = run_rank(run, world)
+        except StkError as error:
+            # Raised into submitit, it would end the log with a stack trace that tells the user nothing.
+            failure = first_failure(run, world.nonce)
+            shown = f"error: {concealed(str(error))}" if failure is None else format_failure(failure)
+            sys.stderr.write(f"{shown}\n")
+            code = error.exit_code
+        exit_process(code)
 
 
 def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:

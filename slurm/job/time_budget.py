@@ -67,7 +67,7 @@ def budgets(
     """
     found, names = [], set(names)
     if signal_s:
-        cure = "raise resources.signal_s"
+        cure = "raise resources.signal_s, and in a short job resources.time"
         found.append(Budget(name=f"resources.signal_s ({signal_s})", seconds=signal_s, cure=cure))
     if config.get("PreemptType", "") != "preempt/partition_prio":
         # With QOS the grace is the QOS's, which not every cluster lets users read.

@@ -173,4 +173,6 @@ def _unsaved(folder: Folder, found: RunState) -> str:
     ended = [each for each in folder.attempts if each.saved is not None and each.time_end is not None]
     if found.state in ("finished", "failed") or not ended or any(each.saved for each in ended):
         return ""
+    if any(each.wrote for each in ended):
+        return "it has saved nothing in STK_CHECKPOINT_DIR; its files in work/ stay"
     return "it has saved nothing, so each attempt begins from scratch"

@@ -56,7 +56,7 @@ class CountedStop:
     is_evaluating: bool = False
     is_preparing: bool = False
 
-    def reason_to_stop(self, lead_s: float) -> str | None:
+    def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         if self.is_preparing:
             pass
         elif self.is_evaluating:

@@ -26,9 +26,16 @@ def finished_result(run: RunDir) -> dict[str, Any]:
 def best_checkpoint(run: RunDir) -> Path:
     """The best checkpoint of a finished run; its last one where none was found to be best. Not verified.
 
-    Raises UserError where the run has not finished, CheckpointError where the checkpoint is gone.
+    Raises UserError where the run has not finished or trains no weights that are known here, CheckpointError
+    where the checkpoint is gone.
     """
-    folder = run.checkpoint(int(finished_result(run)["best"]["step"]))
+    step = finished_result(run)["best"].get("step")
+    if step is None:
+        raise UserError(
+            f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, "
+            "and can score it as well"
+        )
+    folder = run.checkpoint(int(step))
     if not folder.is_dir():
         raise CheckpointError(
             f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"

@@ -168,11 +168,14 @@ def _idle(run: RunDir, attempts: Sequence[AttemptRecord]) -> str | None:
         return f"{len(latest)} attempts in a row made no step; the last one: {_describe(latest[-1])}"
     latest = attempts[-STARTS_FROM_ONE_STEP:]
     steps = {each.first_step for each in latest}
-    if len(latest) == STARTS_FROM_ONE_STEP and len(steps) == 1 and not _has_saved(run, latest[-1]):
-        return (
-            f"{len(latest)} attempts in a row began at step {latest[-1].first_step or 0} and none saved a "
-            f"later one: save more often (checkpoint.every_minutes); the last one: {_describe(latest[-1])}"
-        )
+    is_stuck = len(latest) == STARTS_FROM_ONE_STEP and len(steps) == 1
+    if is_stuck and not any(_has_saved(run, each) for each in latest):
+        if latest[-1].saved is None:
+            found = f"began at step {latest[-1].first_step or 0} and none saved a later one: save more often"
+            found += " (checkpoint.every_minutes)"
+        else:
+            found = f"saved nothing in {run.checkpoints} and wrote nothing in {run.work}"
+        return f"{len(latest)} attempts in a row {found}; the last one: {_describe(latest[-1])}"
     return None
 
 
@@ -183,7 +186,7 @@ def _made_step(attempt: AttemptRecord) -> bool:
 
 
 def _has_saved(run: RunDir, attempt: AttemptRecord) -> bool:
-    if attempt.why == "finished" or attempt.saved:
+    if attempt.why == "finished" or attempt.saved or attempt.wrote:
         return True
     return max(run.checkpoint_steps(), default=0) > (attempt.first_step or 0)
 

@@ -31,10 +31,11 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 class Stop(Protocol):
     """Whether training has to stop; all that training knows about preemption."""
 
-    def reason_to_stop(self, lead_s: float) -> str | None:
+    def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         """The reason to save and leave, or None to continue. Called in each step; must be cheap.
 
-        lead_s  measured seconds that one more step and a save take
+        lead_s       seconds that one more step and a save take
+        is_measured  whether they do; otherwise they are only allowed for
         """
 
 
@@ -45,7 +46,7 @@ class StoppedEarly(Exception):
 class NeverStop:
     """A Stop that never asks."""
 
-    def reason_to_stop(self, lead_s: float) -> str | None:
+    def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         return None
 
 
@@ -64,7 +65,7 @@ class StopFlag:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return self
 
-    def reason_to_stop(self, lead_s: float = 0.0) -> str | None:
+    def reason_to_stop(self, lead_s: float = 0.0, *, is_measured: bool = True) -> str | None:
         return self._reason
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import fsync_dir
@@ -18,7 +19,7 @@ from toolkit.registry import kept_files
 from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
 
 #: The event of a run that goes on with new code; `files` names what changed, `step` is where it goes on.
@@ -70,25 +71,50 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about edited code before the run continues; none if nothing was edited."""
+    elsewhere = _of_elsewhere(run, experiment)
     edits = edits_since(run, experiment)
     if not edits:
-        return []
+        return elsewhere
     if run.result.exists():
-        return [f"{run.run_id} has finished with other code; since then changed: {edits}"]
-    return [_goes_on(f"{run.run_id} goes", "it was", edits, new_code or begins_anew(run))]
+        return [*elsewhere, f"{run.run_id} has finished with other code; since then changed: {edits}"]
+    is_new = _takes_new_code(run, experiment, asked=new_code)
+    goes_on = _goes_on(f"{run.run_id} goes", "it was", edits, is_new)
+    return [*elsewhere, goes_on, *_not_taken(run, edits, is_new)]
 
 
 def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
     """The same of several runs that go on: a line for those of equal edits."""
     found: dict[tuple[str, bool], list[str]] = {}
+    of_one: list[str] = []
     for run, experiment in runs:
+        of_one += _of_elsewhere(run, experiment)
         if edits := edits_since(run, experiment):
-            found.setdefault((str(edits), new_code or begins_anew(run)), []).append(run.run_id)
+            is_new = _takes_new_code(run, experiment, asked=new_code)
+            found.setdefault((str(edits), is_new), []).append(run.run_id)
+            of_one += _not_taken(run, edits, is_new)
     return [
         _goes_on(f"{ids[0]} goes", "it was", edits, is_new)
         if len(ids) == 1
         else _goes_on(f"{len(ids)} runs go", "they were", edits, is_new)
         for (edits, is_new), ids in found.items()
+    ] + of_one
+
+
+def _takes_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> bool:
+    return asked or (begins_anew(run) and not _of_elsewhere(run, experiment))
+
+
+def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
+    """A message about a run that was begun in another folder of the user's, which is still there."""
+    today = getattr(experiment.task, "folder", None)
+    if today is None or not run.config.exists():
+        return []
+    began = getattr(load_resolved(run.config).task, "folder", None)
+    if began is None or not os.path.isdir(began) or os.path.realpath(began) == os.path.realpath(today):
+        return []
+    return [
+        f"{run.run_id} is the run of {began}, where it was begun, not of {today}: a run's identity does not "
+        "include the folder. name=… gives this folder a run of its own"
     ]
 
 
@@ -108,6 +134,17 @@ def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
     )
 
 
+def _not_taken(run: RunDir, edits: Edits, new_code: bool) -> list[str]:
+    """A message about edited files that do not replace what the run has written under their names."""
+    own = [name for name in edits.own if new_code and _is_own_output(run, name, run.user_code / name)]
+    if not own:
+        return []
+    return [
+        f"{run.run_id} has written {few(own, _NAMED)} itself, so what you have changed there is not taken: "
+        f"its own stays in {run.work} (--fresh starts anew)"
+    ]
+
+
 def new_code_of(run: RunDir, step: int = 0) -> list[str]:
     """The edited code that a run took after a step, such as `digits.py, from step 41 on`."""
     taken = ((each.facts.get("files", ()), each.facts.get("step", 0)) for each in read_events(run, NEW_CODE))
@@ -121,7 +158,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Raises UserError where the user's code is gone, UntrustedFolder.
     """
-    if not asked and not begins_anew(run):
+    if not _takes_new_code(run, experiment, asked=asked):
         return
     check_run(run)
     edits = edits_since(run, experiment)
@@ -133,13 +170,12 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
     unique = uuid.uuid4().hex
     new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))
     copy_or_nothing(new, experiment)
-    before = _files(run.user_code)
     try:
+        _renew_work(run, user_code_in(new))
         # A crash in between leaves a run without code, which gets today's as well.
         os.rename(run.code, old)
         os.rename(new, run.code)
         fsync_dir(run.path)
-        _renew_work(run, (file.relative_to(run.user_code) for file in before))
     finally:
         if old.is_symlink():
             old.unlink()
@@ -148,17 +184,35 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
     note_event(run, NEW_CODE, files=[*edits.own, *edits.core], step=max(run.checkpoint_steps(), default=0))
 
 
-def _renew_work(run: RunDir, before: Iterable[Path]) -> None:
-    """Put new copies of the user's files where the user's program runs."""
+def _renew_work(run: RunDir, new: Path) -> None:
+    """Put the user's edits where the user's program runs; what the program itself has written stays."""
     if not run.work.exists():
         return
-    for name in before:
-        (run.work / name).unlink(missing_ok=True)
-    for file in _files(run.user_code):
-        target = run.work / file.relative_to(run.user_code)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        shutil.copy2(file, target)
+    old = run.user_code
+    for name in {file.relative_to(around) for around in (old, new) for file in _files(around)}:
+        before, after, target = old / name, new / name, run.work / name
+        is_both = before.exists() and after.exists()
+        if (is_both and filecmp.cmp(before, after)) or _is_own_output(run, name, before, after):
+            continue
+        # Through a link the user's own files would be written.
+        (_link_to(run.work, target) or target).unlink(missing_ok=True)
+        if after.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(after, target)
+
+
+def _is_own_output(run: RunDir, name: Path | str, *copies: Path) -> bool:
+    """Whether the program has written what has this name in its folder: it is none of these copies."""
+    found = run.work / name
+    if not os.path.lexists(found) or _link_to(run.work, found) is not None:
+        return False
+    return not any(each.is_file() and found.is_file() and filecmp.cmp(each, found) for each in copies)
+
+
+def _link_to(work: Path, path: Path) -> Path | None:
+    """The path, or a folder between it and `work`, that is a link: it leads to where the user works."""
+    between = [path, *path.parents]
+    return next((each for each in between[: between.index(work)] if each.is_symlink()), None)
 
 
 def _files(folder: Path) -> list[Path]:

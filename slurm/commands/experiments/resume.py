@@ -24,9 +24,10 @@ def run(arguments: Namespace) -> int:
     if arguments.force:
         note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
-    warn(edit_warnings(target, experiment, new_code=arguments.new_code))
+    edits = edit_warnings(target, experiment, new_code=arguments.new_code)
     experiment = replace(experiment, resources=last_resources(target))
     submitted = submit(experiment, target.path.parent, cluster, new_code=arguments.new_code)
+    warn(edits)
     return print_submitted(submitted, arguments.json)
 
 

@@ -32,11 +32,12 @@ def run(arguments: Namespace) -> int:
     cluster = choose(arguments.cluster, target)
     if arguments.fresh or not target.result.exists():
         warn(check_before_queue(experiment, origins, cluster))
-    if not arguments.fresh:
-        warn(edit_warnings(target, experiment, new_code=arguments.new_code))
+    edits = [] if arguments.fresh else edit_warnings(target, experiment, new_code=arguments.new_code)
     submitted = submit(
         experiment, target.path.parent, cluster, fresh=arguments.fresh, new_code=arguments.new_code
     )
+    # A run that is live is refused: it goes on with nothing.
+    warn(edits)
     return print_submitted(submitted, arguments.json)
 
 

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from slurm.commands import run_snapshot
 from slurm.commands.results.report import render, written
+from toolkit.checkpoint.best import best_checkpoint
 from toolkit.command import EvaluateMode
 from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError
@@ -93,6 +94,7 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
         raise UserError(
             f"{target.run_id} has not finished, so it has no best weights to score: see `stk status`"
         )
+    best_checkpoint(target)
     overrides = [
         *arguments.overrides,
         *(key for each in evaluate_options() for key in each.overrides(arguments)),

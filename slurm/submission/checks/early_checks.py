@@ -8,7 +8,7 @@ from pathlib import Path
 
 from slurm.config.resources import Resources
 from slurm.submission.batch.allowed_options import unused_variables
-from slurm.submission.batch.job_options import Component, components
+from slurm.submission.batch.job_options import Component, components, signal_lead_s
 from slurm.submission.checks.host_fit import Request
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
@@ -17,6 +17,7 @@ from toolkit.precheck.exactness import exactness_warnings
 from toolkit.precheck.schedule import schedule_warnings
 from toolkit.precheck.violation_messages import raise_violations, violation_lines
 from toolkit.precheck.warm_start import WARM_START, check_shapes
+from toolkit.registry import task_kinds
 from toolkit.workload import Violation
 
 
@@ -39,11 +40,13 @@ def check_before_queue(
     if sections.isdisjoint(("data", "model")) and all(each.key != WARM_START for each in found):
         found += check_shapes(experiment)
     warnings = [*schedule_warnings(experiment), *exactness_warnings(experiment)]
+    warnings += task_kinds()[experiment.task.kind].file_warnings(experiment)
     if "data" not in sections:
         warnings += experiment.data.warnings()
     if cluster == "slurm":
         warnings += gpus_without_ranks(experiment)
         warnings += hidden_gpus(experiment)
+        warnings += late_warning(experiment)
     raise_violations(found, origins, warnings)
     lines = violation_lines(warnings, origins)
     if cluster == "slurm":
@@ -90,6 +93,18 @@ def hidden_gpus(experiment: Experiment) -> Iterator[Violation]:
                 hint="gres or gpus_per_node shows them all to every rank of a host",
             )
             return
+
+
+def late_warning(experiment: Experiment) -> Iterator[Violation]:
+    """Find a time limit that is too short for the warning that was asked for."""
+    resources = experiment.resources
+    if resources.signal_s != Resources().signal_s and (lead := signal_lead_s(resources)) < resources.signal_s:
+        yield Violation(
+            key=("resources", "signal_s"),
+            problem=f"{resources.signal_s}, but a job of {resources.time} is warned {lead} s before its end: "
+            "two minutes after its start at the earliest, or in its last sixth",
+            hint="a longer resources.time",
+        )
 
 
 def _gpus(part: Component) -> int:

@@ -224,6 +224,8 @@ class TestRank0:
         fake.answers("show config", CONFIG)
         says(fake, left_s=100_000, length_s=100_000)
         stop = watched(run)
+        # What was not measured is no fact to tell.
+        assert stop.reason_to_stop(9.0, is_measured=False) is None
         assert [stop.reason_to_stop(lead_s) for lead_s in (0.1, 2.9, 4.0, 4.0)] == [None] * 4
         (event,) = [line for line in read_json_lines(run.events) if line["event"] == "budget_too_short"]
         assert event["lead_s"] == 4.0

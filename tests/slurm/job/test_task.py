@@ -20,8 +20,9 @@ from slurm.job.stop_signals import JobStop
 from slurm.job.task import TrainJob, run_rank
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
-from toolkit.errors import SchedulerError
+from toolkit.errors import RunFailed, SchedulerError
 from toolkit.run.create_run import create_run
+from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -170,3 +171,26 @@ def test_a_job_that_is_called_outside_a_step_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(SchedulerError, match="not a task of an srun step"):
         TrainJob("/scratch/me/tiny-1")()
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_failed_rank_ends_its_log_with_the_failure_and_no_stack_trace(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_recorded: bool
+) -> None:
+    world = World.single()
+
+    def fail(*_: object) -> int:
+        if is_recorded:
+            place = {"rank": 0, "host": "a", "phase": "program", "step": None}
+            write_first(run, failure_record(world.nonce, "exception", "no labels", **place))
+        raise RunFailed("no labels")
+
+    monkeypatch.setattr("slurm.job.task.world_from_step", lambda environ: world)
+    monkeypatch.setattr("slurm.job.task.run_rank", fail)
+    monkeypatch.setattr("slurm.job.task.exit_process", sys.exit)
+    with pytest.raises(SystemExit) as ended:
+        TrainJob(str(run.path))()
+    assert ended.value.code == RunFailed.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith("error: no labels\n")
+    assert ("what to do" in said) == is_recorded

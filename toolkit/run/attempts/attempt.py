@@ -128,6 +128,10 @@ class Attempt:
         """Record whether it has saved, if steps do not show that."""
         self._amend(saved=is_saved)
 
+    def wrote(self) -> None:
+        """Record that files in the work folder have changed, with which a program may go on."""
+        self._amend(wrote=True)
+
     def measured(self, **facts: float) -> None:
         """Record figures that were measured during training."""
         self._amend(**facts)

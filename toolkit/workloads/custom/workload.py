@@ -45,6 +45,7 @@ _COMMAND = TaskSpec(
     worker=f"{_PACKAGE}.command.worker:run_attempt",
     rules=config.RULES,
     file_check=config.missing_script,
+    file_warnings=code.shared_outputs,
     prediction_fault=_knows_no_model,
     kept_files=code.kept_files,
 )

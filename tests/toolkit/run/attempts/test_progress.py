@@ -90,6 +90,24 @@ def test_steps_that_are_never_saved_are_no_progress_for_ever(run: RunDir, plain:
     check_progress(run)
 
 
+@pytest.mark.parametrize("facts", [{"saved": True}, {"saved": False, "wrote": True}])
+def test_a_program_without_steps_makes_progress_by_what_it_has_written(
+    run: RunDir, plain: Experiment, facts: dict[str, bool]
+) -> None:
+    def leave(**facts: bool) -> None:
+        start(run, of=0, to=0, why="time_limit", **{"first_step": None, "first_step_s": 1.0, **facts})
+
+    leave(**facts)
+    for _ in range(STARTS_FROM_ONE_STEP - 1):
+        leave(saved=False)
+        assert after_stop(run, plain, "time_limit").action == "retry"
+    leave(saved=False)
+    decision = after_stop(run, plain, "time_limit")
+    assert decision.action == "hold"
+    assert str(run.work) in decision.why
+    assert "checkpoint." not in decision.why
+
+
 def test_release_begins_all_counts_anew_but_keeps_the_strikes(run: RunDir, plain: Experiment) -> None:
     for _ in range(5):
         crash(run, "hang", step=0)

@@ -40,12 +40,13 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def keep(run: RunDir, folder: Path, *paths: Path) -> None:
-    """Keep code with a run."""
+def keep(run: RunDir, folder: Path, *paths: Path) -> SimpleNamespace:
+    """Keep code with a run; return its experiment."""
     experiment = SimpleNamespace(task=SimpleNamespace(folder=str(folder)), code=tuple(map(str, paths)))
     for file, place in kept_files(experiment):
         (run.code / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, run.code / place)
+    return experiment
 
 
 def files(folder: Path) -> set[str]:
@@ -75,9 +76,9 @@ def test_where_git_tracks_files_these_are_the_code(folder: Path, run: RunDir) ->
 
 
 def test_the_program_finds_everything_under_its_name_and_no_later_edit(folder: Path, run: RunDir) -> None:
-    keep(run, folder, folder / "train.py", folder / "models")
+    experiment = keep(run, folder, folder / "train.py", folder / "models")
     (folder / "train.py").write_text("edited")
-    make_work_folder(run, folder)
+    make_work_folder(run, experiment)
     assert (run.work / "train.py").read_text() == "train.py"
     assert (run.work / "data").resolve() == folder / "data"
     assert (run.work / ".venv" / "x.py").read_text() == ".venv/x.py"
@@ -85,12 +86,58 @@ def test_the_program_finds_everything_under_its_name_and_no_later_edit(folder: P
 
 
 def test_what_the_program_wrote_is_there_at_its_next_start(folder: Path, run: RunDir) -> None:
-    keep(run, folder, folder)
-    make_work_folder(run, folder)
+    experiment = keep(run, folder, folder)
+    make_work_folder(run, experiment)
     (run.work / "state.txt").write_text("7")
-    make_work_folder(run, folder)
+    make_work_folder(run, experiment)
     assert (run.work / "state.txt").read_text() == "7"
     assert not (folder / "state.txt").exists()
+
+
+def test_what_comes_to_the_folder_later_is_linked_at_the_next_start_unless_it_is_code(
+    folder: Path, run: RunDir
+) -> None:
+    experiment = keep(run, folder, folder)
+    make_work_folder(run, experiment)
+    (run.work / "models" / "net.py").unlink()
+    for name in ("more.bin", "data/more.bin"):
+        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
+    for name in ("more.py", "data/more.py", "new/more.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    make_work_folder(run, experiment)
+    found = {str(path.relative_to(run.work)) for path in run.work.rglob("*more*")}
+    assert found == {"more.bin", "data/more.bin"}
+    assert (run.work / "data/more.bin").resolve() == folder / "data/more.bin"
+    # Nothing that is edited later comes in place of code that the program has removed.
+    assert not (run.work / "models" / "net.py").exists()
+
+
+def test_output_that_all_runs_would_write_into_is_named(folder: Path) -> None:
+    for name in ("out/.gitkeep", "logs/small.txt", "src/out.py", "results/large"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    for name in ("last.pt", "base.pt", "results/large"):
+        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
+    task = SimpleNamespace(folder=str(folder))
+    experiment = SimpleNamespace(task=task, code=(str(folder),), inputs=(str(folder / "base.pt"),))
+    (warning,) = code.shared_outputs(experiment)
+    assert "last.pt, out, results." in warning.problem
+
+
+def test_an_empty_folder_is_made_for_each_run(folder: Path, run: RunDir) -> None:
+    (folder / "out").mkdir()
+    make_work_folder(run, keep(run, folder, folder))
+    assert (run.work / "out").is_dir()
+    assert not (run.work / "out").is_symlink()
+
+
+def test_runs_are_no_code_wherever_they_lie(folder: Path, run: RunDir) -> None:
+    for name in ("attempts.jsonl", "config.yaml", "logs/a.log"):
+        (folder / "of before" / "train-1" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "of before" / "train-1" / name).touch()
+    keep(run, folder, folder)
+    assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
 
 
 @pytest.mark.parametrize("name", ["missing.py", ".."])

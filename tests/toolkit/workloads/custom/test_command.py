@@ -179,6 +179,20 @@ def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
     assert "saved nothing" in row["reason"]
 
 
+@pytest.mark.parametrize("is_written", [True, False])
+def test_files_of_a_command_s_own_are_told_from_nothing(stk: Stk, is_written: bool) -> None:
+    script(
+        "import beside, pathlib, sys\n" + "pathlib.Path('model.pt').touch()\n" * is_written + "sys.exit(75)\n"
+    )
+    script("", "beside.py")
+    stk("run", "--", sys.executable, "train.py")
+    attempt = last_attempt()
+    assert (attempt.saved, bool(attempt.wrote)) == (False, is_written)
+    (row,) = json.loads(stk("status", "--json").stdout)
+    assert ("work/" in row["reason"]) == is_written
+    assert ("from scratch" in row["reason"]) != is_written
+
+
 @pytest.mark.parametrize(
     "line, kind, shown",
     [
@@ -212,6 +226,15 @@ def test_a_failure_without_a_word_is_not_told_by_a_line_of_our_own(stk: Stk) -> 
     script("raise SystemExit(3)")
     assert stk("run", "--", sys.executable, "train.py").returncode == 4
     assert read_json(the_run().failure)["message"] == "the command ended with status 3"
+
+
+def test_a_finished_command_is_not_scored_by_others(stk: Stk) -> None:
+    script("")
+    assert stk("run", "--", sys.executable, "train.py").returncode == 0
+    done = stk("evaluate", the_run().run_id)
+    assert done.returncode == 2
+    assert "no best checkpoint" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from slurm.api.planning import plan as api_plan
 from slurm.cli import main
 from toolkit.config import load
 from toolkit.config.schema import Experiment
+from toolkit.errors import RunBusy
 from toolkit.run.create_run import create_run
 from toolkit.run.edited_code import (
     NEW_CODE,
@@ -196,6 +197,60 @@ def test_a_run_goes_on_with_its_code_until_it_is_told_to_take_the_new(
     assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
 
 
+def test_new_code_leaves_what_the_run_has_written_itself(
+    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    writes = (
+        "import pathlib\nfor name in ('model.pt', 'both.pt'): pathlib.Path(name).write_text('of the run')\n"
+    )
+    work = tmp_path / "work"
+    for name in ("model.pt", "both.pt"):
+        (work / name).write_text("old")
+    (work / "sub").mkdir()
+    (work / "sub" / "data").symlink_to(tmp_path)
+    (work / "train.py").write_text(writes + "raise SystemExit(1)\n")
+    stk("run", "train.yaml")
+    (run,) = find_runs(tmp_path / "runs")
+    assert (run.work / "sub").is_symlink()
+    edit(tmp_path, "train.py")
+    edit(tmp_path, "both.pt", "edited")
+    edit(tmp_path, "sub/new.py", "new")
+    capfd.readouterr()
+    stk("run", "train.yaml")
+    warning = capfd.readouterr().err
+    assert "goes on with new code; changed: both.pt, sub/new.py, train.py" in warning
+    assert "has written both.pt itself" in warning
+    assert "model.pt" not in warning
+    assert [(run.work / name).read_text() for name in ("model.pt", "both.pt")] == ["of the run"] * 2
+    assert "# edited" in (run.work / "train.py").read_text()
+    # No copy goes through a link into the user's folder.
+    assert not (run.work / "sub" / "new.py").is_symlink()
+    (work / "sub" / "new.py").write_text("later")
+    assert (run.work / "sub" / "new.py").read_text() == "new"
+
+
+def test_a_run_of_another_folder_is_named_and_keeps_its_code(
+    stk: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "work", other)
+    monkeypatch.chdir(other)
+    (other / "train.py").write_text("")
+    assert stk("plan", "train.yaml") == 0
+    warning = capfd.readouterr().err
+    assert all(each in warning for each in (str(tmp_path / "work"), str(other), "name=", "--new-code"))
+    take_new_code(run, load(other / "train.yaml"), asked=False)
+    assert (run.user_code / "train.py").read_text() == _TRAIN.format(75)
+    # A folder that was moved is no other one.
+    shutil.rmtree(tmp_path / "work")
+    assert stk("plan", "train.yaml") == 0
+    assert "name=" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["submit", "sweep"])
 def test_each_way_to_go_on_says_so(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
@@ -207,6 +262,27 @@ def test_each_way_to_go_on_says_so(
     (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
     stk(*words[command], "--cluster", "local")
     assert "train.py" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["submit", "resume"])
+def test_a_live_run_that_is_refused_goes_on_with_nothing(
+    stk: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
+    edit(tmp_path, "train.py")
+
+    def refuse(run: RunDir) -> None:
+        raise RunBusy(f"{run.run_id} is running")
+
+    monkeypatch.setattr("slurm.submission.submit.refuse_if_live", refuse)
+    assert stk(command, "train.yaml" if command == "submit" else run.run_id, "--cluster", "local") == 2
+    said = capfd.readouterr().err
+    assert "is running" in said
+    assert "goes on" not in said
 
 
 def test_a_plan_of_a_run_that_is_there_says_so_too(

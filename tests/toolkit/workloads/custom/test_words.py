@@ -52,6 +52,18 @@ def test_the_run_s_folder_can_be_named_in_a_file(tmp_path: Path) -> None:
     assert words_of(load(file), RUN) == ["a", "/runs/train-1/1", "--x", "1", "--y", "/runs/train-1"]
 
 
+def test_a_script_by_its_absolute_path_is_the_copy_that_the_run_has(tmp_path: Path) -> None:
+    folder, run = tmp_path / "mine", RunDir(tmp_path / "run")
+    kept, other, data = (str(folder / name) for name in ("train.py", "other.py", "data.csv"))
+    for name in ("train.py", "data.csv"):
+        (run.user_code / name).parent.mkdir(parents=True, exist_ok=True)
+        (run.user_code / name).touch()
+    task = {"kind": "command", "run": ["python", kept, other, data, "/x.py"], "folder": str(folder)}
+    folder.mkdir()
+    experiment = check({"name": "train", "task": task, "code": [str(folder)]})
+    assert words_of(experiment, run) == ["python", str(run.work / "train.py"), other, data, "/x.py"]
+
+
 #: What a process can be given.
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20).filter(
     lambda word: "${run.dir}" not in word and word != "???"

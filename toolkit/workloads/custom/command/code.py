@@ -8,24 +8,34 @@ later does not reach it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
+from toolkit.system.output.few import few
+from toolkit.workload import Violation
 
 #: Bytes of a file: a larger one is not code, and is linked.
 LARGEST_FILE = 1 << 20
 #: Of all files together.
 MOST_FILES, MOST_BYTES = 5_000, 100 << 20
 
+#: Entries that a message names.
+_NAMED = 5
 #: Neither copied nor linked.
 _NOT_TAKEN = frozenset({".git", "__pycache__"})
 #: A file in the folder of a virtual environment.
 _ENVIRONMENT = "pyvenv.cfg"
+#: Names of what programs usually write.
+_OUTPUT = re.compile(
+    r"(out(puts?)?|checkpoints?|ckpts?|results?|saved?|logs?|weights|wandb|\w+_logs|mlruns|tensorboard)"
+    r"|.*\.(pt|pth|ckpt|safetensors|log)"
+)
 
 
 def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
@@ -40,12 +50,32 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
         yield folder / file, str(user_code_in(Path()) / file)
 
 
-def make_work_folder(run: RunDir, folder: Path) -> None:
-    """Make the folder in which the command runs, unless it is there. Called on one rank.
+def shared_outputs(experiment: Any) -> Iterator[Violation]:
+    """Find what looks like output of earlier work, and is linked: all runs would write into the same."""
+    folder = Path(experiment.task.folder)
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = [path for path in there if _OUTPUT.fullmatch(path.name.lower())]
+    found = [path for path in found if str(path) not in experiment.inputs]
+    try:
+        kept = {file for file, _ in kept_files(experiment)} if found else set()
+    except UserError:
+        # Said when the code is copied.
+        return
+    if names := [path.name for path in found if any(file not in kept for file in _all_files(path))]:
+        problem = (
+            f"not copied but linked from {folder}: {few(names, _NAMED)}. All runs that write there share it"
+        )
+        hint = (
+            "STK_CHECKPOINT_DIR and ${run.dir} are each run's own; what is only read can be named in inputs"
+        )
+        yield Violation(key=("task", "folder"), problem=problem, hint=hint)
 
-    folder   that of the command, where the user works
-    """
+
+def make_work_folder(run: RunDir, experiment: Any) -> None:
+    """Make the folder in which the command runs, or link what has come to the user's since. On one rank."""
+    folder = Path(experiment.task.folder)
     if run.work.exists():
+        _link_new(run, experiment, folder)
         return
     new = run.work.with_name(f".{run.work.name}.tmp")
     shutil.rmtree(new, ignore_errors=True)
@@ -57,6 +87,22 @@ def make_work_folder(run: RunDir, folder: Path) -> None:
     for around, _, _ in os.walk(new):
         _link_others(folder / Path(around).relative_to(new), Path(around))
     new.rename(run.work)
+
+
+def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
+    """Link what is new where the user works and is no code: that is taken with the edits."""
+    try:
+        code = {Path(place) for _, place in kept_files(experiment)}
+    except UserError:
+        return
+    code |= {file.relative_to(run.code) for file in run.user_code.rglob("*")}
+    taken = {
+        run.work / each.relative_to(user_code_in(Path()))
+        for file in code
+        for each in (file, *file.parents[:-2])
+    }
+    for around, _, _ in os.walk(run.work):
+        _link_others(folder / Path(around).relative_to(run.work), Path(around), taken)
 
 
 def _within(folder: Path, path: Path) -> Path:
@@ -105,7 +151,9 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 def _may_be_code(folder: Path) -> bool:
     if folder.name.startswith(".") or folder.name in _NOT_TAKEN:
         return False
-    return folder != experiment_dir() and not (folder / _ENVIRONMENT).exists()
+    run = RunDir(folder)
+    is_run = run.attempts.exists() and run.config.exists()
+    return folder != experiment_dir() and not is_run and not (folder / _ENVIRONMENT).exists()
 
 
 def _check_amount(folder: Path, files: Sequence[Path]) -> None:
@@ -118,10 +166,23 @@ def _check_amount(folder: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _link_others(source: Path, target: Path) -> None:
-    """Link what is in a folder and was not copied."""
+def _link_others(source: Path, target: Path, taken: Container[Path] = ()) -> None:
+    """Link what is in a folder and was not copied, but what is `taken` by code."""
     if not source.is_dir():
         return
     for entry in os.scandir(source):
-        if entry.name not in _NOT_TAKEN and not os.path.lexists(target / entry.name):
-            (target / entry.name).symlink_to(entry.path)
+        new = target / entry.name
+        if entry.name in _NOT_TAKEN or new in taken or os.path.lexists(new):
+            continue
+        if entry.is_dir() and not any(os.scandir(entry)):
+            # Made for output.
+            new.mkdir()
+        else:
+            new.symlink_to(entry.path)
+
+
+def _all_files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+    for around, _, names in os.walk(path):
+        yield from (Path(around, name) for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -112,7 +113,11 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
             continue
         program = "python" if word.endswith(".py") else "bash"
         key, right = ("task", "run", str(place)), f"run: [{program}, {Path(word).name}]"
-        if not (folder / word).exists():
+        if os.path.normpath(word).startswith(".."):
+            problem = f"{word} is outside of {folder}, the folder of the command, of which the run has a copy"
+            hint = f"start in a folder that contains it, or use it in place: {os.path.abspath(folder / word)}"
+            yield Violation(key=key, problem=problem, hint=hint)
+        elif not (folder / word).exists():
             yield Violation(key=key, problem=f"there is no {folder / word}", hint=f"as in {right}")
         elif place == 0 and "/" not in word:
             yield Violation(key=key, problem=f"found {word}, which is not a program", hint=right)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import signal
 import socket
+from dataclasses import dataclass
 from typing import Any
 
-from toolkit.run.failure.classes import KILLED, class_by_words
+from toolkit.run.failure.classes import KILLED, OUT_OF_MEMORY, PEER_LOST, class_by_words
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
 from toolkit.system.world import World
@@ -15,20 +16,32 @@ from toolkit.system.world import World
 _SHOWN_LINES = 30
 #: Prefix that torch writes before each line of a traceback, once a process has joined a group.
 _RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
-#: A last line of a Python traceback: the name of the error and its message.
-_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): ?(.*)$", re.MULTILINE)
+#: Before each traceback; of several, as for an error while another is handled, the last one ends the program.
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
+#: The first line behind a traceback's indented ones: the name of the exception and its message.
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
+#: Exceptions of a launcher whose process has failed: that one's own exception tells why.
+_OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
+#: Lines of a message, or at the end of output without a traceback, that may show the class.
+_MESSAGE_LINES, _LAST_LINES = 10, 5
 #: The class of what the user has to correct.
 INPUT = "input"
 _CLASSES = {
     "ModuleNotFoundError": "import",
     "ImportError": "import",
-    "MemoryError": "out_of_memory",
+    "MemoryError": OUT_OF_MEMORY,
+    "OutOfMemoryError": OUT_OF_MEMORY,
     # Of our own (toolkit.errors), raised by what a script has called.
     "UserError": INPUT,
     "ConfigError": INPUT,
     "DataError": INPUT,
     "CheckpointError": "checkpoint",
 }
+#: Where the advice on a class is for a program of ours.
+_ADVICE = {
+    OUT_OF_MEMORY: "Request more memory, or let the program use less, for instance by smaller batches."
+}
+_BY_SIGNAL = "PYTHONFAULTHANDLER=1 in resources.environment lets Python show where a signal came."
 
 
 def failure_of(world: World, code: int, output: str, step: int | None) -> dict[str, Any]:
@@ -41,7 +54,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = f"the command {_how(code)}" + (f": {shown}" if shown else "")
-    return failure_record(
+    record = failure_record(
         world.nonce,
         kind,
         message,
@@ -51,20 +64,58 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
         step=step,
         trace="\n".join(lines[-_SHOWN_LINES:]),
     )
+    advice = _ADVICE.get(kind, record["advice"])
+    if kind == "exception" and not _TRACEBACK.search(output):
+        advice = (
+            f"The log has no traceback: see its last lines. {_BY_SIGNAL if _signal(code) else ''}".rstrip()
+        )
+    return {**record, "advice": advice}
 
 
 def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
     """The failure class, and the line that shows it."""
-    if (found := class_by_words(text)) is not None:
+    parts = [] if code < 0 else _TRACEBACK.split(text)[1:]
+    raised = [each for each in map(_raised, parts) if each is not None]
+    # One that many lines follow was handled.
+    if raised and raised[-1].lines_below <= _SHOWN_LINES:
+        last = raised[-1]
+        if last.name in _OF_LAUNCHERS:
+            # Of several processes the first cause counts, before what the others say of its death.
+            own = [each for each in raised if each.name not in _OF_LAUNCHERS] or [last]
+            last = next((each for each in own if each.kind != PEER_LOST), own[0])
+        return last.kind, last.line
+    # An abort outside of Python names its cause long before its end.
+    told = lines if _signal(code) == signal.SIGABRT else lines[-_LAST_LINES:]
+    if (found := class_by_words("\n".join(told))) is not None:
         kind, words = found
-        return kind, next(line.strip() for line in lines if words in line)
-    errors = _ERROR.findall(text)
-    if errors:
-        name, said = errors[-1]
-        return _CLASSES.get(name, "exception"), f"{name}: {said}"
+        return kind, next(line.strip() for line in told if words in line)
     if _signal(code) == signal.SIGKILL:
         return KILLED, ""
-    return "exception", lines[-1].strip() if lines else ""
+    shown = lines[-1].strip() if lines else ""
+    name = _EXCEPTION.match(shown)
+    return _CLASSES.get(name[1], "exception") if name else "exception", shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Raised:
+    """An exception that a traceback ends with: its name, its class of failure, its first line."""
+
+    name: str
+    kind: str
+    line: str
+    lines_below: int
+
+
+def _raised(text: str) -> _Raised | None:
+    """The exception behind the beginning of a traceback; None where the output ends before it."""
+    if (found := _EXCEPTION.search(text)) is None:
+        return None
+    name, said = found[1], found[2]
+    message = text[found.start() :].splitlines()
+    by_words = class_by_words("\n".join(message[:_MESSAGE_LINES]))
+    kind = _CLASSES.get(name, "exception") if by_words is None else by_words[0]
+    line = f"{name}: {said}" if said else name
+    return _Raised(name=name, kind=kind, line=line, lines_below=len(message))
 
 
 def _signal(code: int) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,3 +105,16 @@ def save_mark(run: RunDir) -> object:
     """A value that changes with each save."""
     newest = newest_save(run)
     return None if newest is None else (newest.name, _age(newest))
+
+
+def work_mark(run: RunDir) -> tuple[int, int]:
+    """A value that changes as the command writes files of its own; links to the user's are passed over."""
+    count, newest = 0, 0
+    for around, folders, names in os.walk(run.work):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            with suppress(OSError):
+                found = os.lstat(os.path.join(around, name))
+                if stat.S_ISREG(found.st_mode):
+                    count, newest = count + 1, max(newest, found.st_mtime_ns)
+    return count, newest

@@ -71,7 +71,7 @@ class Leaving:
 
     def look(self) -> bool:
         """See whether this rank or another has a reason; notify the others."""
-        if not self.why and (own := self._stop.reason_to_stop(LEAD_S)) is not None:
+        if not self.why and (own := self._stop.reason_to_stop(LEAD_S, is_measured=False)) is not None:
             self.request(own)
         if not self.why and (found := read_json(self._path)) is not None:
             self.why = str(found.get("why", "requested"))

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from toolkit.config.composition.yaml_files import mapped
 from toolkit.run.run_dir import RunDir
 
+#: Endings of scripts.
+SCRIPTS = (".py", ".sh")
 #: Placeholder for the run's folder, which depends on all that is written here.
 _RUN_DIR = "${run.dir}"
 
 
 def words_of(experiment: Any, run: RunDir) -> list[str]:
-    """The program, its arguments, and the parameters."""
-    return [*_filled(experiment.task.run, run), *_options(_filled(experiment.params, run))]
+    """The program, its arguments, and the parameters. A script of the run's code is that of the run."""
+    words = [_kept(word, Path(experiment.task.folder), run) for word in experiment.task.run]
+    return [*_filled(words, run), *_options(_filled(experiment.params, run))]
+
+
+def _kept(word: str, folder: Path, run: RunDir) -> str:
+    """A word; of a script by its absolute path, the copy of it: the one of the folder may be edited."""
+    path = Path(word)
+    if path.suffix not in SCRIPTS or not path.is_absolute() or not path.is_relative_to(folder):
+        return word
+    name = path.relative_to(folder)
+    return str(run.work / name) if (run.user_code / name).is_file() else word
 
 
 def params_json(experiment: Any, run: RunDir) -> str:

@@ -34,7 +34,7 @@ from toolkit.workloads.custom.command.code import make_work_folder
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program
-from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark
+from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark, work_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
 from toolkit.workloads.custom.command.words import params_json, words_of
 
@@ -43,6 +43,8 @@ SAVED = 75
 
 _POLL_S = 0.2
 _LOOK_S = 5.0
+#: Between two looks at all files of the work folder, which a slow file system may hold.
+_WALK_S = 60.0
 #: Exit statuses by the early warning, as Popen and as a shell give them.
 _BY_WARNING = frozenset((-signal.SIGUSR2, 128 + signal.SIGUSR2))
 #: Exit statuses by any signal to leave.
@@ -86,10 +88,12 @@ class _Rank:
         self._phase = Phase.START
         self._saved = save_mark(run)
         self._has_saved = False
+        self._written = (0, 0)
+        self._has_written = False
         self._has_met = False
         self._number = 0
         self._step: int | None = None
-        self._looked = time.monotonic()
+        self._looked = self._walked = time.monotonic()
 
     def work(self) -> Outcome:
         """Hold the run, run the command, record how it ended."""
@@ -121,7 +125,8 @@ class _Rank:
         check_progress(self._run)
         self._attempt = Attempt(self._run, self._world)
         self._run.checkpoints.mkdir(exist_ok=True)
-        make_work_folder(self._run, Path(self._experiment.task.folder))
+        make_work_folder(self._run, self._experiment)
+        self._written = work_mark(self._run)
         publish(self._run, self._world, self._attempt.number)
 
     def _pulse(self) -> Pulse:
@@ -182,10 +187,10 @@ class _Rank:
             deadline = time.monotonic() + _SIGNAL_S
             while not self._leaving.look() and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
-        self._look()
+        self._look(has_ended=True)
         return code
 
-    def _look(self) -> None:
+    def _look(self, *, has_ended: bool = False) -> None:
         """Record the ranks, and what the command has done: the steps that it logs, and that it has saved."""
         self._looked = time.monotonic()
         known, found = self._step, logged(self._run, self._number)
@@ -200,6 +205,11 @@ class _Rank:
         if not self._has_saved and save_mark(self._run) != self._saved:
             self._has_saved = True
             self._attempt.saved(True)
+        if not self._has_written and (has_ended or self._looked - self._walked > _WALK_S):
+            self._walked = self._looked
+            if work_mark(self._run) != self._written:
+                self._has_written = True
+                self._attempt.wrote()
 
     def _outcome(self, code: int, program: Program) -> Outcome:
         """Return the outcome of an exit status. Raises _CommandFailed or _WronglyCalled.
@@ -257,7 +267,8 @@ class _Rank:
         if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
             self._attempt.ended(self._step, self._leaving.why or "requested")
             if not self._has_saved and newest_save(self._run) is None:
-                log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: it starts over again")
+                known = "its files in work/ stay" if self._has_written else "it starts over again"
+                log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: %s", known)
             return Outcome.YIELDED
         self._finish()
         return Outcome.FINISHED

@@ -1,0 +1,80 @@
+"""Why a command has failed, by its exit status and the end of its output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolkit.system.world import World
+from toolkit.workloads.custom.command.failure import failure_of
+
+_TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    step()\n'
+
+
+def record(output: str, code: int = 1) -> dict[str, Any]:
+    return failure_of(World.single(), code, output, None)
+
+
+def test_an_earlier_line_of_the_log_does_not_decide() -> None:
+    found = record("W&B: Connection reset by peer, retrying\n" * 9 + _TRACE + "ValueError: labels differ\n")
+    assert found["class"] == "exception"
+    assert "ValueError: labels differ" in found["message"]
+    assert "Connection" not in found["message"]
+
+
+@pytest.mark.parametrize(
+    "end, kind, shown",
+    [
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried\n", "out_of_memory", "CUDA out of memory"),
+        ("MemoryError\n", "out_of_memory", "MemoryError"),
+        ("RuntimeError: Connection closed by peer\n", "peer_lost", "Connection closed"),
+        ("NCCL.Trouble: failed\nncclRemoteError: a process has gone\n", "peer_lost", "Trouble: failed"),
+        ("AssertionError\n", "exception", "AssertionError"),
+        ("my.models.BadShape: (3, 4)\nexpected (3, 5)\n", "exception", "BadShape: (3, 4)"),
+        ("StopIteration\nwandb: synced\n", "exception", "StopIteration"),
+    ],
+)
+def test_the_exception_at_the_end_decides_and_its_first_line_is_shown(
+    end: str, kind: str, shown: str
+) -> None:
+    found = record(_TRACE + end)
+    assert found["class"] == kind
+    assert shown in found["message"]
+
+
+def test_of_an_error_within_the_handling_of_another_the_last_one_decides() -> None:
+    middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    found = record(_TRACE + "OSError: Broken pipe\n" + middle + _TRACE + "KeyError: 'lr'\n")
+    assert (found["class"], found["message"].endswith("KeyError: 'lr'")) == ("exception", True)
+
+
+def test_a_launcher_has_the_error_of_the_process_that_it_has_started() -> None:
+    torchrun = _TRACE + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\n"
+    lost = "".join(f"[rank1]: {line}\n" for line in (_TRACE + "RuntimeError: Broken pipe").splitlines())
+    found = record(_TRACE + "ValueError: labels\n" + lost + torchrun)
+    assert (found["class"], found["message"].endswith("ValueError: labels")) == ("exception", True)
+
+
+def test_an_error_that_was_handled_long_before_does_not_decide() -> None:
+    found = record(_TRACE + "OSError: Broken pipe\n" + "a step\n" * 99 + "no labels are left\n", code=3)
+    assert (found["class"], found["message"]) == (
+        "exception",
+        "the command ended with status 3: no labels are left",
+    )
+
+
+def test_an_abort_tells_its_cause_anywhere() -> None:
+    found = record("Watchdog caught collective operation timeout\n" + "  File x\n" * 99, code=-6)
+    assert found["class"] == "communication"
+
+
+def test_advice_names_no_key_that_a_command_does_not_have() -> None:
+    assert "train." not in record(_TRACE + "MemoryError\n")["advice"]
+
+
+@pytest.mark.parametrize("code", [3, -11])
+def test_where_there_is_no_traceback_advice_does_not_send_one_to_it(code: int) -> None:
+    advice = record("a step\n", code)["advice"]
+    assert "no traceback" in advice
+    assert ("FAULTHANDLER" in advice) == (code < 0)

@@ -23,6 +23,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     refuse_untrained,
 )
 from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source, split_names
+from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers, assign_splits
 from toolkit.workloads.text_classification.data.sources.table_warnings import notable
 from toolkit.workloads.text_classification.data.sources.text_hashes import TextHashes
@@ -115,16 +116,9 @@ def _counts(
 
 def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integer]) -> SplitNumbers:
     """Assign a split to each text or fragment. Raises DataError if a split with a share gets none."""
+    check_sizes(sources[0].path, len(labels), data.splits)
     shares = list(data.splits.values())
-    splits = assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
-    sizes = np.bincount(splits, minlength=len(shares))
-    for (name, share), size in zip(data.splits.items(), sizes.tolist(), strict=True):
-        if share > 0 and not size:
-            raise DataError(
-                f"{sources[0].path} has {len(labels)} rows to learn from, too few for the splits "
-                f"{data.splits}: none is left for {name!r}. Use more rows, or set data.splits.{name} to 0"
-            )
-    return splits
+    return assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,7 +180,7 @@ class _Reading:
         met = list(self._numbers)
         for number, rows in enumerate(np.bincount(texts[~kept]).tolist()):
             if rows and self.data.unknown_labels == "refuse":
-                raise refuse_untrained(self._places[number], met[number])
+                raise refuse_untrained(self._places[number], met[number], self.data)
             if rows:
                 self.skipped.unknown(met[number], self._places[number], rows)
         return kept

@@ -24,8 +24,13 @@ def _splits(experiment: Experiment) -> Iterator[Violation]:
         elif not 0 <= share < math.inf:
             problem = f"found the share {share}, expected a number of 0 or more"
             yield Violation(key=("data", "splits", name), problem=problem)
-    for name in ("train", "validation"):
-        if not splits.get(name):
+    needed = ("train", "validation")
+    if missing := [name for name in needed if name not in splits]:
+        problem = f"found no share for {' and '.join(missing)}: those that are given replace all defaults"
+        hint = "give all of them, such as {train: 0.7, validation: 0.1, test: 0.2}"
+        yield Violation(key=("data", "splits"), problem=problem, hint=hint)
+    for name in needed:
+        if splits.get(name) == 0:
             yield Violation(key=("data", "splits", name), problem="this split needs a share above 0")
 
 

@@ -81,7 +81,7 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
         path = None if request.file is None else Path(request.file)
         lines = stack.enter_context(opened(path, found.predictor.format.encoding))
         stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
-        write = writer(stream, request.format)
+        write = writer(stream, request.format, found.predictor.format.answers)
         for part in found.parts(lines, request.input):
             write(part)
             stream.flush()

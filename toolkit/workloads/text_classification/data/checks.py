@@ -51,7 +51,8 @@ def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[V
 
     is_trained   whether the run has kept the tokenizer
     """
-    found = [each for key, path in split_files(data) for each in violation_of(key, _check_rows, path, data)]
+    files = split_files(data)
+    found = [each for key, path in files for each in violation_of(key, _check_rows, path, data, is_trained)]
     yield from found
     if not (found or is_trained):
         yield from violation_of("data", _survey, data)
@@ -76,11 +77,11 @@ def weight_violations(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=("task", "class_weights", label), problem=problem, hint=hint)
 
 
-def _check_rows(path: Path, data: TextTable) -> None:
+def _check_rows(path: Path, data: TextTable, is_trained: bool) -> None:
     skipped = Skipped()
     rows = list(islice(read_rows(path, data), _ROWS))
     if not _usable(rows, path, data, skipped) and len(rows) < _ROWS:
-        raise nothing_known(path, data, data.labels or (), skipped)
+        raise nothing_known(path, data, data.labels or (), skipped, is_trained=is_trained)
 
 
 def table_warnings(data: TextTable) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.sources.source_files import TEST
 from toolkit.errors import DataError
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
@@ -191,7 +192,9 @@ class _Reading:
             self.sources, np.bincount(files, minlength=len(self.sources)).tolist(), strict=True
         ):
             if not texts:
-                raise nothing_known(source.path, self.data, labels, self.skipped)
+                # With a trained model the whole file is that split.
+                is_trained = self.data.path is not None and source.split == TEST and source.part is None
+                raise nothing_known(source.path, self.data, labels, self.skipped, is_trained=is_trained)
 
     def check_splits(self, splits: SplitNumbers | None, labels: tuple[str, ...]) -> None:
         """Raise DataError if one file is cut into splits and a split has no remaining row.

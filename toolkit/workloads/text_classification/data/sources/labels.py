@@ -117,18 +117,24 @@ def refuse_untrained(place: str, label: str, data: TextTable) -> DataError:
     )
 
 
-def nothing_known(path: Path, data: TextTable, labels: tuple[str, ...], skipped: Skipped) -> DataError:
-    """Return the error of a file, or of a split of it, without usable rows."""
+def nothing_known(
+    path: Path, data: TextTable, labels: tuple[str, ...], skipped: Skipped, *, is_trained: bool = False
+) -> DataError:
+    """Return the error of a file, or of a split of it, without usable rows.
+
+    is_trained   whether the labels are those of a run, which has learnt them
+    """
     unknown = skipped.unknown_labels
     if not unknown:
         return _all_empty(path, data, skipped)
     first = next(iter(unknown.values())).first
     what = "no row" if data.labels is not None else "there is a split in which no row"
     whose = "" if data.labels is not None else "of the training split "
+    cure = "Write labels that the run has learnt" if is_trained else "Set data.labels to those of the data"
     return DataError(
         f"{path}: {what} has one of the labels {whose}({shown(labels)}); found: {shown(sorted(unknown))} "
-        f"(the first one at {first}). Set data.labels to the labels of the data, or is column "
-        f"{data.label_column!r} (data.label_column) not the label?"
+        f"(the first one at {first}). {cure}, or is column {data.label_column!r} (data.label_column) not the "
+        "label?"
     )
 
 

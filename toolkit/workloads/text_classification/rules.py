@@ -83,4 +83,11 @@ def _class_weights(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint=suggest(label, labels))
 
 
-RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter, _class_weights)
+@rule("model.kernels")
+def _kernels(experiment: Experiment) -> Iterator[Violation]:
+    if getattr(experiment.model, "kernels", None) == ():
+        problem = "found an empty list, expected the width of at least one convolution"
+        yield Violation(key=("model", "kernels"), problem=problem, hint="such as [3, 4]")
+
+
+RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter, _class_weights, _kernels)

@@ -1,6 +1,6 @@
 """Errors and warnings about the tables of an experiment, found before its job is submitted.
 
-Imports no numpy, which takes time, unless a table has to be cut into its splits.
+Imports no numpy, which takes time, unless a table has to be cut into its splits, or samples are very short.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from toolkit.workloads.text_classification.data.sources.table_warnings import de
 _FEW_BYTES = 2 << 20
 #: Rows of each file that are checked before a job is submitted. That takes about ten milliseconds.
 _ROWS = 2000
+#: Samples of more tokens have room beside the special ones; those of others are counted, which takes longer.
+_FEW_TOKENS = 8
 #: If a label has this many texts, a split of a tenth of the table has none of them once in 40,000 times.
 _FREQUENT = 100
 
@@ -58,6 +60,15 @@ def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[V
         yield from violation_of("data", _survey, data)
     if data.tokenizer == "pretrained" and data.tokenizer_path is not None and not is_trained:
         yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
+        if data.max_tokens <= _FEW_TOKENS and (Path(data.tokenizer_path) / TOKENIZER).is_file():
+            yield from violation_of("data", _check_room, data.tokenizer_path, data)
+
+
+def _check_room(path: str, data: TextTable) -> None:
+    """Raise DataError if special tokens fill a whole sample."""
+    from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder
+
+    PretrainedEncoder(path, data.max_tokens, key="data.max_tokens")
 
 
 def weight_violations(experiment: Any) -> Iterator[Violation]:

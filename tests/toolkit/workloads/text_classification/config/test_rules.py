@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,9 +12,9 @@ from toolkit.config import check
 from toolkit.errors import ConfigError, Fault
 
 
-def the_fault(**data: Any) -> Fault:
-    """The only fault of an experiment with these keys of its data."""
-    sections = {"task": {"kind": "text_classification"}, "model": {"kind": "docnn"}}
+def the_fault(model: Mapping[str, Any] = MappingProxyType({}), **data: Any) -> Fault:
+    """The only fault of an experiment with these keys of its model, or of its data."""
+    sections = {"task": {"kind": "text_classification"}, "model": {"kind": "docnn", **model}}
     with pytest.raises(ConfigError) as caught:
         check({"name": "mails", **sections, "data": {"path": "mails.csv", **data}})
     (fault,) = caught.value.faults
@@ -31,3 +33,15 @@ def test_one_share_alone_is_answered_with_an_example_of_all() -> None:
 def test_training_and_validation_need_a_share(name: str) -> None:
     fault = the_fault(splits={"train": 1, "validation": 1, name: 0})
     assert (fault.key, "above 0" in fault.problem) == (f"data.splits.{name}", True)
+
+
+@pytest.mark.parametrize(
+    "sizes, key",
+    [
+        ({"kernels": []}, "model.kernels"),
+        ({"kernels": [3, 0]}, "model.kernels.1"),
+        ({"hidden": [0]}, "model.hidden.0"),
+    ],
+)
+def test_a_docnn_needs_convolutions_and_layers_of_some_width(sizes: dict[str, Any], key: str) -> None:
+    assert the_fault(sizes).key == key

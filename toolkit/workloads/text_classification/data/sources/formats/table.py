@@ -87,10 +87,11 @@ def column_places(place: str, header: list[str], data: TextTable) -> tuple[int, 
     """
     columns = shown(header)
     if absent := absent_names(header, data):
-        alone = "Is data.delimiter right? " if len(header) == 1 else ""
+        # One column is seldom both, so that its name is no hint.
+        alone, hint = ("Is data.delimiter right? ", "") if len(header) == 1 else ("", absent.hint)
         raise DataError(
             f"{place}: no column {absent.names}, found: {columns}. {alone}Set {absent.keys} to a column's "
-            f"name{absent.hint}; if the file has no line that names its columns, name them in data.columns"
+            f"name{hint}; if the file has no line that names its columns, name them in data.columns"
         )
     for name in (data.text_column, data.label_column):
         if header.count(name) > 1:

@@ -157,7 +157,9 @@ def test_both_missing_columns_are_reported_at_once(csv_file: Path) -> None:
 
 
 def test_the_error_of_a_single_column_mentions_the_delimiter(csv_file: Path) -> None:
-    assert "Is data.delimiter right?" in fault(csv_file, "text;label\nx;a\n")
+    told = fault(csv_file, "text;label\nx;a\n")
+    assert "Is data.delimiter right?" in told
+    assert "did you mean" not in told
 
 
 def test_two_columns_with_the_same_name_are_refused(csv_file: Path) -> None:

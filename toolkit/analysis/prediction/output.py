@@ -22,7 +22,7 @@ Write = Callable[[Sequence[Any]], None]
 def writer(stream: TextIO, form: str, columns: Sequence[str] = ()) -> Write:
     """Return a writer of predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS.
 
-    columns  those of a table, which it has without rows, too; if unknown, those of the first prediction
+    columns  those of a table, which it has without predictions, too; if unknown, those of the first one
     """
     return _json_lines(stream) if form == JSON_LINES else _table(stream, columns)
 
@@ -59,10 +59,9 @@ def _table(stream: TextIO, columns: Sequence[str]) -> Write:
         header.extend(names)
         table.writerow(harmless([*map(_one_line_end, header)]))
 
-    if columns:
-        begin(columns)
-
     def write(predictions: Sequence[Any]) -> None:
+        if columns and not header:
+            begin(columns)
         for each in predictions:
             cells = dict(_flat("", each))
             if not header:

@@ -85,6 +85,8 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
         for part in found.parts(lines, request.input):
             write(part)
             stream.flush()
+        # The header of a table without rows.
+        write([])
 
 
 def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None) -> Iterator[Any]:

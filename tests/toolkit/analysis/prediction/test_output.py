@@ -40,6 +40,8 @@ def test_a_table_has_one_header_and_a_column_for_each_value() -> None:
 def test_a_table_without_rows_has_the_columns_that_are_known() -> None:
     stream = StringIO()
     write = writer(stream, "csv", ("label", "score.a"))
+    assert not stream.getvalue(), "an error may come before the first row"
+    write([])
     assert stream.getvalue() == "label,score.a\n"
     write([{"label": "a", "score": {"a": 1}}])
     assert stream.getvalue() == "label,score.a\na,1\n"

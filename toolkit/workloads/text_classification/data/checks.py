@@ -14,6 +14,7 @@ from typing import Any
 from toolkit.config.faults import nearest
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.sources.compressed import is_compressed
+from toolkit.data.sources.file_digests import Stamp
 from toolkit.data.sources.named_files import split_files, violation_of
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
@@ -46,6 +47,8 @@ _ROWS = 2000
 _FEW_TOKENS = 8
 #: If a label has this many texts, a split of a tenth of the table has none of them once in 40,000 times.
 _FREQUENT = 100
+#: The last result for a small table: errors and warnings need it, and each run of a sweep.
+_surveys: dict[tuple[object, ...], Mapping[str, Any]] = {}
 
 
 def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[Violation]:
@@ -121,6 +124,14 @@ def _survey(data: TextTable) -> Mapping[str, Any] | None:
     files = _files(data)
     if not _are_small(files.values(), data):
         return None
+    key = (repr(data), *map(Stamp.of, files.values()))
+    if key not in _surveys:
+        _surveys.clear()
+        _surveys[key] = _survey_of(files, data)
+    return _surveys[key]
+
+
+def _survey_of(files: Mapping[str, Path], data: TextTable) -> Mapping[str, Any]:
     skipped = Skipped()
     tables = {split: _usable(read_rows(path, data), path, data, skipped) for split, path in files.items()}
     found = _of_rows(tables, files, data, skipped)

@@ -208,6 +208,18 @@ def refused_early(data: TextTable) -> str:
     return found.problem
 
 
+def test_a_small_table_is_read_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = files(tmp_path, texts("a", 4, "ham"), texts("b", 4, "ham"))
+    told = before(data)
+    with monkeypatch.context() as context:
+        context.setattr(checks, "read_rows", None)
+        assert before(data) == told
+    files(tmp_path, texts("a", 4, "ham"), texts("a", 4, "ham"))
+    assert len(before(data)) == len(told) + 1
+
+
 def test_a_label_that_training_lacks_is_refused_before_the_table_is_prepared(tmp_path: Path) -> None:
     rare = [(f"rare {place}", f"label {place}") for place in range(20)]
     data = one_file(tmp_path, [*texts("a", 40, "ham"), *rare], unknown_labels="refuse")

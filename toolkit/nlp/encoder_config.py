@@ -29,6 +29,8 @@ _BEHIND_PADDING = {
 }  # fmt: skip
 #: The padding token's number where the file names none: that of these models.
 _PADDING = 1
+#: The names of the number of layers; most architectures have the first one.
+_LAYERS = ("num_hidden_layers", "n_layers")
 #: What the shapes of an encoder's weights depend on.
 _SIZES = ("model_type", "hidden_size", "intermediate_size", "vocab_size", "num_hidden_layers")
 
@@ -44,20 +46,29 @@ def usable_positions(settings: dict[str, Any]) -> int | None:
     return most if kind in _PLAIN else None
 
 
-def check_encoder(key: str, path: str, data: Any, keys: Sequence[str], more: str = "") -> Iterator[Violation]:
-    """Find what is wrong with an encoder: no such model, or keys of the data that allow longer samples.
+def check_encoder(
+    key: str, path: str, data: Any, keys: Sequence[str], layers: Mapping[str, int | None], more: str = ""
+) -> Iterator[Violation]:
+    """Find what is wrong with an encoder: no such model, too long samples, or layers that it does not have.
 
-    key    the option with its folder
-    keys   of the data section: most tokens of what the encoder reads
-    more   what else can be done about long samples
+    key      the option with its folder
+    keys     of the data section: most tokens of what the encoder reads
+    layers   how many of its layers are kept, by option; None: all
+    more     what else can be done about long samples
     """
     yield from violation_of(key, check_local_model, path, "config.json")
     yield from violation_of(key, check_weights, path)
-    most = usable_positions(_settings_in(Path(path)))
+    settings = _settings_in(Path(path))
+    most = usable_positions(settings)
     for name in keys:
         if most is not None and getattr(data, name) > most:
             problem = f"found {getattr(data, name)}, but the model in {path} reads {most} tokens at most"
             yield Violation(key=("data", name), problem=problem, hint=f"{most} or fewer{more}")
+    present = next((settings[name] for name in _LAYERS if isinstance(settings.get(name), int)), None)
+    for option, kept in layers.items():
+        if present is not None and kept is not None and kept > present:
+            problem = f"found {kept}, but the model in {path} has {present} layers"
+            yield Violation(key=tuple(option.split(".")), problem=problem, hint="fewer, or null for all")
 
 
 def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -> None:

@@ -81,11 +81,13 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
     of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs or 0
     steps = job.experiment.train.steps or (of_epoch and of_epoch * epochs)
     if steps is None:
-        yield f"{epochs} epochs; their steps are known when the data are prepared (`stk prepare`)"
+        prepared = "when the data are prepared (`stk prepare`)"
+        yield f"{epochs} epoch{'s'[: epochs != 1]}; the steps are known {prepared}"
     elif of_epoch is None:
         yield f"{steps:,} steps"
     else:
-        yield f"{steps:,} steps: {round(steps / of_epoch, 2):g} epochs of {of_epoch:,}"
+        share = round(steps / of_epoch, 2)
+        yield f"{steps:,} step{'s'[: steps != 1]}: {share:g} epoch{'s'[: share != 1]} of {of_epoch:,}"
     if (last := newest_run(job.experiment.name)) is not None:
         yield from compared_with(last, job.experiment, steps)
 

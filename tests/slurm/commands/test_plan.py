@@ -74,12 +74,14 @@ def test_a_plan_says_where_each_key_was_set_and_keeps_the_defaults_short(user: U
 
 
 def test_a_plan_tells_the_steps_once_the_data_are_prepared(user: User) -> None:
-    assert "prepare" in user.stk("plan", user.config).out.partition("\n\n")[0]
+    before = user.stk("plan", user.config, "train.epochs=1").out.partition("\n\n")[0]
+    assert "1 epoch;" in before
+    assert "prepare" in before
     assert user.stk("prepare", user.config).code == 0
     head = user.stk("plan", user.config, "train.epochs=1000").out.partition("\n\n")[0]
     of_epoch = steps_per_epoch(user.experiment())
     assert of_epoch is not None
-    assert f"{1000 * of_epoch:,} steps" in head
+    assert f"{1000 * of_epoch:,} steps: 1000 epochs of {of_epoch:,}" in head
 
 
 def test_a_plan_compares_with_the_last_run_of_its_name(user: User) -> None:

@@ -29,6 +29,22 @@ def test_longer_samples_than_a_model_reads_are_refused(tmp_path: Path) -> None:
     assert all(part in told for part in ("data.max_tokens", "129", "128"))
 
 
+def test_samples_without_room_beside_the_special_tokens_are_refused(tmp_path: Path) -> None:
+    """The tokenizer puts one token before a text, and one behind it."""
+    check_inputs(tiny_bert(tmp_path, "data.max_tokens=3"))
+    told = refusal(tiny_bert(tmp_path, "data.max_tokens=2"))
+    assert all(part in told for part in ("data.max_tokens is 2", "at least 3"))
+
+
+@pytest.mark.parametrize("make, key", [(tiny_bert, "model.layers"), (tiny_co_mention, "model.entity_layers")])
+def test_more_layers_than_a_model_has_are_refused(tmp_path: Path, make: Any, key: str) -> None:
+    settings = json.loads((Path(make(tmp_path).model.path) / "config.json").read_text())
+    present = settings["num_hidden_layers"]
+    check_inputs(make(tmp_path, f"{key}={present}"))
+    told = refusal(make(tmp_path, f"{key}={present + 1}"))
+    assert f"{key}: found {present + 1}" in told
+
+
 def tiny_roberta(folder: Path, tokens: int) -> Experiment:
     """An experiment whose encoder has 128 positions, of which a RoBERTa does not use the first two."""
     experiment = tiny_bert(folder, f"data.max_tokens={tokens}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from toolkit.analysis.prediction.formats import JSON_LINES
@@ -19,9 +19,12 @@ _COLUMN = "prediction"
 Write = Callable[[Sequence[Any]], None]
 
 
-def writer(stream: TextIO, form: str) -> Write:
-    """Return a writer of predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS."""
-    return _json_lines(stream) if form == JSON_LINES else _table(stream)
+def writer(stream: TextIO, form: str, columns: Sequence[str] = ()) -> Write:
+    """Return a writer of predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS.
+
+    columns  those of a table, which it has without predictions, too; if unknown, those of the first one
+    """
+    return _json_lines(stream) if form == JSON_LINES else _table(stream, columns)
 
 
 def _json_lines(stream: TextIO) -> Write:
@@ -47,17 +50,22 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if isinstance(value, list) else value
 
 
-def _table(stream: TextIO) -> Write:
-    """The columns are those of the first prediction. A quote precedes what begins a formula."""
+def _table(stream: TextIO, columns: Sequence[str]) -> Write:
+    """A quote precedes what begins a formula."""
     table = csv.writer(stream, lineterminator="\n")
     header: list[str] = []
 
+    def begin(names: Iterable[str]) -> None:
+        header.extend(names)
+        table.writerow(harmless([*map(_one_line_end, header)]))
+
     def write(predictions: Sequence[Any]) -> None:
+        if columns and not header:
+            begin(columns)
         for each in predictions:
             cells = dict(_flat("", each))
             if not header:
-                header.extend(cells)
-                table.writerow(harmless([*map(_one_line_end, header)]))
+                begin(cells)
             if list(cells) != header:
                 raise UserError(
                     f"a prediction has the values {', '.join(cells)}, those before it {', '.join(header)}, "

@@ -81,10 +81,12 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
         path = None if request.file is None else Path(request.file)
         lines = stack.enter_context(opened(path, found.predictor.format.encoding))
         stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
-        write = writer(stream, request.format)
+        write = writer(stream, request.format, found.predictor.format.answers)
         for part in found.parts(lines, request.input):
             write(part)
             stream.flush()
+        # The header of a table without rows.
+        write([])
 
 
 def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None) -> Iterator[Any]:

@@ -25,6 +25,8 @@ class RowFormat:
     takes_lines    whether a plain line of text is a row
     takes_tables   whether a row of a table is one
     keeps_numbers  whether numbers in JSON stay the texts that they are written as
+    answers        columns of the predictions in a table, such as label and probabilities.spam, if they are
+                   known beforehand: a table without rows has them, too
     """
 
     delimiter: str | None = None
@@ -34,6 +36,7 @@ class RowFormat:
     takes_lines: bool = False
     takes_tables: bool = True
     keeps_numbers: bool = False
+    answers: tuple[str, ...] = ()
 
 
 class UnfitRow(Exception):

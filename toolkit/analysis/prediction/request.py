@@ -16,6 +16,10 @@ from toolkit.run.run_dir import RunDir
 #: The module that answers a request, with a run's own code.
 MODULE = "toolkit.analysis.prediction"
 
+#: Endings that name a format which predictions are not written in.
+_NOT_WRITTEN = {
+    ".tsv", ".json", ".parquet", ".feather", ".arrow", ".xlsx", ".xls", ".ods", ".gz", ".bz2", ".xz", ".zip",
+}  # fmt: skip
 _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": JSON_LINES, ".ndjson": JSON_LINES, ".txt": LINES}
 
 
@@ -51,8 +55,17 @@ def input_format(file: str | None) -> str:
 
 
 def output_format(output: str | None, read_as: str) -> str:
-    """Return the format of predictions: by the ending of the file's name, else as the rows are read."""
-    named = _ENDINGS.get(Path(output).suffix.lower()) if output else None
+    """Return the format of predictions: by the ending of the file's name, else as the rows are read.
+
+    Raises UserError for an ending of another format.
+    """
+    ending = Path(output).suffix.lower() if output else ""
+    if ending in _NOT_WRITTEN:
+        raise UserError(
+            f"{output}: predictions are not written as {ending}, expected .csv, .jsonl or .ndjson: "
+            "change the name, or say the format with --format"
+        )
+    named = _ENDINGS.get(ending)
     if named in OUTPUTS:
         return named
     return "csv" if read_as in TABLES else JSON_LINES

@@ -88,7 +88,8 @@ class TextLines:
             line = self._cut + 1 + before.count("\n")
             found = error.object[error.start : error.start + 1].hex()
             raise DataError(
-                f"{self.name}:{line}: found the byte 0x{found}, expected {self._encoding}"
+                f"{self.name}:{line}: found the byte 0x{found}, expected {self._encoding}: convert the text "
+                "to that (from Windows it is often cp1252)"
             ) from None
         if text and not self._has_begun:
             text, self._has_begun = text.removeprefix("\ufeff"), True

@@ -35,11 +35,14 @@ def is_within(value: Any, limits: Limits) -> bool:
 
 
 def located(value: Any, limits: Limits) -> Any:
-    """Make a file name absolute, because the run has another working directory."""
+    """Make a file name absolute, because the run has another working directory; ~ is a home folder."""
     if isinstance(value, tuple):
         return tuple(located(each, limits) for each in value)
-    is_file = isinstance(value, str) and (limits.path or (limits.hub and _is_here(value)))
-    return os.path.abspath(value) if is_file else value
+    if not isinstance(value, str) or not (limits.path or limits.hub):
+        return value
+    # A YAML file and a quoted override do not pass through a shell.
+    name = os.path.expanduser(value)
+    return os.path.abspath(name) if limits.path or _is_here(name) else name
 
 
 def _is_here(name: str) -> bool:

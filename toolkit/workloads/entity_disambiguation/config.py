@@ -156,7 +156,9 @@ class _OfPretrained(ModelSection):
     ) -> Iterator[Violation]:
         if is_trained:
             return iter(())
-        return check_encoder("model.path", self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
+        keys = ["max_tokens", "max_entity_tokens"]
+        layers = {f"model.{name}": getattr(self, name) for name in ("context_layers", "entity_layers")}
+        return check_encoder("model.path", self.path, experiment.data, keys, layers)
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):

@@ -133,7 +133,7 @@ class DocNN(ModelSection):
     kind: str = option("docnn")
     embedding_dim: int = option(100, minimum=1)
     """Size of a word's vector."""
-    kernels: tuple[int, ...] = option((3, 4))
+    kernels: tuple[int, ...] = option((3, 4), minimum=1)
     """Widths of the convolutions, in words."""
     filters: int = option(100, minimum=1)
     """Filters of each width."""
@@ -145,7 +145,7 @@ class DocNN(ModelSection):
     """Standard deviation of the initial word vectors."""
     pooling: str = option("max", choices=("max", "mean", "logsumexp"))
     """How the features of all positions become one."""
-    hidden: tuple[int, ...] = option(())
+    hidden: tuple[int, ...] = option((), minimum=1)
     """Sizes of hidden layers before the output."""
     vectors: str | None = option(None, path=True)
     """Text file of initial word vectors: a token and its numbers per line."""
@@ -184,7 +184,9 @@ class Pretrained(ModelSection):
             return iter(())
         data = experiment.data
         more = "; data.fold makes several samples of a longer text" if data.fold == "none" else ""
-        return check_encoder("model.path", self.path, data, ["max_tokens"], more)
+        return check_encoder(
+            "model.path", self.path, data, ["max_tokens"], {"model.layers": self.layers}, more
+        )
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):

@@ -24,8 +24,13 @@ def _splits(experiment: Experiment) -> Iterator[Violation]:
         elif not 0 <= share < math.inf:
             problem = f"found the share {share}, expected a number of 0 or more"
             yield Violation(key=("data", "splits", name), problem=problem)
-    for name in ("train", "validation"):
-        if not splits.get(name):
+    needed = ("train", "validation")
+    if missing := [name for name in needed if name not in splits]:
+        problem = f"found no share for {' and '.join(missing)}: those that are given replace all defaults"
+        hint = "give all of them, such as {train: 0.7, validation: 0.1, test: 0.2}"
+        yield Violation(key=("data", "splits"), problem=problem, hint=hint)
+    for name in needed:
+        if splits.get(name) == 0:
             yield Violation(key=("data", "splits", name), problem="this split needs a share above 0")
 
 
@@ -78,4 +83,11 @@ def _class_weights(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint=suggest(label, labels))
 
 
-RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter, _class_weights)
+@rule("model.kernels")
+def _kernels(experiment: Experiment) -> Iterator[Violation]:
+    if getattr(experiment.model, "kernels", None) == ():
+        problem = "found an empty list, expected the width of at least one convolution"
+        yield Violation(key=("model", "kernels"), problem=problem, hint="such as [3, 4]")
+
+
+RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter, _class_weights, _kernels)

@@ -37,6 +37,16 @@ def test_a_table_has_one_header_and_a_column_for_each_value() -> None:
     assert text == "label,probabilities.a,probabilities.b\na,0.25,0.75\nb,0.25,0.75\n"
 
 
+def test_a_table_without_rows_has_the_columns_that_are_known() -> None:
+    stream = StringIO()
+    write = writer(stream, "csv", ("label", "score.a"))
+    assert not stream.getvalue(), "an error may come before the first row"
+    write([])
+    assert stream.getvalue() == "label,score.a\n"
+    write([{"label": "a", "score": {"a": 1}}])
+    assert stream.getvalue() == "label,score.a\na,1\n"
+
+
 def test_values_without_names_are_called_predictions() -> None:
     assert written("csv", [3, 4]) == "prediction\n3\n4\n"
     assert written("csv", [[3, 4]]) == "prediction.0,prediction.1\n3,4\n"

@@ -105,3 +105,9 @@ def test_predictions_are_written_as_rows_are_read_unless_a_name_says_otherwise(
     output: str | None, read_as: str, written: str
 ) -> None:
     assert output_format(output, read_as) == written
+
+
+@pytest.mark.parametrize("output", ["a.xlsx", "a.PARQUET", "a.tsv", "a.csv.gz"])
+def test_a_name_of_another_format_is_refused_for_predictions(output: str) -> None:
+    with pytest.raises(UserError, match="--format"):
+        output_format(output, "csv")

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from slurm.config.resources import Group
 from toolkit.config import check, load
+from toolkit.config.checking.limits import located
 from toolkit.config.composition.interpolation import Resolved
+from toolkit.config.fields import Limits
 from toolkit.errors import ConfigError
 
 
@@ -52,6 +54,13 @@ def test_names_of_files_become_absolute_also_those_by_default(movies):
     assert experiment.data.path == str(Path.cwd() / "data/movie_reviews.tsv")
     assert experiment.data.prepared_dir == str(Path.cwd() / "data/prepared")
     assert experiment.data.train is None
+
+
+def test_a_tilde_in_the_name_of_a_file_or_of_a_model_is_the_home_folder(tree, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert check(put(tree, "data.path", "~/a.tsv")).data.path == str(tmp_path / "a.tsv")
+    assert located("~/models/bert", Limits(hub=True)) == str(tmp_path / "models" / "bert")
+    assert located("google/bert", Limits(hub=True)) == "google/bert"
 
 
 @pytest.mark.parametrize(

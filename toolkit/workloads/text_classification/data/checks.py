@@ -1,12 +1,12 @@
 """Errors and warnings about the tables of an experiment, found before its job is submitted.
 
-Imports no numpy, which takes time, unless a table has to be cut into its splits.
+Imports no numpy, which takes time, unless a table has to be cut into its splits, or samples are very short.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from toolkit.config.faults import nearest
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.sources.compressed import is_compressed
+from toolkit.data.sources.file_digests import Stamp
 from toolkit.data.sources.named_files import split_files, violation_of
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
@@ -29,10 +30,12 @@ from toolkit.workloads.text_classification.data.sources.formats.wording import s
 from toolkit.workloads.text_classification.data.sources.labels import (
     Skipped,
     count_empty,
-    is_empty,
+    describe_skipped,
     nothing_known,
     refuse_unknown,
+    refuse_untrained,
 )
+from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 
 #: Most bytes of all files together that are read here. That takes a tenth of a second, and four tenths for
@@ -40,8 +43,12 @@ from toolkit.workloads.text_classification.data.sources.table_warnings import de
 _FEW_BYTES = 2 << 20
 #: Rows of each file that are checked before a job is submitted. That takes about ten milliseconds.
 _ROWS = 2000
+#: Samples of more tokens have room beside the special ones; those of others are counted, which takes longer.
+_FEW_TOKENS = 8
 #: If a label has this many texts, a split of a tenth of the table has none of them once in 40,000 times.
 _FREQUENT = 100
+#: The last result for a small table: errors and warnings need it, and each run of a sweep.
+_surveys: dict[tuple[object, ...], Mapping[str, Any]] = {}
 
 
 def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[Violation]:
@@ -49,10 +56,22 @@ def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[V
 
     is_trained   whether the run has kept the tokenizer
     """
-    for key, path in split_files(data):
-        yield from violation_of(key, _check_rows, path, data)
+    files = split_files(data)
+    found = [each for key, path in files for each in violation_of(key, _check_rows, path, data, is_trained)]
+    yield from found
+    if not (found or is_trained):
+        yield from violation_of("data", _survey, data)
     if data.tokenizer == "pretrained" and data.tokenizer_path is not None and not is_trained:
         yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
+        if data.max_tokens <= _FEW_TOKENS and (Path(data.tokenizer_path) / TOKENIZER).is_file():
+            yield from violation_of("data", _check_room, data.tokenizer_path, data)
+
+
+def _check_room(path: str, data: TextTable) -> None:
+    """Raise DataError if special tokens fill a whole sample."""
+    from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder
+
+    PretrainedEncoder(path, data.max_tokens, key="data.max_tokens")
 
 
 def weight_violations(experiment: Any) -> Iterator[Violation]:
@@ -72,46 +91,51 @@ def weight_violations(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=("task", "class_weights", label), problem=problem, hint=hint)
 
 
-def _check_rows(path: Path, data: TextTable) -> None:
-    skipped, used = Skipped(), 0
+def _check_rows(path: Path, data: TextTable, is_trained: bool) -> None:
+    skipped = Skipped()
     rows = list(islice(read_rows(path, data), _ROWS))
-    for row in rows:
-        if count_empty(path, row, data, skipped):
-            continue
-        if data.labels is None or row.label in data.labels:
-            used += 1
-        elif data.unknown_labels == "refuse":
-            raise refuse_unknown(f"{path}:{row.line}", row.label, data.labels)
-        else:
-            skipped.unknown(row.label, f"{path}:{row.line}")
-    if not used and len(rows) < _ROWS:
-        raise nothing_known(path, data, data.labels or (), skipped)
+    if not _usable(rows, path, data, skipped) and len(rows) < _ROWS:
+        raise nothing_known(path, data, data.labels or (), skipped, is_trained=is_trained)
 
 
 def table_warnings(data: TextTable) -> Iterator[Violation]:
-    """Find labels that look alike, splits that lack a label, and texts in two splits."""
+    """Find rows that are left out, labels that look alike, splits that lack a label, texts in two splits."""
     name = "path" if data.path is not None else "train"
-    found = _notable(data)
-    for line in describe_notable(found or {}):
-        yield Violation(key=("data", name), problem=line)
-    if found is None:
-        problem = "too large to be searched for labels that look alike and for texts in two splits"
-        yield Violation(key=("data", name), problem=problem, hint="`stk prepare` does that")
-
-
-def _notable(data: TextTable) -> Mapping[str, object] | None:
-    """Return the reasons for warnings, in the form of the manifest; None for large unprepared tables."""
     try:
-        if (path := find_prepared_set(data)) is not None:
-            found: Mapping[str, object] = read_meta(path).get("notable", {})
-            return found
-        files = _files(data)
-        if not _are_small(files.values(), data):
-            return None
-        return _of_rows({split: list(_rows(path, data)) for split, path in files.items()}, data)
+        found = _survey(data)
     except (OSError, DataError):
         # Already reported as a fault.
-        return {}
+        return
+    if found is None:
+        problem = "too large to be searched for unknown or similar labels and for texts in two splits"
+        yield Violation(key=("data", name), problem=problem, hint="`stk prepare` does that")
+        return
+    for line in (*describe_skipped(found["skipped"]), *describe_notable(found.get("notable", {}))):
+        yield Violation(key=("data", name), problem=line)
+
+
+def _survey(data: TextTable) -> Mapping[str, Any] | None:
+    """Return the manifest of a table, or its reasons for warnings; None for large unprepared tables.
+
+    Raises OSError, and DataError if the table cannot be prepared.
+    """
+    if (path := find_prepared_set(data)) is not None:
+        return read_meta(path)
+    files = _files(data)
+    if not _are_small(files.values(), data):
+        return None
+    key = (repr(data), *map(Stamp.of, files.values()))
+    if key not in _surveys:
+        _surveys.clear()
+        _surveys[key] = _survey_of(files, data)
+    return _surveys[key]
+
+
+def _survey_of(files: Mapping[str, Path], data: TextTable) -> Mapping[str, Any]:
+    skipped = Skipped()
+    tables = {split: _usable(read_rows(path, data), path, data, skipped) for split, path in files.items()}
+    found = _of_rows(tables, files, data, skipped)
+    return {"notable": found, "skipped": skipped.to_json()}
 
 
 def _learnt_labels(data: TextTable) -> Sequence[str]:
@@ -127,7 +151,7 @@ def _learnt_labels(data: TextTable) -> Sequence[str]:
         learnt = files.get("train", files.get("path"))
         if learnt is None or not _are_small([learnt], data):
             return ()
-        return sorted({row.label for row in _rows(learnt, data)})
+        return sorted({row.label for row in _usable(read_rows(learnt, data), learnt, data, Skipped())})
     except (OSError, DataError):
         # Already reported as a fault.
         return ()
@@ -153,23 +177,55 @@ def _files(data: TextTable) -> dict[str, Path]:
     return {key.removeprefix("data."): path for key, path in split_files(data)}
 
 
-def _rows(path: Path, data: TextTable) -> Iterator[Row]:
-    rows = (row for row in read_rows(path, data) if not (is_empty(row.label) or is_empty(row.text)))
-    return (row for row in rows if data.labels is None or row.label in data.labels)
+def _usable(rows: Iterable[Row], path: Path, data: TextTable, skipped: Skipped) -> list[Row]:
+    """The rows with a text and one of data.labels; the others are counted, or raise DataError."""
+    return [
+        row
+        for row in rows
+        if not count_empty(path, row, data, skipped)
+        and (data.labels is None or _is_known(row, data.labels, path, data, skipped))
+    ]
 
 
-def _of_rows(splits: Mapping[str, list[Row]], data: TextTable) -> dict[str, Any]:
-    files = _files(data)
-    if "path" in splits:
-        rows = splits["path"]
-        if data.split_unit == "fragment" or is_database(files["path"]) or not _may_lack_or_share(rows):
+def _is_known(row: Row, labels: Container[str], path: Path, data: TextTable, skipped: Skipped) -> bool:
+    """Whether a row has one of these labels; if not it is counted. Raises DataError where that is refused."""
+    if row.label in labels:
+        return True
+    place = f"{path}:{row.line}"
+    if data.unknown_labels == "refuse":
+        if data.labels is None:
+            raise refuse_untrained(place, row.label, data)
+        raise refuse_unknown(place, row.label, data.labels)
+    skipped.unknown(row.label, place)
+    return False
+
+
+def _of_rows(
+    tables: Mapping[str, list[Row]], files: Mapping[str, Path], data: TextTable, skipped: Skipped
+) -> dict[str, Any]:
+    """Return the unusual properties of tables, and count the rows whose label training does not have."""
+    splits, places = tables, files
+    if "path" in tables:
+        rows, path = tables["path"], files["path"]
+        is_whole = data.split_unit == "fragment" or is_database(path)
+        if not is_whole:
+            check_sizes(path, len(rows), data.splits)
+        if is_whole or not _may_lack_or_share(rows):
             return notable(data.labels or sorted({row.label for row in rows}), {}, [])
         splits = _cut(rows, data)
-        files = dict.fromkeys(splits, files["path"])
-    labels = data.labels or sorted({row.label for row in splits.get("train", ())})
+        places = dict.fromkeys(splits, path)
+    labels = data.labels or tuple(sorted({row.label for row in splits.get("train", ())}))
+    known = frozenset(labels)
+    for name, rows in tables.items():
+        for row in rows:
+            _is_known(row, known, files[name], data, skipped)
+    splits = {split: [row for row in rows if row.label in known] for split, rows in splits.items()}
+    for split, rows in splits.items():
+        if not rows and (data.path is None or data.splits[split] > 0):
+            raise nothing_known(places[split], data, labels, skipped)
     found = {split: Counter(row.label for row in rows) for split, rows in splits.items() if rows}
     counts = {split: [of_label[label] for label in labels] for split, of_label in found.items()}
-    return notable(labels, counts, _shared(splits, files))
+    return notable(labels, counts, _shared(splits, places))
 
 
 def _may_lack_or_share(rows: Sequence[Row]) -> bool:

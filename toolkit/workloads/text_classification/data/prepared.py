@@ -26,6 +26,7 @@ from toolkit.workloads.text_classification.data.build import build
 from toolkit.workloads.text_classification.data.encoders import Encoding, encoder
 from toolkit.workloads.text_classification.data.samples import Samples
 from toolkit.workloads.text_classification.data.sources.first_pass import survey
+from toolkit.workloads.text_classification.data.sources.formats.wording import counted
 from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
 from toolkit.workloads.text_classification.data.sources.source_files import (
     Rows,
@@ -54,8 +55,14 @@ class Prepared(PreparedFolder[Samples]):
 
     @property
     def notes(self) -> list[str]:
-        """Return unusual properties of the data, a line for each."""
-        return describe_notable(self.meta.get("notable", {}))
+        """Return what was left out, and unusual properties of the data, a line for each."""
+        cut, texts, most = (self.meta[name] for name in ("cut_texts", "texts", "settings"))
+        ends = f"cut {cut:,} of {counted(texts, 'text')} at {most['max_tokens']:,} tokens (data.max_tokens)"
+        return [
+            *describe_skipped(self.meta["skipped"]),
+            *([f"{ends}; data.fold makes samples of the rest"] if cut else []),
+            *describe_notable(self.meta.get("notable", {})),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"notable": self.meta.get("notable", {})}
@@ -72,10 +79,10 @@ class Prepared(PreparedFolder[Samples]):
 
     def _contents(self) -> str:
         texts = "" if self.meta["samples"] == self.meta["texts"] else f" from {self.meta['texts']:,} texts"
-        return f"{texts}; {len(self.labels)} labels, {self.meta['vocabulary_size']:,} tokens"
+        return f"{texts}; {counted(len(self.labels), 'label')}, {self.meta['vocabulary_size']:,} tokens"
 
     def _details(self) -> list[str]:
-        return [*describe_skipped(self.meta["skipped"]), *self.notes]
+        return self.notes
 
     def _samples(self, split: str) -> Samples:
         ids = map_array(self.path, split_ids(split))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,12 @@ class ClassificationPredictor:
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
         data = experiment.data
+        self._kept = kept_encoding(run, data, trained_on(run))
         self.format = RowFormat(
             delimiter=data.delimiter, quoted=data.quoted, columns=data.columns, encoding=data.encoding,
             takes_lines=True, keeps_numbers=True,
+            answers=("label", *(f"probabilities.{label}" for label in self._kept.labels)),
         )  # fmt: skip
-        self._kept = kept_encoding(run, data, trained_on(run))
         self._reader = TextReader(data, self._kept)
         self._experiment = without_origin(run, experiment)
 
@@ -54,9 +55,20 @@ class ClassificationPredictor:
         if isinstance(row, dict):
             if column not in row:
                 found = shown([str(name) for name in row]) or "nothing"
-                raise UnfitRow(f"found no {column!r} (data.text_column), only {found}")
+                raise UnfitRow(
+                    f"found no {column!r} (data.text_column of the run), only {found}: {self._advice(row)}"
+                )
             row = row[column]
         return checked_text(row, column)
+
+    def _advice(self, row: Mapping[Any, Any]) -> str:
+        """What to do about a row without a text."""
+        column, delimiter = self._experiment.data.text_column, self.format.delimiter
+        if len(row) == 1 and any(each in str(*row) for each in ",;|\t"):
+            # A table's whole header became one name.
+            cut = f"by {delimiter!r}, the run's data.delimiter" if delimiter else "at commas, or tabs in .tsv"
+            return f"lines are cut {cut}; write the table with that, or give JSON lines"
+        return f"rename the column or key to {column!r}, or give JSON lines that are texts alone"
 
     def predict(
         self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device

@@ -30,7 +30,7 @@ def test_another_file_is_scored_and_its_skipped_rows_are_shown(user: User) -> No
     answer = user.stk("evaluate", run_id, "--data", "other.csv", *COLUMNS)
     assert answer.code == 0, answer.err
     assert "Confusion (test)" in answer.out
-    assert "left out 1 rows with unknown labels: 'meh' 1" in answer.out
+    assert "left out 1 row with unknown labels: 'meh' 1" in answer.out
     (line,) = [line for line in answer.out.splitlines() if line.startswith("scored  ")]
     folder = RunDir(Path(line.removeprefix("scored  ")))
     assert (folder.artifacts / "other_testset_predictions.csv").exists()

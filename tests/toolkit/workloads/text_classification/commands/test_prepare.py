@@ -17,8 +17,8 @@ def test_the_prepared_set_is_described_in_a_line(user: User) -> None:
     assert (first.code, first.err) == (0, "")
     assert first.out.splitlines() == [
         f"prepared: train 40, validation 5, test 5; 2 labels, 44 tokens; {path}",
-        f"left out 1 rows with unknown labels: 'godo' 1; one is {user.root}/reviews.tsv:52",
-        f"left out 1 rows without a text, from {user.root}/reviews.tsv:53 on",
+        f"left out 1 row with unknown labels: 'godo' 1; one is {user.root}/reviews.tsv:52",
+        f"left out 1 row without a text, from {user.root}/reviews.tsv:53 on",
     ]
     second = user.call("prepare", user.config, "data.labels=[bad,good]")
     assert second.out.splitlines()[0].startswith("was prepared before: train 40,")

@@ -14,6 +14,7 @@ from tests.toolkit.bert import write_bert
 from tests.toolkit.workloads.text_classification.data.films import tokens_of, write_table
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.checks import table_violations
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare
 
 ROWS = [("warm plot", "good"), ("dull plot", "bad"), ("bright film", "good"), ("slow scene", "bad")]
@@ -66,6 +67,20 @@ def test_unknown_labels_can_be_refused_in_a_scored_file(tmp_path: Path) -> None:
     file = write_table(tmp_path / "new.tsv", [("plot", "goood")])
     with pytest.raises(DataError, match=r"new\.tsv:2: label 'goood' .* did you mean 'good'"):
         prepare(other(data, file), known=known.encoding)
+
+
+def test_a_scored_file_with_other_labels_gets_advice_that_a_run_takes(tmp_path: Path) -> None:
+    """The labels of a finished run cannot be set."""
+    data = table(tmp_path)
+    known = prepare(data)
+    file = write_table(tmp_path / "new.tsv", [("plot", "1"), ("film", "2")])
+    with pytest.raises(DataError) as caught:
+        prepare(other(data, file), known=known.encoding)
+    given = dataclasses.replace(other(data, file), labels=known.labels)
+    (early,) = table_violations(given, is_trained=True)
+    for told in (str(caught.value), early.problem):
+        assert "no row has one of the labels" in told
+        assert "Set data.labels" not in told
 
 
 def test_each_vocabulary_has_its_own_set_which_is_built_once(tmp_path: Path) -> None:

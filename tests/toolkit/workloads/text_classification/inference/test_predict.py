@@ -90,7 +90,10 @@ def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
     "line, said",
     first_quick(
         [
-            ('{"body": "a film"}', "standard input:2: found no 'text' (data.text_column), only body"),
+            (
+                '{"body": "a film"}',
+                "standard input:2: found no 'text' (data.text_column of the run), only body: rename",
+            ),
             ("[1]", "standard input:2: found ['1'], expected a text"),
             (r'"a\ud800"', r"standard input:2: found \ud800, which is not a character of text"),
         ]
@@ -100,6 +103,17 @@ def test_a_row_that_is_not_a_text_is_reported(run: RunDir, line: str, said: str)
     found = stk("predict", run.path, "--output", "none.csv", given=f'"fine"\n{line}\n', code=2)
     assert said in found
     assert not os.path.exists("none.csv")
+
+
+def test_a_table_that_the_run_cannot_cut_is_answered_with_its_delimiter(run: RunDir) -> None:
+    Path("semicolons.csv").write_text("text;label\nfine;good\n")
+    assert "lines are cut at commas" in stk("predict", run.path, "semicolons.csv", code=2)
+
+
+def test_predictions_of_a_table_without_rows_have_a_header(run: RunDir) -> None:
+    Path("none.csv").write_text("text,label\n")
+    found = stk("predict", run.path, "none.csv")
+    assert [*csv.reader(found.splitlines())] == [["label", "probabilities.bad", "probabilities.good"]]
 
 
 def test_the_model_opens_without_other_files(run: RunDir) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.sources.source_files import TEST
 from toolkit.errors import DataError
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
@@ -23,6 +24,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     refuse_untrained,
 )
 from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source, split_names
+from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers, assign_splits
 from toolkit.workloads.text_classification.data.sources.table_warnings import notable
 from toolkit.workloads.text_classification.data.sources.text_hashes import TextHashes
@@ -115,16 +117,9 @@ def _counts(
 
 def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integer]) -> SplitNumbers:
     """Assign a split to each text or fragment. Raises DataError if a split with a share gets none."""
+    check_sizes(sources[0].path, len(labels), data.splits)
     shares = list(data.splits.values())
-    splits = assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
-    sizes = np.bincount(splits, minlength=len(shares))
-    for (name, share), size in zip(data.splits.items(), sizes.tolist(), strict=True):
-        if share > 0 and not size:
-            raise DataError(
-                f"{sources[0].path} has {len(labels)} rows to learn from, too few for the splits "
-                f"{data.splits}: none is left for {name!r}. Use more rows, or set data.splits.{name} to 0"
-            )
-    return splits
+    return assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,7 +181,7 @@ class _Reading:
         met = list(self._numbers)
         for number, rows in enumerate(np.bincount(texts[~kept]).tolist()):
             if rows and self.data.unknown_labels == "refuse":
-                raise refuse_untrained(self._places[number], met[number])
+                raise refuse_untrained(self._places[number], met[number], self.data)
             if rows:
                 self.skipped.unknown(met[number], self._places[number], rows)
         return kept
@@ -197,7 +192,9 @@ class _Reading:
             self.sources, np.bincount(files, minlength=len(self.sources)).tolist(), strict=True
         ):
             if not texts:
-                raise nothing_known(source.path, self.data, labels, self.skipped)
+                # With a trained model the whole file is that split.
+                is_trained = self.data.path is not None and source.split == TEST and source.part is None
+                raise nothing_known(source.path, self.data, labels, self.skipped, is_trained=is_trained)
 
     def check_splits(self, splits: SplitNumbers | None, labels: tuple[str, ...]) -> None:
         """Raise DataError if one file is cut into splits and a split has no remaining row.

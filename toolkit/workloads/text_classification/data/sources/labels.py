@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
-from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown, similar
+from toolkit.workloads.text_classification.data.sources.formats.wording import counted, short, shown, similar
 
 #: Most unknown labels in a manifest.
 _IN_MANIFEST = 20
@@ -67,11 +67,12 @@ def describe_skipped(found: Mapping[str, Any]) -> list[str]:
         more = ", …" if len(unknown["labels"]) > _IN_SUMMARY else ""
         first = unknown["labels"][0]["first"]
         lines.append(
-            f"left out {unknown['rows']:,} rows with unknown labels: {', '.join(named)}{more}; one is {first}"
+            f"left out {counted(unknown['rows'], 'row')} with unknown labels: {', '.join(named)}{more}; "
+            f"one is {first}"
         )
     for count, what in ((labels, "without a label"), (texts, "without a text")):
         if count["rows"]:
-            lines.append(f"left out {count['rows']:,} rows {what}, from {count['first']} on")
+            lines.append(f"left out {counted(count['rows'], 'row')} {what}, from {count['first']} on")
     return lines
 
 
@@ -107,27 +108,33 @@ def refuse_unknown(place: str, label: str, labels: tuple[str, ...]) -> DataError
     )
 
 
-def refuse_untrained(place: str, label: str) -> DataError:
+def refuse_untrained(place: str, label: str, data: TextTable) -> DataError:
     """Return the error of a label that is not in the training split."""
+    otherwise = "" if data.path is None else " or data.stratify: true,"
     return DataError(
         f"{place}: label {short(label)!r} does not occur in the training split, so it cannot be learnt. "
-        "Set data.labels to all labels, or data.stratify: true, or data.unknown_labels: skip, or correct "
-        "the row"
+        f"Set data.labels to all labels,{otherwise} or data.unknown_labels: skip, or correct the row"
     )
 
 
-def nothing_known(path: Path, data: TextTable, labels: tuple[str, ...], skipped: Skipped) -> DataError:
-    """Return the error of a file, or of a split of it, without usable rows."""
+def nothing_known(
+    path: Path, data: TextTable, labels: tuple[str, ...], skipped: Skipped, *, is_trained: bool = False
+) -> DataError:
+    """Return the error of a file, or of a split of it, without usable rows.
+
+    is_trained   whether the labels are those of a run, which has learnt them
+    """
     unknown = skipped.unknown_labels
     if not unknown:
         return _all_empty(path, data, skipped)
     first = next(iter(unknown.values())).first
     what = "no row" if data.labels is not None else "there is a split in which no row"
     whose = "" if data.labels is not None else "of the training split "
+    cure = "Write labels that the run has learnt" if is_trained else "Set data.labels to those of the data"
     return DataError(
         f"{path}: {what} has one of the labels {whose}({shown(labels)}); found: {shown(sorted(unknown))} "
-        f"(the first one at {first}). Set data.labels to the labels of the data, or is column "
-        f"{data.label_column!r} (data.label_column) not the label?"
+        f"(the first one at {first}). {cure}, or is column {data.label_column!r} (data.label_column) not the "
+        "label?"
     )
 
 

@@ -8,24 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.order.shuffle import permutation, stream
+from toolkit.workloads.text_classification.data.sources.split_sizes import split_sizes
 
 SplitNumbers = npt.NDArray[np.int8]
-
-
-def split_sizes(n: int, shares: Sequence[float]) -> list[int]:
-    """Sizes of the splits: n times the share, rounded by largest remainder, so that they sum to n.
-
-    shares  not negative, and not all zero; they are divided by their sum
-
-    Of equal remainders the first split is rounded up. A share of 0 gets no sample.
-    """
-    total = sum(shares)
-    exact = [n * share / total for share in shares]
-    sizes = [int(value) for value in exact]
-    by_remainder = sorted(range(len(shares)), key=lambda split: sizes[split] - exact[split])
-    for split in by_remainder[: n - sum(sizes)]:
-        sizes[split] += 1
-    return sizes
 
 
 def assign_splits(

@@ -137,8 +137,8 @@ def test_each_reason_for_skipped_rows_is_described_in_a_line(tmp_path: Path) -> 
     assert describe_skipped(found.skipped.to_json()) == [
         "left out 7 rows with unknown labels: 'odd 0' 1, 'odd 1' 1, 'odd 2' 1, 'odd 3' 1, 'odd 4' 1, …; "
         f"one is {tmp_path}/mails.tsv:14",
-        f"left out 1 rows without a label, from {tmp_path}/mails.tsv:12 on",
-        f"left out 1 rows without a text, from {tmp_path}/mails.tsv:13 on",
+        f"left out 1 row without a label, from {tmp_path}/mails.tsv:12 on",
+        f"left out 1 row without a text, from {tmp_path}/mails.tsv:13 on",
     ]
 
 

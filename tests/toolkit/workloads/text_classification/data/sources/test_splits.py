@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.workloads.text_classification.data.sources.splits import assign_splits, split_sizes
+from toolkit.workloads.text_classification.data.sources.split_sizes import split_sizes
+from toolkit.workloads.text_classification.data.sources.splits import assign_splits
 
 SHARES = st.lists(
     st.floats(0, 100).filter(lambda share: share == 0 or share > 1e-6), min_size=1, max_size=5

@@ -18,11 +18,13 @@ from tests.toolkit.workloads.text_classification.data.sources.test_first_pass im
     some,
     surveyed,
 )
+from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import checks
-from toolkit.workloads.text_classification.data.checks import table_warnings
+from toolkit.workloads.text_classification.data.checks import table_violations, table_warnings
 from toolkit.workloads.text_classification.data.prepared import prepare
 from toolkit.workloads.text_classification.data.sources import text_hashes
+from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
 from toolkit.workloads.text_classification.data.sources.table_warnings import alike, describe_notable
 
 LABELS = st.text(alphabet="aB \t\xa0ß", max_size=4)
@@ -33,7 +35,8 @@ def texts(name: str, count: int, label: str) -> Rows:
 
 
 def told(data: TextTable) -> list[str]:
-    return describe_notable(surveyed(data).notable)
+    found = surveyed(data)
+    return [*describe_skipped(found.skipped.to_json()), *describe_notable(found.notable)]
 
 
 def before(data: TextTable) -> list[str]:
@@ -113,10 +116,25 @@ def test_skipped_rows_are_not_compared(tmp_path: Path) -> None:
     rows = [("here", "other"), ("here", "ham"), *texts("a", 9, "ham"), ("c", "spam")]
     held = [("here", "ham"), *texts("b", 3, "ham"), ("a 3", "other"), ("d", "spam")]
     data = files(tmp_path, rows, held, labels=("ham", "spam"))
-    (line,) = told(data)
+    left_out, line = told(data)
+    assert left_out.startswith("left out 2 rows ")
     assert line.startswith("1 text ")
     assert f"{data.train}:3" in line
-    assert before(data) == [line]
+    assert before(data) == [left_out, line]
+
+
+def test_rows_that_training_cannot_learn_are_reported_and_not_compared(tmp_path: Path) -> None:
+    """Whether their label is only in another file, only in another split, or they have none."""
+    both = [("here", "ham"), ("here", "spma")]
+    of_files = files(tmp_path, [*both[:1], *texts("a", 3, "ham")], [*both, ("x", ""), *texts("b", 2, "ham")])
+    left_out, *_, shared = told(of_files)
+    assert left_out == f"left out 1 row with unknown labels: 'spma' 1; one is {tmp_path}/dev.tsv:3"
+    assert shared.startswith("1 text is in train and in validation")
+    rare = [(f"rare {place}", f"label {place}") for place in range(20)]
+    of_splits = one_file(tmp_path, [*texts("a", 40, "ham"), *rare, *texts("b", 40, "ham")])
+    assert told(of_splits)[0].startswith("left out ")
+    for data in (of_files, of_splits):
+        assert before(data) == told(data)
 
 
 def test_texts_of_one_file_are_compared_between_its_splits(tmp_path: Path) -> None:
@@ -146,11 +164,9 @@ def test_only_the_first_texts_are_compared(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(text_hashes, "_MOST", 4)
     rows, held = [("x", "other"), *texts("a", 3, "ham")], texts("a", 3, "ham")
     data = files(tmp_path, rows, held, labels=("ham",))
-    (of_labels,) = told(data)
-    assert "'ham'" in of_labels
+    assert not any("in two splits" in line or "texts are" in line for line in told(data))
     monkeypatch.setattr(text_hashes, "_MOST", 5)
-    _, line = told(data)
-    assert line.startswith("1 text ")
+    assert told(data)[-1].startswith("1 text ")
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -181,6 +197,51 @@ def test_the_size_of_a_compressed_table_is_its_unpacked_size(
     assert path.stat().st_size < 1000
     line, *_ = before(TextTable(path=str(path), prepared_dir=str(tmp_path)))
     assert ("too large" if rows == 2000 else "one label, 'ham'") in line
+
+
+def refused_early(data: TextTable) -> str:
+    """The error before the table is prepared, after making sure that preparing it ends with the same."""
+    (found,) = table_violations(data)
+    with pytest.raises(DataError) as caught:
+        surveyed(data)
+    assert found.problem == str(caught.value)
+    return found.problem
+
+
+def test_a_small_table_is_read_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = files(tmp_path, texts("a", 4, "ham"), texts("b", 4, "ham"))
+    told = before(data)
+    with monkeypatch.context() as context:
+        context.setattr(checks, "read_rows", None)
+        assert before(data) == told
+    files(tmp_path, texts("a", 4, "ham"), texts("a", 4, "ham"))
+    assert len(before(data)) == len(told) + 1
+
+
+def test_a_label_that_training_lacks_is_refused_before_the_table_is_prepared(tmp_path: Path) -> None:
+    rare = [(f"rare {place}", f"label {place}") for place in range(20)]
+    data = one_file(tmp_path, [*texts("a", 40, "ham"), *rare], unknown_labels="refuse")
+    assert "data.stratify" in refused_early(data)
+    data = files(tmp_path, texts("a", 4, "ham"), [("b", "ham"), ("c", "spam")], unknown_labels="refuse")
+    assert "dev.tsv:3: label 'spam' does not occur in the training split" in refused_early(data)
+    assert "data.stratify" not in refused_early(data)
+
+
+def test_a_file_without_a_label_of_training_is_refused_before_it_is_prepared(tmp_path: Path) -> None:
+    data = files(tmp_path, texts("a", 4, "ham"), texts("b", 4, "Ham"))
+    assert "dev.tsv" in refused_early(data)
+
+
+@pytest.mark.parametrize("rows, split", [(1, "validation"), (5, "test")])
+def test_a_table_too_small_for_its_splits_is_refused_before_it_is_prepared(
+    tmp_path: Path, rows: int, split: str
+) -> None:
+    """A run needs training and validation, so only a test set may be left out."""
+    problem = refused_early(one_file(tmp_path, texts("a", rows, "ham")))
+    assert f"none is left for '{split}'" in problem
+    assert ("to 0" in problem) == (split == "test")
 
 
 def test_json_lines_are_searched_too(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from toolkit.nlp.characters import no_character
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.charset import lines
 from toolkit.workloads.text_classification.data.sources.formats.opening import opened
-from toolkit.workloads.text_classification.data.sources.formats.table import Row
-from toolkit.workloads.text_classification.data.sources.formats.wording import shown, similar
+from toolkit.workloads.text_classification.data.sources.formats.table import Row, absent_names
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 
 # Numbers stay texts: labels such as 1.0 and 1e3 are the same as in a delimited file.
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
@@ -47,8 +47,7 @@ def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
 
 def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
     found = _object(line)
-    text = _field(found, data.text_column, "data.text_column")
-    label = _field(found, data.label_column, "data.label_column")
+    text, label = _field(found, data.text_column, data), _field(found, data.label_column, data)
     # Only escapes can give such characters. Text files and databases cannot store them.
     if "\\u" in line and (odd := no_character(text + label)):
         raise _Fault(f"{odd} is not a character of text; correct the line")
@@ -69,19 +68,15 @@ def _object(line: str) -> dict[str, Any]:
     raise _Fault(f'{problem}; expected a whole object in each line, such as {{"text": "…", "label": "…"}}')
 
 
-def _field(found: dict[str, Any], name: str, key: str) -> str:
-    """The text of a column.
-
-    key   the key of the config with the column's name
-    """
+def _field(found: dict[str, Any], name: str, data: TextTable) -> str:
+    """The text of a column."""
     value = found.get(name)
     if isinstance(value, str):
         return value
-    if name not in found:
-        hint = f" ({near})" if (near := similar(name, found)) else ""
+    if name not in found and (absent := absent_names(found, data)):
         raise _Fault(
-            f"no key {name!r}, found: {shown(list(found)) or 'none'}. "
-            f"Set {key} to a key of every line{hint}; a row without a value needs null"
+            f"no key {absent.names}, found: {shown(list(found)) or 'none'}. "
+            f"Set {absent.keys} to a key of every line{absent.hint}; a row without a value needs null"
         )
     if value is None:
         return ""

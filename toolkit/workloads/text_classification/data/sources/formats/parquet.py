@@ -10,7 +10,7 @@ from toolkit.errors import DataError
 from toolkit.registry import extra_with
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
-from toolkit.workloads.text_classification.data.sources.formats.table import Row, column_place
+from toolkit.workloads.text_classification.data.sources.formats.table import Row, column_places
 
 ENDING = ".parquet"
 
@@ -31,10 +31,7 @@ def read_parquet(path: Path, data: TextTable) -> Iterator[Row]:
     """
     file = _opened(path)
     header = list(file.schema_arrow.names)
-    columns = [
-        header[column_place(str(path), header, name, key)]
-        for name, key in ((data.text_column, "data.text_column"), (data.label_column, "data.label_column"))
-    ]
+    columns = [header[at] for at in column_places(str(path), header, data)]
     if not file.metadata.num_rows:
         raise DataError(f"{path} has no rows; expected one for each sample")
     for number, row in enumerate(_rows(path, file, columns), start=1):

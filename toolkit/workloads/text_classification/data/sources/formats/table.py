@@ -5,7 +5,7 @@ Blank lines are skipped. A byte-order mark is dropped. Line ends may be LF or CR
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -37,8 +37,7 @@ def read_table(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Ite
     """
     fields = _fields(path, delimiter, quoted, data)
     header, place = _header(path, fields, data)
-    text_at = column_place(place, header, data.text_column, "data.text_column")
-    label_at = column_place(place, header, data.label_column, "data.label_column")
+    text_at, label_at = column_places(place, header, data)
     line = 0
     for line, row in fields:
         if line == 1 and row == header:
@@ -81,23 +80,42 @@ def _header(path: Path, fields: Iterator[tuple[int, list[str]]], data: TextTable
     return header, f"{path}:{line}"
 
 
-def column_place(place: str, header: list[str], name: str, key: str) -> int:
-    """Return the position of a column. Raises DataError unless exactly one column has the name.
+def column_places(place: str, header: list[str], data: TextTable) -> tuple[int, int]:
+    """Return the positions of text and label. Raises DataError unless exactly one column has each name.
 
     place  where the header is given, for messages
-    key    the key of the config with the column's name
     """
-    if header.count(name) == 1:
-        return header.index(name)
     columns = shown(header)
-    if name in header:
-        raise DataError(f"{place}: {header.count(name)} columns are named {name!r}; found: {columns}")
-    hint = f" ({near})" if (near := similar(name, header)) else ""
-    alone = "Is data.delimiter right? " if len(header) == 1 else ""
-    raise DataError(
-        f"{place}: no column {name!r}, found: {columns}. {alone}Set {key} to a column's name{hint}; if the "
-        "file has no line that names its columns, name them in data.columns"
-    )
+    if absent := absent_names(header, data):
+        # One column is seldom both, so that its name is no hint.
+        alone, hint = ("Is data.delimiter right? ", "") if len(header) == 1 else ("", absent.hint)
+        raise DataError(
+            f"{place}: no column {absent.names}, found: {columns}. {alone}Set {absent.keys} to a column's "
+            f"name{hint}; if the file has no line that names its columns, name them in data.columns"
+        )
+    for name in (data.text_column, data.label_column):
+        if header.count(name) > 1:
+            raise DataError(f"{place}: {header.count(name)} columns are named {name!r}; found: {columns}")
+    return header.index(data.text_column), header.index(data.label_column)
+
+
+class Absent(NamedTuple):
+    """Names that a table lacks, the keys that set them, and similar names in brackets, for messages."""
+
+    names: str
+    keys: str
+    hint: str
+
+
+def absent_names(present: Collection[str], data: TextTable) -> Absent | None:
+    """Return which of text and label are not among the names of columns; None if both are."""
+    wanted = {"data.text_column": data.text_column, "data.label_column": data.label_column}
+    absent = {key: name for key, name in wanted.items() if name not in present}
+    if not absent:
+        return None
+    hint = " ".join(filter(None, (similar(name, present) for name in absent.values())))
+    names, keys = " and ".join(map(repr, absent.values())), " and ".join(absent)
+    return Absent(names, keys, f" ({hint})" if hint else "")
 
 
 def _ragged(path: Path, line: int, row: list[str], header: list[str], quoted: bool, named: bool) -> NoReturn:

@@ -15,6 +15,11 @@ def short(text: str) -> str:
     return text if len(text) <= _CHARACTERS_SHOWN else text[:_CHARACTERS_SHOWN] + "…"
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its word: 1 row, 2 rows."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def shown(names: Iterable[str]) -> str:
     """The first few names, separated by commas."""
     return few(map(short, names), _NAMES_SHOWN)

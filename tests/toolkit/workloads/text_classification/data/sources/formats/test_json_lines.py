@@ -122,7 +122,7 @@ def test_a_missing_key_is_reported_with_the_existing_keys(file: Path) -> None:
     assert f"{file}:2: no key 'text', found: Text, label" in told
     assert "data.text_column" in told
     assert "did you mean 'Text'?" in told
-    assert "found: none" in fault(file, "{}")
+    assert "no key 'text' and 'label', found: none" in fault(file, "{}")
 
 
 @pytest.mark.parametrize("value, found", [("true", "true or false"), ("[1]", "a list"), ("{}", "an object")])

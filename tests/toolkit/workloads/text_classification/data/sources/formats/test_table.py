@@ -150,8 +150,16 @@ def test_a_missing_column_is_reported_with_the_existing_ones(csv_file: Path) -> 
     assert "did you mean 'Text'?" in told
 
 
+def test_both_missing_columns_are_reported_at_once(csv_file: Path) -> None:
+    told = fault(csv_file, "Text,class,id\nx,a,1\n")
+    assert "no column 'text' and 'label', found: Text, class, id" in told
+    assert "Set data.text_column and data.label_column" in told
+
+
 def test_the_error_of_a_single_column_mentions_the_delimiter(csv_file: Path) -> None:
-    assert "Is data.delimiter right?" in fault(csv_file, "text;label\nx;a\n")
+    told = fault(csv_file, "text;label\nx;a\n")
+    assert "Is data.delimiter right?" in told
+    assert "did you mean" not in told
 
 
 def test_two_columns_with_the_same_name_are_refused(csv_file: Path) -> None:

@@ -1,0 +1,47 @@
+"""Keys of text classification that cannot be used as they are, or together, are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from toolkit.config import check
+from toolkit.errors import ConfigError, Fault
+
+
+def the_fault(model: Mapping[str, Any] = MappingProxyType({}), **data: Any) -> Fault:
+    """The only fault of an experiment with these keys of its model, or of its data."""
+    sections = {"task": {"kind": "text_classification"}, "model": {"kind": "docnn", **model}}
+    with pytest.raises(ConfigError) as caught:
+        check({"name": "mails", **sections, "data": {"path": "mails.csv", **data}})
+    (fault,) = caught.value.faults
+    return fault
+
+
+def test_one_share_alone_is_answered_with_an_example_of_all() -> None:
+    """Shares replace the default as a whole, so a fault must not name a share that nobody wrote."""
+    fault = the_fault(splits={"test": 0.2})
+    assert fault.key == "data.splits"
+    assert "train and validation" in fault.problem
+    assert "train: 0.7, validation: 0.1, test: 0.2" in fault.hint
+
+
+@pytest.mark.parametrize("name", ["train", "validation"])
+def test_training_and_validation_need_a_share(name: str) -> None:
+    fault = the_fault(splits={"train": 1, "validation": 1, name: 0})
+    assert (fault.key, "above 0" in fault.problem) == (f"data.splits.{name}", True)
+
+
+@pytest.mark.parametrize(
+    "sizes, key",
+    [
+        ({"kernels": []}, "model.kernels"),
+        ({"kernels": [3, 0]}, "model.kernels.1"),
+        ({"hidden": [0]}, "model.hidden.0"),
+    ],
+)
+def test_a_docnn_needs_convolutions_and_layers_of_some_width(sizes: dict[str, Any], key: str) -> None:
+    assert the_fault(sizes).key == key

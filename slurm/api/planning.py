@@ -13,8 +13,8 @@ from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
 from toolkit.config import load_with_origins, to_plain
+from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import edit_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +51,7 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
     experiment, origins = load_with_origins(path, words)
     run = run_of(experiment)
     job = JobPlan(experiment=experiment, run=run, number=len(submissions(run)))
-    warn([*check_before_queue(experiment, origins, "slurm"), *edit_warnings(run, experiment, new_code=False)])
+    warn(
+        [*check_before_queue(experiment, origins, "slurm"), *change_warnings(run, experiment, new_code=False)]
+    )
     return Plan(run.run_id, run.path, str(job), to_plain(experiment), plan_text(job, origins))

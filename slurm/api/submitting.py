@@ -14,8 +14,8 @@ from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.submit import submit as submit_experiment
 from toolkit.config import load_with_origins
 from toolkit.errors import UserError
+from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import edit_warnings
 
 
 def submit(
@@ -104,7 +104,7 @@ def _submitted(path: Path, words: list[str], *, cluster: str, fresh: bool, new_c
     if fresh or not target.result.exists():
         warnings = check_before_queue(experiment, origins, chosen)
     if not fresh:
-        warnings += edit_warnings(target, experiment, new_code=new_code)
+        warnings += change_warnings(target, experiment, new_code=new_code)
     submitted = submit_experiment(experiment, target.path.parent, chosen, fresh=fresh, new_code=new_code)
     if submitted.submission is not None and chosen == "slurm":
         warnings += measured_warnings(submitted.run)

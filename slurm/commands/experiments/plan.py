@@ -19,10 +19,10 @@ from slurm.submission.checks.early_checks import check_before_queue
 from toolkit.config import load_with_origins, to_plain
 from toolkit.config.composition.yaml_files import dump
 from toolkit.config.origins import Key, Origins
+from toolkit.precheck.changes import change_warnings
 from toolkit.precheck.last_run import compared_with, newest_run
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import edit_warnings
 from toolkit.system.output.json_text import json_text
 
 _WIDTH = 100
@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
         facts["test_only"] = answer = _test_only(job)
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
-    warn(edit_warnings(target, experiment, new_code=False))
+    warn(change_warnings(target, experiment, new_code=False))
     # Last: the job is worth seeing even if the data are missing.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0

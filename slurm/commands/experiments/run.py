@@ -32,11 +32,12 @@ from toolkit.errors import ExitCode, SchedulerError, UserError
 from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
+from toolkit.precheck.changes import change_warnings
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, run_of
-from toolkit.run.edited_code import edit_warnings, take_new_code
+from toolkit.run.edited_code import take_new_code
 from toolkit.run.failure.format import format_failure
 from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
@@ -121,7 +122,7 @@ def _warn_of_edited_code(experiment: Experiment, parent: Path, world: World, arg
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
     if world.rank == 0:
-        warn(edit_warnings(run_of(experiment, parent), experiment, new_code=False))
+        warn(change_warnings(run_of(experiment, parent), experiment, new_code=False))
 
 
 def _run_here(
@@ -201,7 +202,7 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
 
 
 def _show_finished(target: RunDir, experiment: Experiment, arguments: Namespace) -> int:
-    warn(edit_warnings(target, experiment, new_code=False))
+    warn(change_warnings(target, experiment, new_code=False))
     print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
     return _show_result(target, arguments.json)
 
@@ -218,7 +219,7 @@ def _make_room(target: RunDir, experiment: Experiment, arguments: Namespace) -> 
         archive(target)
     elif target.path.exists():
         refuse_if_live(target)
-        warn(edit_warnings(target, experiment, new_code=arguments.new_code))
+        warn(change_warnings(target, experiment, new_code=arguments.new_code))
         with exclusively(target):
             take_new_code(target, experiment, asked=arguments.new_code)
     return target.path.exists()

@@ -17,8 +17,9 @@ from slurm.submission.evaluation import Evaluation, submit_evaluation, words_for
 from slurm.submission.submit import Submitted, choose_cluster, submit
 from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
+from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import edit_warnings, edit_warnings_of_many
+from toolkit.run.edited_code import edit_warnings_of_many
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.output.json_text import json_text
 
@@ -32,7 +33,7 @@ def run(arguments: Namespace) -> int:
     cluster = choose(arguments.cluster, target)
     if arguments.fresh or not target.result.exists():
         warn(check_before_queue(experiment, origins, cluster))
-    edits = [] if arguments.fresh else edit_warnings(target, experiment, new_code=arguments.new_code)
+    edits = [] if arguments.fresh else change_warnings(target, experiment, new_code=arguments.new_code)
     submitted = submit(
         experiment, target.path.parent, cluster, fresh=arguments.fresh, new_code=arguments.new_code
     )

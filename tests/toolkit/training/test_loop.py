@@ -24,6 +24,7 @@ from tests.toolkit.tiny import (
 from tests.toolkit.tiny_training import Attempt, Lab, train_rank
 from toolkit.config import Experiment
 from toolkit.files import read_json, read_json_lines
+from toolkit.precheck.changes import change_warnings
 from toolkit.run.run_dir import RunDir
 
 TOTAL_STEPS = 2 * STEPS_PER_EPOCH
@@ -380,8 +381,11 @@ def test_other_data_under_the_same_run_are_refused(lab: Lab, tmp_path: Path) -> 
     experiment = tiny(tmp_path / "data", "train.epochs=1")
     run = lab.start(experiment)
     in_ranks(1, train_rank, run.path, Attempt(stop_after=2), None)
+    assert change_warnings(run, experiment, new_code=False) == []
     with open(tmp_path / "data" / "train.tsv", "a") as table:
         table.write("one more film\tgood\n")
+    (early,) = change_warnings(run, experiment, new_code=False)
+    assert "have changed since its step 2, so it will not go on" in early
     (ended,) = run_ranks(1, train_rank, run.path, Attempt(), None)
     assert ended.error.startswith("CheckpointError")
     assert "saved for other data" in events(run, "checkpoint_rejected")[0]["reason"]

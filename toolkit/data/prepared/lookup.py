@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,22 @@ _FEW_BYTES = 4 << 20
 def find_prepared_set(data: DataSection) -> Path | None:
     """Folder of the prepared set of a data section; None if it does not exist or is not known.
 
+    As for `place_of_prepared_set`.
+    """
+    with suppress(DataError, OSError, ValueError):
+        if (place := place_of_prepared_set(data)) is not None:
+            return place[0] if read_meta(place[0]).get("fingerprint") == place[1] else None
+    return None
+
+
+def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
+    """Folder and fingerprint of the prepared set of a data section; None if they are not known.
+
     Large sources whose checksum is not remembered are not read, and no hub is asked.
     """
     try:
         with at_most(_FEW_BYTES):
-            path, fingerprint = data.prepared_place(silent)
-        return path if read_meta(path).get("fingerprint") == fingerprint else None
+            return data.prepared_place(silent)
     except (NotRemembered, DataError, OSError, ValueError):
         return None
 

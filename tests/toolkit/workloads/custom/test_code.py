@@ -113,6 +113,22 @@ def test_what_comes_to_the_folder_later_is_linked_at_the_next_start_unless_it_is
     assert not (run.work / "models" / "net.py").exists()
 
 
+def test_output_that_comes_to_the_folder_later_is_not_mixed_with_that_of_the_run(
+    folder: Path, run: RunDir
+) -> None:
+    """Such as that of a trial in the folder after the run was submitted."""
+    experiment = keep(run, folder, folder)
+    make_work_folder(run, experiment)
+    (run.work / "states").mkdir()
+    for name in ("last.pt", "states/7.bin", "checkpoints/7.bin"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
+    make_work_folder(run, experiment)
+    assert not (run.work / "last.pt").exists()
+    assert not (run.work / "checkpoints").exists()
+    assert files(run.work / "states") == set()
+
+
 def test_output_that_all_runs_would_write_into_is_named(folder: Path) -> None:
     for name in ("out/.gitkeep", "logs/small.txt", "src/out.py", "results/large"):
         (folder / name).parent.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,24 +85,25 @@ def make_work_folder(run: RunDir, experiment: Any) -> None:
         # Nothing in the folder is code.
         new.mkdir()
     for around, _, _ in os.walk(new):
-        _link_others(folder / Path(around).relative_to(new), Path(around))
+        _link_others(folder, new, Path(around).relative_to(new))
     new.rename(run.work)
 
 
 def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
-    """Link what is new where the user works and is no code: that is taken with the edits."""
+    """Link what is new beside the code: not code, which is taken with the edits, and not output."""
     try:
-        code = {Path(place) for _, place in kept_files(experiment)}
+        code = {Path(place).relative_to(user_code_in(Path())) for _, place in kept_files(experiment)}
     except UserError:
         return
-    code |= {file.relative_to(run.code) for file in run.user_code.rglob("*")}
-    taken = {
-        run.work / each.relative_to(user_code_in(Path()))
-        for file in code
-        for each in (file, *file.parents[:-2])
-    }
-    for around, _, _ in os.walk(run.work):
-        _link_others(folder / Path(around).relative_to(run.work), Path(around), taken)
+    copied = {file.relative_to(run.user_code) for file in run.user_code.rglob("*")}
+    taken = {each for name in code | copied for each in (name, *name.parents)}
+
+    def is_left(name: Path) -> bool:
+        return name in taken or _OUTPUT.fullmatch(name.name.lower()) is not None
+
+    # Folders that the command itself has made are its own.
+    for around in {Path(), *(each for name in copied for each in name.parents)}:
+        _link_others(folder, run.work, around, is_left)
 
 
 def _within(folder: Path, path: Path) -> Path:
@@ -166,13 +167,21 @@ def _check_amount(folder: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _link_others(source: Path, target: Path, taken: Container[Path] = ()) -> None:
-    """Link what is in a folder and was not copied, but what is `taken` by code."""
-    if not source.is_dir():
+def _nothing(name: Path) -> bool:
+    return False
+
+
+def _link_others(folder: Path, work: Path, around: Path, is_left: Callable[[Path], bool] = _nothing) -> None:
+    """Link what is in a folder of the user's and was not copied.
+
+    around    that folder, relative to both
+    is_left   whether an entry, by its name relative to both, is not to be linked
+    """
+    if not ((folder / around).is_dir() and (work / around).is_dir()):
         return
-    for entry in os.scandir(source):
-        new = target / entry.name
-        if entry.name in _NOT_TAKEN or new in taken or os.path.lexists(new):
+    for entry in os.scandir(folder / around):
+        new = work / around / entry.name
+        if entry.name in _NOT_TAKEN or is_left(around / entry.name) or os.path.lexists(new):
             continue
         if entry.is_dir() and not any(os.scandir(entry)):
             # Made for output.

@@ -14,10 +14,13 @@ from typing import Any
 from toolkit.distributed.step_sync import StepTotals
 from toolkit.files import append_json_line, json_numbers, read_json_lines, write_atomic, write_json
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import number
 from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
 
 _PROGRESS_EVERY_S = 2.0
+#: What a line of metrics.jsonl has besides metrics.
+_HEAD = frozenset({"time", "step", "epoch", "split"})
 
 log = logging.getLogger("toolkit")
 
@@ -51,6 +54,12 @@ class MetricsWriter:
         if not self._is_main:
             return
         kept = [line for line in read_json_lines(self._run.metrics) if _stays(line, step, is_evaluated)]
+        # Shown until the next evaluation.
+        evaluated = [line for line in kept if line["split"] == "validation"][-1:]
+        scores = ((name, number(value)) for line in evaluated for name, value in line.items())
+        self._metrics |= {
+            f"validation_{name}": value for name, value in scores if value is not None and name not in _HEAD
+        }
         if self._run.metrics.exists():
             self._kept = "".join(json.dumps(line) + "\n" for line in kept)
         self._write_waiting()

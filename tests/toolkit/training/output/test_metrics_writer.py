@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -129,6 +130,17 @@ def test_progress_says_where_the_run_stands(run: RunDir) -> None:
     progress = read_json(run.progress)
     assert (progress["step"], progress["total_steps"], progress["epoch"]) == (10, 30, 1.0)
     assert progress["metrics"] == {"train_loss": 0.75, "validation_accuracy": 0.8}
+
+
+def test_a_resumed_run_shows_its_last_evaluation_until_the_next_one(run: RunDir) -> None:
+    before = metrics_writer(run)
+    before.start(0)
+    before.evaluation("validation", 10, {"loss": 0.7, "accuracy": math.nan})
+    before.evaluation("validation", 20, {"loss": 0.5, "accuracy": 0.8})
+    after = metrics_writer(run)
+    after.start(15)
+    after.progress(15)
+    assert read_json(run.progress)["metrics"] == {"validation_loss": 0.7}
 
 
 def test_progress_that_cannot_be_written_is_no_failure(run: RunDir) -> None:

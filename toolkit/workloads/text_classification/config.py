@@ -32,11 +32,11 @@ class TextTable(DataSection):
     """File to split; or samples.sqlite of a prepared set, which keeps its splits."""
     train: str | None = option(None, path=True)
     """File of the training set; with `validation`, instead of `path`."""
-    validation: str | None = option(None, path=True)
+    validation: str | None = option(None, path=True, known_as="val valid dev")
     """File of the validation set."""
     test: str | None = option(None, path=True)
     """File of the test set, if there is one."""
-    delimiter: str | None = option(None)
+    delimiter: str | None = option(None, known_as="sep separator")
     """One character; null: comma for .csv, tab for .tsv."""
     quoted: bool | None = option(None)
     """Whether fields may be quoted; null: yes for .csv, no for .tsv."""
@@ -44,9 +44,9 @@ class TextTable(DataSection):
     """Names of the columns; null: the first line has them."""
     encoding: str = option("utf-8")
     """Encoding of the files."""
-    text_column: str = option("text")
+    text_column: str = option("text", known_as="text")
     """Column that holds the text."""
-    label_column: str = option("label")
+    label_column: str = option("label", known_as="label target")
     """Column that holds the label."""
     labels: tuple[str, ...] | None = option(None)
     """Labels in the order of their codes; null: those of the training set, sorted."""
@@ -73,7 +73,7 @@ class TextTable(DataSection):
     """Rarer tokens become the unknown token."""
     max_vocabulary: int | None = option(None, minimum=3)
     """Most tokens, two reserved ones included; null: all."""
-    max_tokens: int = option(512, minimum=1)
+    max_tokens: int = option(512, minimum=1, known_as="max_length max_seq_length")
     """Tokens of a sample, special tokens included."""
     fold: str = option("none", choices=("none", "wordpiece", "word", "sentence"))
     """none: cut a longer text; else several samples: filled token by token (wordpiece), or broken between
@@ -167,7 +167,7 @@ class Pretrained(ModelSection):
     """A Hugging Face encoder with a head for classification (AutoModelForSequenceClassification)."""
 
     kind: str = option("pretrained")
-    path: str = option(hub=True)
+    path: str = option(hub=True, known_as="model_name_or_path")
     """Folder of the model, or its name on the hub."""
     layers: int | None = option(None, minimum=1)
     """First layers of the encoder that are kept; null: all."""

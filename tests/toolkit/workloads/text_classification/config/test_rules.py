@@ -45,3 +45,11 @@ def test_training_and_validation_need_a_share(name: str) -> None:
 )
 def test_a_docnn_needs_convolutions_and_layers_of_some_width(sizes: dict[str, Any], key: str) -> None:
     assert the_fault(sizes).key == key
+
+
+@pytest.mark.parametrize(
+    "key, meant",
+    [("max_length", "max_tokens"), ("val", "validation"), ("sep", "delimiter"), ("label", "label_column")],
+)
+def test_a_key_of_another_library_is_answered_with_ours(key: str, meant: str) -> None:
+    assert the_fault(**{key: "x"}).hint == f"did you mean {meant}?"

@@ -101,8 +101,8 @@ def late_warning(experiment: Experiment) -> Iterator[Violation]:
     if resources.signal_s != Resources().signal_s and (lead := signal_lead_s(resources)) < resources.signal_s:
         yield Violation(
             key=("resources", "signal_s"),
-            problem=f"{resources.signal_s}, but a job of {resources.time} is warned {lead} s before its end: "
-            "two minutes after its start at the earliest, or in its last sixth",
+            problem=f"{resources.signal_s}, but with resources.time={resources.time} the warning comes "
+            f"{lead} s before the end: two minutes after its start at the earliest, or in its last sixth",
             hint="a longer resources.time",
         )
 

@@ -6,6 +6,7 @@ import faulthandler
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
@@ -25,14 +26,15 @@ class _Formatter(logging.Formatter):
 
 
 class _Output(logging.Handler):
-    """Prints on standard output as it is by then: a progress bar replaces it while it is shown."""
+    """Writes to standard output as it is by then: a progress bar replaces it while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:
             # An error that ends the process is shown by then, with its trace.
             return
         with suppress(OSError, ValueError):
-            print(self.format(record), flush=True)
+            sys.stdout.write(f"{self.format(record)}\n")
+            sys.stdout.flush()
 
 
 @contextmanager

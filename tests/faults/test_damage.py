@@ -86,7 +86,7 @@ def test_when_all_are_bad_it_refuses_to_start_from_nothing(runs: Runs, experimen
         flip_a_byte(run.folder.checkpoint(step) / "model.safetensors")
     (ended,) = run.start(1)
     assert ended.error.startswith("CheckpointError")
-    assert "refusing to start from scratch" in ended.error
+    assert "a start from scratch is refused" in ended.error
     assert not run.folder.result.exists()
 
 

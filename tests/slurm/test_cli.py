@@ -70,13 +70,6 @@ def test_a_command_without_its_dashes_is_answered_with_them(user: User) -> None:
     assert "-- python train.py" in user.stk("submit", "python", "train.py").err
 
 
-@pytest.mark.parametrize("key", ["lr", "optimizer.lr", "seed"])
-def test_a_key_that_a_command_does_not_have_is_not_suggested(user: User, key: str) -> None:
-    answer = user.stk("plan", f"{key}=3", "--", "echo")
-    assert "there is no such key (valid: " in answer.err
-    assert "params" in answer.err
-
-
 @pytest.mark.parametrize(
     "words, is_looked_up",
     [

@@ -23,19 +23,26 @@ def finished_result(run: RunDir) -> dict[str, Any]:
     return result
 
 
-def best_checkpoint(run: RunDir) -> Path:
-    """The best checkpoint of a finished run; its last one where none was found to be best. Not verified.
+def best_step(run: RunDir) -> int:
+    """The step of a finished run's best checkpoint; that of its last one where none was found to be best.
 
-    Raises UserError where the run has not finished or trains no weights that are known here, CheckpointError
-    where the checkpoint is gone.
+    Raises UserError where the run has not finished, or trains no weights that are known here.
     """
-    step = finished_result(run)["best"].get("step")
+    step = (finished_result(run).get("best") or {}).get("step")
     if step is None:
         raise UserError(
             f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, "
             "and can score it as well"
         )
-    folder = run.checkpoint(int(step))
+    return int(step)
+
+
+def best_checkpoint(run: RunDir) -> Path:
+    """The checkpoint of `best_step`. Not verified.
+
+    Raises UserError as that, CheckpointError where the checkpoint is gone.
+    """
+    folder = run.checkpoint(best_step(run))
     if not folder.is_dir():
         raise CheckpointError(
             f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"

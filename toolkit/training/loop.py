@@ -226,10 +226,7 @@ def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
         return Outcome.YIELDED
     if _is_finished(context):
         if context.state.progress.step < context.schedule.total_steps:
-            evaluation = context.experiment.evaluation
-            log.info(
-                "stops early: %d evaluations without a better %s", evaluation.patience, evaluation.metric
-            )
+            log.info("stops early (evaluation.patience: %d)", context.experiment.evaluation.patience)
         return Outcome.FINISHED
     return Outcome.YIELDED if totals.stop else None
 

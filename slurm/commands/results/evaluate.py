@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from slurm.commands import run_snapshot
 from slurm.commands.results.report import render, written
-from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.best import best_step
 from toolkit.command import EvaluateMode
 from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError
@@ -90,11 +90,7 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
     """Return the request for the process that evaluates. Raises UserError, ConfigError, DataError."""
     if arguments.procs < 1:
         raise UserError(f"--procs is {arguments.procs}: it must be at least 1")
-    if not target.result.exists():
-        raise UserError(
-            f"{target.run_id} has not finished, so it has no best weights to score: see `stk status`"
-        )
-    best_checkpoint(target)
+    best_step(target)
     overrides = [
         *arguments.overrides,
         *(key for each in evaluate_options() for key in each.overrides(arguments)),

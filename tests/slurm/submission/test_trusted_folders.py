@@ -101,7 +101,7 @@ def test_a_chain_with_a_planted_run_is_not_submitted(user: User, fake: FakeSlurm
 @pytest.fixture
 def finished(user: User) -> Iterator[RunDir]:
     run = user.run()
-    write_json(run.result, {"state": "finished"})
+    write_json(run.result, {"state": "finished", "best": {"step": 1}})
     yield run
     run.result.unlink()
 

@@ -95,7 +95,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     began = max((whole(line.get("first_step")) or 0 for line in lines), default=0)
     if seen and seen["step"] < began:
         # From before the checkpoint was loaded.
-        seen = {"phase": Phase.PROGRAM, "step": began}
+        seen = {**seen, "phase": Phase.PROGRAM, "step": began}
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
     record = failure_record(

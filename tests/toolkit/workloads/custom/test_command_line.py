@@ -41,3 +41,13 @@ def test_nothing_behind_the_dashes_is_refused(capsys: pytest.CaptureFixture[str]
         with_file(["run", "--"])
     assert cli.main(["run", "--"]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["lr", "optimizer.lr", "seed"])
+def test_a_key_that_a_command_does_not_have_is_not_suggested(
+    capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    assert cli.main(["plan", f"{key}=3", "--", "echo"]) == 2
+    answer = capsys.readouterr().err
+    assert "there is no such key (valid: " in answer
+    assert "params" in answer

@@ -12,7 +12,7 @@ from toolkit.workloads.entity_disambiguation.commands.evaluate_options import EV
 
 def test_the_option_sets_the_key_of_the_data_section(user: User) -> None:
     run = create_run(user.experiment(), user.experiments)
-    write_json(run.result, {})
+    write_json(run.result, {"best": {"step": 1}})
     answer = user.stk("evaluate", run.run_id, "--entity-db", "entities")
     assert answer.code == 2
     assert f'data.entity_db="{user.root / "entities"}"' in answer.err

@@ -31,7 +31,7 @@ def test_data_that_changed_are_refused_unless_somebody_insists(user: User) -> No
 
     refused = user.call("run", run.run_id)
     assert refused.code == 4
-    assert "refusing to start from scratch" in refused.err
+    assert "stk resume --force" in refused.err
     assert run.checkpoint_steps() != []
 
     assert user.call("resume", run.run_id, "--force").code == 0

@@ -13,7 +13,7 @@ from tests.slurm.support.user import User
     [
         (["resources.time=2", "resources.signal_s=60"], ["resources.signal_s", "20 s", "resources.time"]),
         (["resources.time=60", "resources.signal_s=60"], []),
-        # Nobody asked for the default.
+        # This is the default, so no warning is due.
         (["resources.time=2"], []),
     ],
 )

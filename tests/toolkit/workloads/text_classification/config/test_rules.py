@@ -22,7 +22,7 @@ def the_fault(model: Mapping[str, Any] = MappingProxyType({}), **data: Any) -> F
 
 
 def test_one_share_alone_is_answered_with_an_example_of_all() -> None:
-    """Shares replace the default as a whole, so a fault must not name a share that nobody wrote."""
+    """The given shares replace all defaults, so the fault names the section, not a missing share."""
     fault = the_fault(splits={"test": 0.2})
     assert fault.key == "data.splits"
     assert "train and validation" in fault.problem

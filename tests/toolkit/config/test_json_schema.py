@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from jsonschema import Draft202012Validator
 
 from tests.toolkit.config.test_serialize import SAMPLE, section
+from tests.toolkit.config.trees import put
 from toolkit.config import check, to_plain
 from toolkit.config.fields import SWEEP
 from toolkit.config.sections import experiment_type
@@ -23,7 +23,6 @@ from toolkit.sweeps.json_schema import file_schema
 from toolkit.sweeps.section import KEYS
 
 HOUSE = Path(__file__).parents[3]
-Put = Callable[[str, Any], dict[str, Any]]
 
 
 @cache
@@ -33,21 +32,6 @@ def validator() -> Draft202012Validator:
 
 def wrong(tree: dict[str, Any]) -> list[str]:
     return [error.message for error in validator().iter_errors(tree)]
-
-
-@pytest.fixture
-def put(tree: dict[str, Any]) -> Put:
-    """The good tree with one key set."""
-
-    def changed(key: str, value: Any) -> dict[str, Any]:
-        *above, last = key.split(".")
-        section = tree
-        for part in above:
-            section = section.setdefault(part, {})
-        section[last] = value
-        return tree
-
-    return changed
 
 
 def test_it_is_a_schema() -> None:
@@ -114,8 +98,8 @@ def test_every_task_model_and_section_has_its_keys_explained() -> None:
         ("sweep", {"seeds": []}),
     ],
 )
-def test_a_slip_is_seen(put: Put, key: str, value: Any) -> None:
-    assert wrong(put(key, value))
+def test_a_slip_is_seen(tree: dict[str, Any], key: str, value: Any) -> None:
+    assert wrong(put(tree, key, value))
 
 
 @pytest.mark.parametrize("name", ["name", "task", "model", "data"])
@@ -150,5 +134,5 @@ def test_what_every_experiment_needs_is_missed(tree: dict[str, Any], name: str) 
         ("sweep", {"parameters": {"optimizer.lr": [0.1, 0.2]}, "seeds": [0, 1], "metric": "accuracy"}),
     ],
 )
-def test_what_may_stand_in_a_file_is_valid(put: Put, key: str, value: Any) -> None:
-    assert wrong(put(key, value)) == []
+def test_what_may_stand_in_a_file_is_valid(tree: dict[str, Any], key: str, value: Any) -> None:
+    assert wrong(put(tree, key, value)) == []

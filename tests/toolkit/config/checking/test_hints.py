@@ -1,0 +1,62 @@
+"""The hint of a fault says what was probably meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.toolkit.config.trees import put
+from toolkit.config import check
+
+
+@pytest.mark.parametrize(
+    "kind, instead",
+    [
+        ("reduce_lr_on_plateau", "step_at"),
+        ("greedy", "step_at"),
+        ("cosine_warmup_with_min_lr", "use cosine_with_min_lr"),
+        ("cosin", "did you mean cosine?"),
+    ],
+)
+def test_a_schedule_that_is_not_there_comes_with_what_to_use_instead(tree, faults, kind, instead):
+    (fault,) = faults(check, put(tree, "lr_scheduler.kind", kind))
+    assert fault.key == "lr_scheduler.kind"
+    assert instead in fault.hint
+
+
+@pytest.mark.parametrize(
+    "key, value, hint",
+    [
+        ("train.epoch", 1, "did you mean epochs?"),
+        ("model.embeding_dim", 1, "did you mean embedding_dim?"),
+        ("optimiser", {}, "did you mean optimizer?"),
+        ("checkpoint.zzz", 1, "valid: every_steps, every_minutes, keep"),
+        ("train.num_train_epochs", 1, "did you mean epochs?"),
+        ("train.lr", 0.1, "did you mean optimizer.lr?"),
+        ("lr", 0.1, "did you mean optimizer.lr?"),
+        ("learning_rate", 0.1, "did you mean optimizer.lr?"),
+        ("train.warmup_steps", 10, "did you mean lr_scheduler.warmup?"),
+        ("train.eval_batch_size", 8, "did you mean evaluation.batch_size?"),
+        ("train.embedding_dim", 8, "did you mean model.embedding_dim?"),
+        ("train.seed", 1, "did you mean seed at the top?"),
+        ("optimizer.name", "adam", "did you mean kind?"),
+        ("optimizer", "adam", "optimizer: {kind: adam}"),
+        ("optimizer", "lr:0.1", "a key needs a space behind its colon"),
+        ("train.device", "gpu", "did you mean cuda?"),
+        ("train.device", "tpu", ""),
+        ("train.precision", "16-mixed", "did you mean fp16?"),
+        ("model.batch_size", 8, "did you mean train.batch_size or evaluation.batch_size?"),
+        ("task.kind", "toy_text", "did you mean toy_texts?"),
+        ("model.kind", "convolution", "did you mean convolutions?"),
+        ("optimizer.kind", "adamv", "did you mean adam?"),
+        ("name", 1.5, "put it in quotes if text is meant"),
+        ("train.deterministic", "yes", "write true or false"),
+    ],
+)
+def test_a_hint_says_what_was_probably_meant(tree, faults, key, value, hint):
+    (fault,) = faults(check, put(tree, key, value))
+    assert (fault.key, fault.hint) == (key, hint)
+
+
+def test_a_kind_in_place_of_a_section_is_shown_as_a_section(tree, faults):
+    (fault,) = faults(check, put(tree, "model", "convolutions"))
+    assert fault.hint == "model: {kind: convolutions}"

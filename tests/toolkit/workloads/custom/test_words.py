@@ -64,9 +64,30 @@ def test_a_script_by_its_absolute_path_is_the_copy_that_the_run_has(tmp_path: Pa
     assert words_of(experiment, run) == ["python", str(run.work / "train.py"), other, data, "/x.py"]
 
 
-#: What a process can be given.
+def test_a_path_out_of_the_folder_leads_to_where_it_does_in_the_user_s_folder(tmp_path: Path) -> None:
+    words = [
+        "cat",
+        "../data",
+        "--data=../data/a.csv",
+        "--up",
+        "..",
+        "...",
+        "..a",
+        "a/../b",
+        "-c",
+        "ls ../data",
+    ]
+    task = {"kind": "command", "run": words, "folder": str(tmp_path)}
+    params = {"more": ["../x", 1], "text": "../x y"}
+    experiment = check({"name": "train", "task": task, "code": [str(tmp_path)], "params": params})
+    outside = [f"{tmp_path}/../data", f"--data={tmp_path}/../data/a.csv", "--up", f"{tmp_path}/.."]
+    options = ["--more", f"{tmp_path}/../x", "1", "--text", f"{tmp_path}/../x y"]
+    assert words_of(experiment, RUN) == ["cat", *outside, *words[5:], *options]
+
+
+#: What a process can be given, but what is replaced.
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20).filter(
-    lambda word: "${run.dir}" not in word and word != "???"
+    lambda word: "${run.dir}" not in word and ".." not in word and word != "???"
 )
 
 

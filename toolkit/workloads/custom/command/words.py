@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,18 @@ from toolkit.run.run_dir import RunDir
 SCRIPTS = (".py", ".sh")
 #: Placeholder for the run's folder, which depends on all that is written here.
 _RUN_DIR = "${run.dir}"
+#: A path that leads out of the folder of the command, alone or as the value of an option.
+_OUTSIDE = re.compile(r"(-[^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
 
 
 def words_of(experiment: Any, run: RunDir) -> list[str]:
-    """The program, its arguments, and the parameters. A script of the run's code is that of the run."""
+    """The program, its arguments, and the parameters, for a start in the run's work folder.
+
+    A script of the run's code is that of the run; a path that begins with `../` leads to where it does in the
+    user's folder.
+    """
     words = [_kept(word, Path(experiment.task.folder), run) for word in experiment.task.run]
-    return [*_filled(words, run), *_options(_filled(experiment.params, run))]
+    return [*_filled(words, experiment, run), *_options(_filled(experiment.params, experiment, run))]
 
 
 def _kept(word: str, folder: Path, run: RunDir) -> str:
@@ -33,13 +40,20 @@ def _kept(word: str, folder: Path, run: RunDir) -> str:
 
 def params_json(experiment: Any, run: RunDir) -> str:
     """The parameters as JSON."""
-    return json.dumps(_filled(experiment.params, run), ensure_ascii=False)
+    return json.dumps(_filled(experiment.params, experiment, run), ensure_ascii=False)
 
 
-def _filled(value: Any, run: RunDir) -> Any:
-    """A value with the run's folder where it is named."""
-    folder = str(run.path)
-    return mapped(value, lambda each: each.replace(_RUN_DIR, folder) if isinstance(each, str) else each)
+def _filled(value: Any, experiment: Any, run: RunDir) -> Any:
+    """A value with the run's folder where it is named, and paths out of the user's folder absolute."""
+
+    def filled(each: Any) -> Any:
+        if not isinstance(each, str):
+            return each
+        if match := _OUTSIDE.fullmatch(each):
+            each = f"{match[1] or ''}{experiment.task.folder}/{match[2]}"
+        return each.replace(_RUN_DIR, str(run.path))
+
+    return mapped(value, filled)
 
 
 def _options(params: Mapping[str, Any]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def _cancel(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps({"sweep": folder.name, "cancelled": cancelled, "elsewhere": elsewhere}))
         return 0
-    print(f"{len(cancelled)} runs cancelled" if cancelled else "no run is live: nothing to cancel")
+    print(f"runs cancelled: {len(cancelled)}" if cancelled else "no run is live: nothing to cancel")
     for run_id in elsewhere:
         print(f"{run_id} runs in a terminal or on another host: end it there")
     return 0
@@ -190,7 +190,7 @@ def print_submitted(
             print(f"left out: {one.run.run_id} {ELSEWHERE}")
     for job_id in handed.arrays:
         size = sum(job.job_id.partition("_")[0] == job_id for job in handed.jobs.values())
-        print(f"job     {job_id}, an array of {size} runs")
+        print(f"job     {job_id}, an array; runs: {size}")
     if later:
         print(f"later   {len(later)} runs are not submitted yet: {handed.why.splitlines()[0]}")
         print(f"        stk sweep resume {folder.name} submits more, when others have ended")

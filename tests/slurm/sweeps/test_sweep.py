@@ -88,7 +88,7 @@ def test_no_more_tasks_run_at_the_same_time_than_asked_for(
 
 def test_people_see_every_run_and_how_to_follow_them(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("sweep", user.config, "seed=1,2", "optimizer.lr=0.1")
-    for part in (user.run("seed=2", "optimizer.lr=0.1").run_id, "new", "job     101, an array of 2 runs"):
+    for part in (user.run("seed=2", "optimizer.lr=0.1").run_id, "new", "job     101, an array; runs: 2"):
         assert part in answer.out
     assert answer.out.splitlines()[0].split() == ["seed", "run"]
 

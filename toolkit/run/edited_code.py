@@ -77,7 +77,7 @@ def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> lis
         return elsewhere
     if run.result.exists():
         return [*elsewhere, f"{run.run_id} has finished with other code; since then changed: {edits}"]
-    is_new = _takes_new_code(run, experiment, asked=new_code)
+    is_new = _takes_new_code(run, elsewhere, asked=new_code)
     goes_on = _goes_on(f"{run.run_id} goes", "it was", edits, is_new)
     return [*elsewhere, goes_on, *_not_taken(run, edits, is_new)]
 
@@ -87,9 +87,9 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
     found: dict[tuple[str, bool], list[str]] = {}
     of_one: list[str] = []
     for run, experiment in runs:
-        of_one += _of_elsewhere(run, experiment)
+        of_one += (elsewhere := _of_elsewhere(run, experiment))
         if edits := edits_since(run, experiment):
-            is_new = _takes_new_code(run, experiment, asked=new_code)
+            is_new = _takes_new_code(run, elsewhere, asked=new_code)
             found.setdefault((str(edits), is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     return [
@@ -100,8 +100,8 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
     ] + of_one
 
 
-def _takes_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> bool:
-    return asked or (begins_anew(run) and not _of_elsewhere(run, experiment))
+def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
+    return asked or (begins_anew(run) and not elsewhere)
 
 
 def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
@@ -158,7 +158,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Raises UserError where the user's code is gone, UntrustedFolder.
     """
-    if not _takes_new_code(run, experiment, asked=asked):
+    if not _takes_new_code(run, _of_elsewhere(run, experiment), asked=asked):
         return
     check_run(run)
     edits = edits_since(run, experiment)

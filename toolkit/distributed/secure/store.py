@@ -28,10 +28,13 @@ class AuthenticatedStore(Store):
         self._timeout = _TIMEOUT
         self._make_ask = make_ask
         self._ask_values = make_ask()
+        self._clones: list[AuthenticatedStore] = []
 
     def clone(self) -> AuthenticatedStore:
         """Return a store of the same values with its own connection, so that neither blocks the other."""
-        return AuthenticatedStore(self._make_ask)
+        # A clone that torch asks for lives in C++ only, without the methods of this class, unless it is kept.
+        self._clones.append(AuthenticatedStore(self._make_ask))
+        return self._clones[-1]
 
     def set_timeout(self, timeout: timedelta) -> None:
         super().set_timeout(timeout)

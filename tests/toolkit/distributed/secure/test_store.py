@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +109,13 @@ def test_a_copy_does_not_wait_for_what_the_first_waits_for(
         waiting = pool.submit(store.wait, ["go"], PATIENCE)
         store.clone().set("go", "x")
         waiting.result()
+
+
+def test_a_copy_that_torch_makes_lasts(store: Any) -> None:
+    copy = PrefixStore("group", store).clone()
+    gc.collect()
+    copy.set("key", "value")
+    assert store.get("group/key") == b"value"
 
 
 def test_the_end_of_rank_0_is_an_error_of_the_store(connect: Callable[[SecureListener], Channel]) -> None:

@@ -83,7 +83,7 @@ class Train:
     bf16, fp16: mixed precision."""
     compile: str = option("auto", choices=("auto", "on", "off"), added=True, known_as="torch_compile")
     """Whether to use torch.compile. It needs `reduction: fast` and `deterministic: false`. auto: if these
-    hold on a GPU."""
+    hold on a GPU, and the model has no Conv1d, which would be compiled again for each length."""
     device: str = option(
         "auto", choices=("auto", "cpu", "cuda"), instead={"gpu": "did you mean cuda?"}, known_as="accelerator"
     )

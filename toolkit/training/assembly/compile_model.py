@@ -20,16 +20,16 @@ def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
     """Let torch compile the model's forward and backward pass at its first call, where the run wants that.
 
     The model stays the same module, with the same names of its parameters. Sizes are symbols from the start,
-    so that batches of another length need no other kernels.
+    so that batches of another length need no other kernels, except those of convolutions.
     """
-    if why_not := why_not_compiled(train, device):
+    if why_not := why_not_compiled(model, train, device):
         log.debug("the model is not compiled: %s", why_not)
         return
     log.info("torch compiles the model at its first step, which takes a minute or more")
     model.compile(dynamic=True)
 
 
-def why_not_compiled(train: Train, device: torch.device) -> str:
+def why_not_compiled(model: nn.Module, train: Train, device: torch.device) -> str:
     """Return why a run with fast reduction does not compile its model; empty if it compiles it."""
     if train.compile == "off":
         return "train.compile is off"
@@ -46,4 +46,7 @@ def why_not_compiled(train: Train, device: torch.device) -> str:
         return "Triton is not installed"
     if torch.cuda.get_device_capability(device) < _CAPABILITY:
         return "Triton makes no kernels for this GPU"
+    if any(isinstance(each, nn.Conv1d) for each in model.modules()):
+        # Inductor fixes the strides in the backward pass of a convolution (torch 2.13).
+        return "torch would compile its convolution again for each length of a batch"
     return ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from toolkit.config.schema import Train
 from toolkit.training.assembly import compile_model
 from toolkit.training.assembly.compile_model import why_not_compiled
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
+MODEL = nn.Linear(1, 1)
 
 
 @pytest.fixture
@@ -21,21 +23,28 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_compiles_what_need_not_be_deterministic() -> None:
-    assert not why_not_compiled(Train(deterministic=False), CUDA)
-    assert "deterministic" in why_not_compiled(Train(), CUDA)
-    assert "off" in why_not_compiled(Train(deterministic=False, compile="off"), CUDA)
-    assert "dp" in why_not_compiled(Train(deterministic=False, parallel="dp"), CUDA)
+    assert not why_not_compiled(MODEL, Train(deterministic=False), CUDA)
+    assert "deterministic" in why_not_compiled(MODEL, Train(), CUDA)
+    assert "off" in why_not_compiled(MODEL, Train(deterministic=False, compile="off"), CUDA)
+    assert "dp" in why_not_compiled(MODEL, Train(deterministic=False, parallel="dp"), CUDA)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_an_old_gpu_and_a_cpu_compile_nothing_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "CPU" in why_not_compiled(Train(deterministic=False), CPU)
-    assert not why_not_compiled(Train(deterministic=False, compile="on"), CPU)
+    assert "CPU" in why_not_compiled(MODEL, Train(deterministic=False), CPU)
+    assert not why_not_compiled(MODEL, Train(deterministic=False, compile="on"), CPU)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
-    assert "this GPU" in why_not_compiled(Train(deterministic=False), CUDA)
+    assert "this GPU" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_convolution_over_texts_is_compiled_only_if_asked_for() -> None:
+    model = nn.Sequential(nn.Embedding(2, 1), nn.Conv1d(1, 1, 2))
+    assert "convolution" in why_not_compiled(model, Train(deterministic=False), CUDA)
+    assert not why_not_compiled(model, Train(deterministic=False, compile="on"), CUDA)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_without_triton_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_model, "find_spec", lambda name: None)
-    assert "Triton" in why_not_compiled(Train(deterministic=False), CUDA)
+    assert "Triton" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)

@@ -122,6 +122,9 @@ class JobState:
 
 
 UNKNOWN = JobState(state="unknown", reason="neither the controller nor accounting knows the job")
+#: A task of an array of which accounting knows others. A task that starts has a record there; one that is
+#: cancelled while it waits has none, and the controller forgets it at once.
+NEVER_STARTED = JobState(state="cancelled", slurm_state="CANCELLED", reason="cancelled before its start")
 
 
 def poll(ids: Iterable[str]) -> dict[str, JobState]:
@@ -135,10 +138,12 @@ def poll(ids: Iterable[str]) -> dict[str, JobState]:
     states = _pick(ids, {(job.job_id, job.raw_id): from_controller(job) for job in jobs})
     gone = [key for key in ids if key not in states]
     starts: dict[tuple[str, str], list[Accounted]] = {}
-    for start in programs.accounting(_asked(gone)):
+    for start in programs.accounting(_asked(list(dict.fromkeys(map(base_id, gone))))):
         starts.setdefault((start.job_id, start.raw_id), []).append(start)
     states |= _pick(gone, {key: from_accounting(group) for key, group in starts.items()})
-    return {key: states.get(key, UNKNOWN) for key in ids}
+    arrays = {base_id(job_id) for job_id, _ in starts}
+    missing = {key: NEVER_STARTED if "_" in key and base_id(key) in arrays else UNKNOWN for key in ids}
+    return missing | {key: states[key] for key in ids if key in states}
 
 
 def _asked(ids: list[str]) -> list[str]:

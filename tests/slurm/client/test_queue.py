@@ -179,7 +179,7 @@ def test_jobs_that_the_controller_has_forgotten_cost_one_call_more(stubs: Stubs)
     assert states["7"].restarts == 1
     assert not states["99999"].is_terminal
     (call,) = stubs.calls("sacct")
-    assert "--jobs=7,8_1,9,99999" in call
+    assert "--jobs=7,8,9,99999" in call
     assert "--duplicates" in call
 
 
@@ -193,6 +193,13 @@ def test_an_array_task_answers_to_its_own_number_too(stubs: Stubs) -> None:
             state="running", slurm_state="RUNNING", hosts="rack1node01", started=JOB.started, raw_id="124"
         )
     )
+
+
+def test_a_task_of_a_known_array_that_nobody_knows_was_cancelled_before_its_start(stubs: Stubs) -> None:
+    stubs.answers("squeue", "")
+    stubs.answers("sacct", _sacct(("8_1", "9", "COMPLETED"), ("8_[3,4%1]", "8", "PENDING")))
+    states = poll(["8_1", "8_2", "7_2", "8"])
+    assert [each.state for each in states.values()] == ["finished", "cancelled", "unknown", "unknown"]
 
 
 def test_a_whole_array_or_uneven_job_runs_while_any_part_runs(stubs: Stubs) -> None:

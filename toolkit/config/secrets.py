@@ -24,7 +24,8 @@ _SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+
 #: Characters of a value that is looked for in texts.
 _SHORTEST = 6
 _REFERENCE = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]*)\}")
-_PASSWORD_IN_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*):([^\s/@]+)@")
+#: Begins where a word begins: from each of its letters, a long word would take a quadratic time.
+_PASSWORD_IN_URL = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]+://[^\s/:@]*):([^\s/@]+)@")
 
 
 def is_secret(name: str) -> bool:

@@ -235,3 +235,9 @@ def test_a_secret_goes_to_another_process_with_its_reference(told: Path) -> None
     again = pickle.loads(pickle.dumps(load(told)))
     assert to_yaml(again) == to_yaml(load(told))
     assert again.data.text_column == "hush-hush"
+
+
+def test_a_text_of_a_million_letters_is_searched_for_addresses_in_no_time() -> None:
+    """From each of its letters on, this would take hours."""
+    text = "x" * 1_000_000
+    assert masked(f"{text} redis://:secret@host") == f"{text} redis://:***@host"

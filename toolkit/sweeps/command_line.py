@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from toolkit.config.composition.yaml_files import Unreadable, parse
+from toolkit.config.faults import nearest
 from toolkit.errors import UserError
 from toolkit.sweeps.spaces import RANGES, Choice, Space, Values, range_of
 
@@ -16,7 +17,7 @@ _RANGE = re.compile(rf"\s*({'|'.join(RANGES)})\s*\((.*)\)\s*", re.DOTALL)
 def read_space(override: str) -> Space | None:
     """The values or the range that `key=…` lists; None where it sets the key to one value.
 
-    Raises UserError for an empty value among several, and for an invalid range.
+    Raises UserError for an empty value among several, and for an invalid or misspelt range.
     """
     key, _, text = override.partition("=")
     if match := _RANGE.fullmatch(text):
@@ -25,6 +26,8 @@ def read_space(override: str) -> Space | None:
         except UserError as error:
             raise UserError(f"{key}: {error}, as in {key}={_EXAMPLES[match[1]]}") from None
     values = split_values(override)
+    if (call := re.match(r"\s*(\w+)\s*\(", text)) and (meant := nearest(call[1], _EXAMPLES)):
+        raise UserError(f"{key}: found {text}, expected a range as in {key}={_EXAMPLES[meant]}")
     return Values(tuple(values)) if len(values) > 1 else None
 
 

@@ -135,6 +135,9 @@ def _listed(key: str, space: Space) -> tuple[str, ...]:
 
 def checked(sweep: Sweep) -> Sweep:
     """The sweep, if its parts fit together. Raises UserError."""
+    for name, number in (("samples", sweep.samples), ("max_parallel", sweep.max_parallel)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise UserError(f"{name} of the sweep: found {number!r}, expected a whole number from 1")
     if sweep.groups and sweep.method not in ("grid", "zip"):
         raise UserError(f"keys are zipped in a grid, but the method is {sweep.method}")
     for group in sweep.groups:
@@ -144,6 +147,10 @@ def checked(sweep: Sweep) -> Sweep:
             raise UserError(f"keys that are zipped need the same number of values: {counts}")
     if sweep.method in ("random", "optuna") and not sweep.samples:
         raise UserError(f"the method {sweep.method} needs the number of runs that are drawn: samples")
+    if sweep.method in ("random", "optuna") and not sweep.parameters:
+        raise UserError(
+            "nothing is drawn: no key has a range or several values, such as loguniform(1e-5, 1e-2)"
+        )
     if sweep.samples and sweep.method not in ("random", "optuna"):
         raise UserError(
             f"samples are drawn by the methods random and optuna, but the method is {sweep.method}"

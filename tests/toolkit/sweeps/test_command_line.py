@@ -79,7 +79,7 @@ def test_an_empty_value_among_several_is_refused(text: str) -> None:
         ("randint(1,4)", RandInt(1, 4)),
         ("choice([2], [2,3], none)", Choice(("[2]", "[2,3]", "none"))),
         ("'uniform(0,1)'", None),
-        ("uniformly(0,1)", None),
+        ("sin(0,1)", None),
     ],
 )
 def test_a_range_is_a_word_with_its_limits(text: str, space: object) -> None:
@@ -96,6 +96,8 @@ def test_a_range_is_a_word_with_its_limits(text: str, space: object) -> None:
         ("randint(1,2.5)", "needs whole numbers, found 1 and 2.5"),
         ("choice(a,,b)", "a value between commas is empty"),
         ("uniform([,2)", "needs two numbers"),
+        ("lognuiform(1e-5,1e-2)", "as in key=loguniform("),
+        ("loguniform(1e-5, 1e-2", "found loguniform(1e-5, 1e-2, expected a range"),
     ],
 )
 def test_a_range_that_is_none_is_refused_with_an_example(text: str, problem: str) -> None:

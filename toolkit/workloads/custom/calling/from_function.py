@@ -56,6 +56,9 @@ def _importable(function: Any) -> tuple[ModuleType, str]:
     name, home = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if not name or not home:
         raise _refused(f"{function!r:.100}", "has no name", "define a function in a module")
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    if any(is_kind(function) for is_kind in kinds):
+        raise UserError(f"{name} is async or a generator: a job calls a function that returns its result")
     if "<lambda>" in name:
         raise _refused("a lambda", f"of {home} has no name", "define a function with `def` in a module")
     if "<locals>" in name:

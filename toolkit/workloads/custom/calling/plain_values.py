@@ -7,6 +7,9 @@ from numbers import Integral, Rational, Real
 from pathlib import PurePath
 from typing import Any
 
+#: Its name since numpy 2, and before. numpy itself is slow to import.
+_NUMPYS_BOOL = ("numpy.bool", "numpy.bool_")
+
 
 class NotPlain(Exception):
     """A value that JSON cannot hold: its place, and what it is."""
@@ -15,8 +18,8 @@ class NotPlain(Exception):
 def plain(value: Any, place: str) -> Any:
     """The value as JSON holds it. Raises NotPlain.
 
-    A tuple becomes a list, a path a text, a number of numpy one of Python. Everything else is refused: what
-    came back would differ from what was given.
+    A tuple becomes a list, a path a text, a number or truth value of numpy one of Python. Everything else is
+    refused: what came back would differ from what was given.
 
     place  what it is, for messages, such as `argument x`
     """
@@ -35,6 +38,8 @@ def _plain(value: Any, place: str) -> Any:
         return int(value)
     if isinstance(value, Real) and not isinstance(value, Rational):
         return float(value)
+    if _type(value) in _NUMPYS_BOOL:
+        return bool(value)
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, list | tuple):

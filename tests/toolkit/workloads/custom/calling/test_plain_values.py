@@ -31,6 +31,7 @@ def test_plain_values_are_unchanged(value: Any) -> None:
         (Path("a/b"), "a/b"),
         (np.float32(0.5), 0.5),
         (np.int64(3), 3),
+        (np.float32(0.5) > 0.2, True),
         (Split.TRAIN, "train"),
         ({Split.TRAIN: 1}, {"train": 1}),
     ],

@@ -61,6 +61,14 @@ def goes_on():
     return (folder / "state").read_text()
 
 
+async def later():
+    return 1
+
+
+def numbers():
+    yield 1
+
+
 def outer():
     def inner():
         pass

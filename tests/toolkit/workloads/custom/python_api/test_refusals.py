@@ -28,8 +28,10 @@ def untouched(folder: Path) -> Iterator[None]:
         (lambda work: work.outer(), ("outer.<locals>.inner", "outside")),
         (lambda work: functools.partial(work.add, 1), ("partial", "function in a module")),
         (lambda work: work.Model().fit, ("Model.fit", "function itself")),
+        (lambda work: work.later, ("later", "async")),
+        (lambda work: work.numbers, ("numbers", "generator")),
     ],
-    ids=["lambda", "nested", "partial", "method"],
+    ids=["lambda", "nested", "partial", "method", "async", "generator"],
 )
 def test_a_function_that_a_job_cannot_import(work: ModuleType, function: Any, words: tuple[str, ...]) -> None:
     with pytest.raises(stk.UserError) as raised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import pytest
@@ -47,6 +48,21 @@ def test_of_an_error_within_the_handling_of_another_the_last_one_decides() -> No
     middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
     found = record(_TRACE + "OSError: Broken pipe\n" + middle + _TRACE + "KeyError: 'lr'\n")
     assert (found["class"], found["message"].endswith("KeyError: 'lr'")) == ("exception", True)
+
+
+def raised(error: Exception) -> Exception:
+    """An error with a traceback."""
+    try:
+        raise error
+    except Exception as found:
+        return found
+
+
+def test_of_a_group_of_errors_the_group_itself_is_shown() -> None:
+    group = raised(ExceptionGroup("two", [raised(ValueError("a")), raised(TypeError("b"))]))
+    found = record("".join(traceback.format_exception(group)))
+    assert found["message"].endswith("ExceptionGroup: two (2 sub-exceptions)")
+    assert "no traceback" not in found["advice"]
 
 
 def test_a_launcher_has_the_error_of_the_process_that_it_has_started() -> None:

@@ -14,8 +14,8 @@ from toolkit.run.phases import Phase
 from toolkit.system.world import World
 
 _SHOWN_LINES = 30
-#: Prefix that torch writes before each line of a traceback, once a process has joined a group.
-_RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
+#: Prefixes of a traceback's lines: torch's, once a process has joined a group, and those of exception groups.
+_PREFIX = re.compile(r"^\[rank\d+\]: ?|^  [+|] (?:Exception Group (?=Traceback))?", re.MULTILINE)
 #: Before each traceback; of several, as for an error while another is handled, the last one ends the program.
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line behind a traceback's indented ones: the name of the exception and its message.
@@ -50,7 +50,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     output   the end of what it has written
     step     the last one that it has logged; None where it logs none
     """
-    output = _RANK.sub("", output)
+    output = _PREFIX.sub("", output)
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = f"the command {_how(code)}" + (f": {shown}" if shown else "")

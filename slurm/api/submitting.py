@@ -43,8 +43,8 @@ def submit(
     new_code   whether an existing run takes the code as it is now
 
     The same experiment, or the same call of a function, joins its run: a finished run has its result, a
-    live run is refused, any other continues from its latest checkpoint, with its own code. A warning
-    names the files that you have edited since.
+    live run is refused, any other continues from its latest checkpoint, with its own code. Without a
+    checkpoint it takes your edits. A warning names the files that you have edited since.
 
     A function is imported by its name, from a copy of the files that git tracks in your working
     directory, else of all small ones. Each process calls it, and the result is that of rank 0. It may

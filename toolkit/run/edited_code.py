@@ -76,7 +76,8 @@ def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> lis
     if not edits:
         return elsewhere
     if run.result.exists():
-        return [*elsewhere, f"{run.run_id} has finished with other code; since then changed: {edits}"]
+        done = f"{run.run_id} has finished with other code; since then changed: {edits}"
+        return [*elsewhere, f"{done} (--fresh, or fresh=True in Python, starts anew)"]
     is_new = _takes_new_code(run, elsewhere, asked=new_code)
     goes_on = _goes_on(f"{run.run_id} goes", "it was", edits, is_new)
     return [*elsewhere, goes_on, *_not_taken(run, edits, is_new)]
@@ -120,8 +121,8 @@ def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
 
 def begins_anew(run: RunDir) -> bool:
     """Whether nothing was saved yet, so that no work depends on the code that the run was begun with."""
-    with suppress(FileNotFoundError):
-        return all(entry.name.startswith(".") for entry in os.scandir(run.checkpoints))
+    with suppress(FileNotFoundError), os.scandir(run.checkpoints) as entries:
+        return all(entry.name.startswith(".") for entry in entries)
     return True
 
 

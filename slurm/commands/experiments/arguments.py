@@ -202,7 +202,10 @@ def _machines(parser: argparse.ArgumentParser) -> None:
 
 def resume(parsers: Parsers) -> None:
     """Add `stk resume`."""
-    description = "Continue a run from its latest good checkpoint, with its own code and config."
+    description = (
+        "Continue a run from its latest good checkpoint, with its own code and config. A run without a "
+        "checkpoint takes edited code."
+    )
     parser = command(parsers, "resume", "continue a run that has ended", description)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument(

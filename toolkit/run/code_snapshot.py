@@ -86,7 +86,9 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     _keep_for_owner(target)
 
 
-def code_files(kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()) -> Iterator[tuple[Path, str]]:
+def code_files(
+    kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()
+) -> Iterator[tuple[Path | str, str]]:
     """Yield the files of the core, and of the workloads of these task kinds, each with its place in a copy.
 
     files   further ones, which come first: there may be too many, or one may be missing
@@ -103,15 +105,14 @@ def code_files(kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()) -> 
             yield from _below(source.parent if is_folder else source, place)
 
 
-def _below(source: Path, place: str) -> Iterator[tuple[Path, str]]:
+def _below(source: Path, place: str) -> Iterator[tuple[Path | str, str]]:
     """A file, or all below a folder, but what is compiled; of the core no workload."""
     if source.is_file():
         yield source, place
     for around, folders, names in os.walk(source):
         folders[:] = [] if Path(around) == _WORKLOADS else sorted(set(folders) - {"__pycache__"})
-        inside = os.path.relpath(around, source)
-        for name in sorted(names):
-            yield Path(around, name), os.path.normpath(os.path.join(place, inside, name))
+        inside = os.path.normpath(os.path.join(place, os.path.relpath(around, source)))
+        yield from ((os.path.join(around, name), os.path.join(inside, name)) for name in sorted(names))
 
 
 def _package(name: str) -> Path:

@@ -6,7 +6,7 @@ import filecmp
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +58,10 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
         today = {place: file for file, place in code_files([experiment.task.kind], files)}
     except UserError:
         return Edits((), ())
-    kept = {str(file.relative_to(run.code)) for file in _files(run.code)}
+    kept = set(_names(run.code))
     # Equal in size and time of change means equal: a copy keeps both.
-    names = {name for name in kept & today.keys() if not filecmp.cmp(today[name], run.code / name)}
+    code = str(run.code)
+    names = {name for name in kept & today.keys() if not filecmp.cmp(today[name], os.path.join(code, name))}
     names |= kept ^ today.keys()
     core = tuple(sorted(name for name in names if name.partition("/")[0] in CORE))
     # A run keeps the user's files in its own folders, whose names mean nothing to the user.
@@ -190,7 +191,7 @@ def _renew_work(run: RunDir, new: Path) -> None:
     if not run.work.exists():
         return
     old = run.user_code
-    for name in {file.relative_to(around) for around in (old, new) for file in _files(around)}:
+    for name in {*_names(old), *_names(new)}:
         before, after, target = old / name, new / name, run.work / name
         is_both = before.exists() and after.exists()
         if (is_both and filecmp.cmp(before, after)) or _is_own_output(run, name, before, after):
@@ -202,7 +203,7 @@ def _renew_work(run: RunDir, new: Path) -> None:
             shutil.copy2(after, target)
 
 
-def _is_own_output(run: RunDir, name: Path | str, *copies: Path) -> bool:
+def _is_own_output(run: RunDir, name: str, *copies: Path) -> bool:
     """Whether the program has written what has this name in its folder: it is none of these copies."""
     found = run.work / name
     if not os.path.lexists(found) or _link_to(run.work, found) is not None:
@@ -216,10 +217,9 @@ def _link_to(work: Path, path: Path) -> Path | None:
     return next((each for each in between[: between.index(work)] if each.is_symlink()), None)
 
 
-def _files(folder: Path) -> list[Path]:
-    """All files of a copy of code, except compiled files and the .dist-info of its version."""
-    found: list[Path] = []
+def _names(folder: Path) -> Iterator[str]:
+    """All files of a copy of code, relative to it, except compiled ones and the .dist-info of its version."""
     for around, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".dist-info")]
-        found += (Path(around, name) for name in names)
-    return found
+        inside = os.path.relpath(around, folder)
+        yield from (name if inside == "." else os.path.join(inside, name) for name in names)

@@ -72,16 +72,11 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about edited code before the run continues; none if nothing was edited."""
-    elsewhere = _of_elsewhere(run, experiment)
-    edits = edits_since(run, experiment)
-    if not edits:
-        return elsewhere
-    if run.result.exists():
+    if run.result.exists() and (edits := edits_since(run, experiment)):
         done = f"{run.run_id} has finished with other code; since then changed: {edits}"
-        return [*elsewhere, f"{done} (--fresh, or fresh=True in Python, starts anew)"]
-    is_new = _takes_new_code(run, elsewhere, asked=new_code)
-    goes_on = _goes_on(f"{run.run_id} goes", "it was", edits, is_new)
-    return [*elsewhere, goes_on, *_not_taken(run, edits, is_new)]
+        anew = f"{done} (--fresh, or fresh=True in Python, starts anew)"
+        return [*_of_elsewhere(run, experiment), anew]
+    return edit_warnings_of_many([(run, experiment)], new_code=new_code)
 
 
 def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
@@ -94,12 +89,7 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
             is_new = _takes_new_code(run, elsewhere, asked=new_code)
             found.setdefault((str(edits), is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
-    return [
-        _goes_on(f"{ids[0]} goes", "it was", edits, is_new)
-        if len(ids) == 1
-        else _goes_on(f"{len(ids)} runs go", "they were", edits, is_new)
-        for (edits, is_new), ids in found.items()
-    ] + of_one
+    return [*(_goes_on(ids, edits, is_new) for (edits, is_new), ids in found.items()), *of_one]
 
 
 def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
@@ -127,7 +117,8 @@ def begins_anew(run: RunDir) -> bool:
     return True
 
 
-def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
+def _goes_on(ids: list[str], edits: str, new_code: bool) -> str:
+    who, it_was = (f"{ids[0]} goes", "it was") if len(ids) == 1 else (f"{len(ids)} runs go", "they were")
     if new_code:
         return f"{who} on with new code; changed: {edits}"
     return (

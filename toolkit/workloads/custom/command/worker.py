@@ -36,7 +36,7 @@ from toolkit.workloads.custom.command.meeting import Place, environment, find, p
 from toolkit.workloads.custom.command.program import Program
 from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark, work_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
-from toolkit.workloads.custom.command.words import params_json, words_of
+from toolkit.workloads.custom.command.words import CALL, params_json, words_of
 
 #: The command has saved and left before its end (sysexits' EX_TEMPFAIL).
 SAVED = 75
@@ -217,7 +217,8 @@ class _Rank:
         failure.json has been written then.
         """
         self._leaving.look()
-        if code == 0:
+        has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
+        if code == 0 and (has_returned or not self._world.is_main):
             if self._leaving.is_asked:
                 log.warning(
                     "the command was asked to leave and ended with status 0, so the run counts as done; a "

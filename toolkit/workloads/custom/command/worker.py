@@ -83,6 +83,7 @@ class _Rank:
         self._world = world
         self._experiment = load_to_run(run.config)
         self._caught = Caught()
+        self._watchdog = Watchdog(run, world, self._experiment.train.hang_timeout_s, self._pulse)
         self._leaving = Leaving(run, world, stop, self._caught)
         self._attempt: Attempt | None = None
         self._phase = Phase.START
@@ -105,7 +106,7 @@ class _Rank:
                 stack.callback(self._caught.restore)
                 self._caught.install()
                 self._begin()
-                stack.enter_context(Watchdog(self._run, self._world, train.hang_timeout_s, self._pulse))
+                stack.enter_context(self._watchdog)
                 stack.enter_context(UsageSampler(self._run, self._world, "cpu"))
                 return self._work()
             except RunBusy:
@@ -169,6 +170,7 @@ class _Rank:
         program = Program(words, run.work, environ, path, shown=shown)
         try:
             self._announce({"pid": program.pid})
+            self._watchdog.beat()
             if self._attempt is not None:
                 self._attempt.started(None, newest is not None)
                 self._attempt.saved(False)

@@ -28,7 +28,7 @@ FINISHED = "finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One run. `value` is its metric, of the best weights; None unless it has finished and has it."""
+    """One run. `value` is its metric, of the weights of `step`; None unless it has finished and has it."""
 
     run_id: str
     values: Point
@@ -150,12 +150,14 @@ def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[R
             for split, metrics in known["metrics"].items()
             for name, score in metrics.items()
         }
+        # That of training is of the last steps, and not every run has a best one.
+        scored = known if metric.startswith("train.") else known.get("best") or known
         row = Result(
             run_id=member.run_id,
             values=values,
             state=FINISHED,
             value=number(scores.get(metric)),
-            step=known.get("step"),
+            step=scored.get("step"),
             seconds=known.get("seconds"),
         )
         return row, list(scores)

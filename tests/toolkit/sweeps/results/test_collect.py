@@ -16,7 +16,9 @@ from toolkit.sweeps.results.report import write_report
 from toolkit.sweeps.results.tables import short_names, terminal_table, told_best
 
 
-def results(folder: Path, scores: dict[str, object], *, goal: str = "max", key: str = "lr") -> Results:
+def results(
+    folder: Path, scores: dict[str, object], *, goal: str = "max", key: str = "lr", metric: str | None = None
+) -> Results:
     """The results of runs with these values; a text stands for a file of just that."""
     sweep = SweepDir(folder / "sweeps" / "mine")
     members = []
@@ -35,7 +37,8 @@ def results(folder: Path, scores: dict[str, object], *, goal: str = "max", key: 
         goal=goal,
         members=tuple(members),
     )
-    return read_results(sweep, record, {each.run_id: "pending" for each in members})
+    states = {each.run_id: "pending" for each in members}
+    return read_results(sweep, record, states, metric=metric, goal=goal)
 
 
 def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> None:
@@ -51,6 +54,14 @@ def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> 
         ("6", None, "finished"),
     ]
     assert results(tmp_path / "again", {"1": 0.5, "2": 0.9}, goal="min").best.values == {"lr": "1"}
+
+
+@pytest.mark.parametrize("metric, step", [("accuracy", 3), ("train.loss", 4)])
+def test_the_step_of_a_score_is_that_of_its_weights(tmp_path: Path, metric: str, step: int) -> None:
+    metrics = {"validation": {"accuracy": 0.5}, "train": {"loss": 1.0}}
+    known = json.dumps({"step": 4, "best": {"step": 3}, "metrics": metrics})
+    (row,) = results(tmp_path, {"1": known}, metric=metric).rows
+    assert (row.value is not None, row.step) == (True, step)
 
 
 def test_finished_runs_whose_score_is_no_number_have_no_best(tmp_path: Path) -> None:

@@ -76,6 +76,13 @@ class Results:
         return tuple(row for row in self.rows if row.value is not None)
 
     @property
+    def finished(self) -> str:
+        """How many runs have finished, and how many of them have the metric, as text."""
+        finished = sum(row.state == FINISHED for row in self.rows)
+        lacking = f", {len(self.ranked)} with {self.metric}" if len(self.ranked) < finished else ""
+        return f"{finished} of {len(self.rows)} finished{lacking}"
+
+    @property
     def best(self) -> Result | None:
         return next(iter(self.ranked), None)
 

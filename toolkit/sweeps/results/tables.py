@@ -67,7 +67,7 @@ def told_best(results: Results) -> str:
     if best is None:
         return results.why_no_best
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
-    among = f"the best of {len(results.ranked)} finished runs (of {len(results.rows)})"
+    among = f"the best of the sweep ({results.finished})"
     return f"{best.run_id}: {results.metric} {results.score(best.value)}, {among}: {values}"
 
 

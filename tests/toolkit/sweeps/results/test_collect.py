@@ -72,6 +72,13 @@ def test_finished_runs_whose_score_is_no_number_have_no_best(tmp_path: Path) -> 
     assert "validation.accuracy" not in told_best(results(tmp_path / "again", {"1": None}))
 
 
+def test_finished_runs_without_the_metric_count_as_finished(tmp_path: Path) -> None:
+    found = results(tmp_path, {"1": 0.5, "2": '{"metrics": {}}', "3": None})
+    assert found.finished == "2 of 3 finished, 1 with validation.accuracy"
+    assert found.finished in told_best(found)
+    assert results(tmp_path / "again", {"1": 0.5, "3": None}).finished == "1 of 2 finished"
+
+
 def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
     hostile = "<script>|\x1b[31m$x^{"
     found = results(tmp_path, {hostile: 0.5, "=1+1": 0.7, "null": 0.7}, key="a.<b>|[red]")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
 
+from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.errors import DataError, UserError
 from toolkit.files import read_json
 from toolkit.registry import metric_of
@@ -204,5 +206,16 @@ def to_json(results: Results) -> dict[str, Any]:
     """Return the output of --json, which is also report.json."""
     best = results.best
     document = {**asdict(results), "best": asdict(best) if best else None}
+    for each in (*document["rows"], *document["groups"], document["best"] or {"values": {}}):
+        each["values"] = {key: meant(text) for key, text in each["values"].items()}
     del document["declared"]
     return document
+
+
+def meant(text: str) -> Any:
+    """Return the value that a text means as YAML; the text itself where JSON cannot hold it."""
+    try:
+        json.dumps(found := parse(text).value, allow_nan=False)
+    except (Unreadable, ValueError, TypeError):
+        return text
+    return found

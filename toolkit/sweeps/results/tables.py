@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.report.blocks import Numbers
 from toolkit.report.formats import NOTHING, clean, duration
-from toolkit.sweeps.results.collect import SEED, Group, Result, Results
+from toolkit.sweeps.results.collect import SEED, Group, Result, Results, meant
 
 if TYPE_CHECKING:
     # rich takes long to import, and the report of a job does without it.
@@ -137,6 +137,11 @@ def numbers(results: Results) -> Numbers:
     head = ["run_id", "state", *results.keys, results.metric, "step", "seconds"]
     rows: list[list[object]] = []
     for row in results.rows:
-        values = (row.values.get(key, "") for key in results.keys)
+        values = (_cell(row.values.get(key, "")) for key in results.keys)
         rows.append([row.run_id, row.state, *values, row.value, row.step, row.seconds])
     return Numbers(name="runs", head=head, rows=rows)
+
+
+def _cell(text: str) -> str:
+    """The value of a key in a spreadsheet: a text without its quotes."""
+    return found if isinstance(found := meant(text), str) else text

@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.sweeps.axes import axis
 from toolkit.sweeps.folder import Member, Record, SweepDir
-from toolkit.sweeps.results.collect import Results, read_results
+from toolkit.sweeps.results.collect import Results, read_results, to_json
 from toolkit.sweeps.results.report import write_report
 from toolkit.sweeps.results.tables import short_names, terminal_table, told_best
 
@@ -89,6 +89,16 @@ def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
     rows = list(csv.reader(io.StringIO((sweep.report / "runs.csv").read_text())))
     assert [row[2] for row in rows[1:]] == ["'=1+1", "null", hostile.replace("\x1b", "\u241b")]
     assert "|  | a.\\<b\\>\\|\\[red\\] |" in sweep.report_markdown.read_text()
+
+
+def test_values_are_those_that_their_texts_mean(tmp_path: Path) -> None:
+    found = results(tmp_path, {"0.1": 0.9, '"a b"': 0.8, "[1, b]": 0.7, "true": 0.6, ".nan": 0.5, "{": 0.4})
+    document = json.loads(json.dumps(to_json(found), allow_nan=False))
+    assert [row["values"]["lr"] for row in document["rows"]] == [0.1, "a b", [1, "b"], True, ".nan", "{"]
+    assert document["best"]["values"] == {"lr": 0.1}
+    write_report(SweepDir(tmp_path / "sweeps" / "mine"), found)
+    rows = list(csv.reader(io.StringIO((tmp_path / "sweeps/mine/report/runs.csv").read_text())))
+    assert [row[2] for row in rows[1:]] == ["0.1", "a b", "[1, b]", "true", ".nan", "{"]
 
 
 @pytest.mark.parametrize("scores", [{}, {"1": None}, {"1": 0.5}, {"1": 0.5, "2": 0.5}])

@@ -58,7 +58,7 @@ class Results:
     """
 
     name: str
-    config: str
+    config: str | None
     metric: str
     goal: str
     keys: tuple[str, ...]
@@ -126,7 +126,7 @@ def read_results(
     keys = tuple(dict.fromkeys(key for each in record.members for key in each.values))
     return Results(
         name=record.name,
-        config=record.config,
+        config=record.file,
         metric=metric,
         goal=way,
         keys=keys,

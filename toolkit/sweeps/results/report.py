@@ -47,7 +47,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         ("its values", values),
         ("runs", results.finished),
         ("training in all", duration(sum(spent)) if spent else "–"),
-        ("made from", Path(results.config).name),
+        *((("made from", Path(results.config).name),) if results.config else ()),
     )
 
 

@@ -17,7 +17,13 @@ from toolkit.sweeps.results.tables import short_names, terminal_table, told_best
 
 
 def results(
-    folder: Path, scores: dict[str, object], *, goal: str = "max", key: str = "lr", metric: str | None = None
+    folder: Path,
+    scores: dict[str, object],
+    *,
+    goal: str = "max",
+    key: str = "lr",
+    metric: str | None = None,
+    config: str = "/mine.yaml",
 ) -> Results:
     """The results of runs with these values; a text stands for a file of just that."""
     sweep = SweepDir(folder / "sweeps" / "mine")
@@ -31,7 +37,7 @@ def results(
             run.result.write_text(score if isinstance(score, str) else json.dumps(known))
     record = Record(
         name="mine",
-        config="/mine.yaml",
+        config=config,
         method="grid",
         metric="validation.accuracy",
         goal=goal,
@@ -77,6 +83,14 @@ def test_finished_runs_without_the_metric_count_as_finished(tmp_path: Path) -> N
     assert found.finished == "2 of 3 finished, 1 with validation.accuracy"
     assert found.finished in told_best(found)
     assert results(tmp_path / "again", {"1": 0.5, "3": None}).finished == "1 of 2 finished"
+
+
+def test_a_sweep_of_a_command_names_no_file(tmp_path: Path) -> None:
+    found = results(tmp_path, {"1": 0.5}, config="/work/<train 289de897>.yaml")
+    assert to_json(found)["config"] is None
+    sweep = SweepDir(tmp_path / "sweeps" / "mine")
+    assert "made from" not in write_report(sweep, found).read_text()
+    assert "mine.yaml" in write_report(sweep, results(tmp_path / "again", {"1": 0.5})).read_text()
 
 
 def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:

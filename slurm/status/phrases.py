@@ -38,6 +38,7 @@ _FAILURES = {
     "rendezvous": "ranks did not meet",
     "address_in_use": "port in use",
     "io": "file system",
+    "full_disk": "disk full",
     "diverged": "loss diverged",
     "input": "wrong input",
     "out_of_memory": "out of memory",

@@ -184,8 +184,17 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
     """A run that saved and exited, and was not started again."""
     why = str(end.why)
     after = "" if end.last_step is None else f" after step {end.last_step}"
-    reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it"
+    reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it{since(folder.run, end)}"
     return RunState(state="cancelled", doing=phrases.stopped(why), reason=reason)
+
+
+def since(run: RunDir, end: AttemptRecord) -> str:
+    """The step that a stopped run continues from, in words; empty if that is its last one, or unknown."""
+    newest = max(run.checkpoint_steps(), default=0)
+    # A program of the user's names its own steps.
+    if end.saved is not None or newest >= (end.last_step or 0):
+        return ""
+    return f" from step {newest}, its newest checkpoint" if newest else " from step 0: it has no checkpoint"
 
 
 def _against(folder: Folder) -> str:

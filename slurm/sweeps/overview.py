@@ -50,7 +50,7 @@ class Overview:
         return {
             "sweep": self.folder.name,
             "sweep_dir": str(self.folder.path),
-            "config": self.record.config,
+            "config": self.record.file,
             "metric": self.record.metric,
             "goal": self.record.goal,
             "counts": dict(self.counts),

@@ -104,7 +104,7 @@ def _before(folder: SweepDir, config: Path) -> Record | None:
     """Return the record of the sweep. Raises UserError if it is that of another file."""
     before = read_record(folder)
     if before is not None and before.config != str(config.resolve()):
-        other = "another command" if Path(before.config).name.startswith("<") else before.config
+        other = before.file or "another command"
         raise UserError(
             f"there is a sweep {folder.name} already, of {other}: give this one another name with --name, or "
             "`name:` in the section sweep"

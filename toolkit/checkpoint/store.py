@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
@@ -316,7 +317,13 @@ class Checkpoints:
         self._timer.failed()
         target, reason = self._run.checkpoint(save.step), _reason(error)
         self._note("save_failed", step=save.step, reason=f"{target}: {reason}", failures=self._failures)
-        log.warning("cannot write %s: %s; earlier checkpoints are untouched", target, reason)
+        kept = "earlier checkpoints are untouched"
+        with suppress(OSError, ValueError):
+            kept = f"the newest checkpoint is of step {max(self._run.checkpoint_steps())}"
+        # A later one takes the same room, and the end of the run needs the best one.
+        if save.step == save.best_step:
+            kept += ", and no later step is saved before this one, the best"
+        log.warning("cannot write %s: %s; %s", target, reason, kept)
 
     def _tidy(self, save: _Save, write_s: float) -> None:
         """Update interval and links, delete old checkpoints. A failure here does not harm the new one."""

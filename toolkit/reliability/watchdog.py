@@ -85,7 +85,7 @@ class Watchdog:
         self._pulse = pulse
         self._period_s = period_s(hang_timeout_s)
         self._main = threading.main_thread().ident
-        self._ended = threading.Event()
+        self._woken, self._has_ended = threading.Event(), False
         self._thread = threading.Thread(target=self._work, name="watchdog", daemon=True)
         self._count = 0
         self._beats = -1
@@ -103,11 +103,20 @@ class Watchdog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._has_ended = True
+        self.beat()
         self._thread.join()
 
+    def beat(self) -> None:
+        """Have the heartbeat written now, as when a phase begins that views show."""
+        self._woken.set()
+
     def _work(self) -> None:
-        while not self._ended.wait(self._period_s):
+        while True:
+            self._woken.wait(self._period_s)
+            self._woken.clear()
+            if self._has_ended:
+                return
             try:
                 leave_if_fenced(self._run, self._world.nonce)
                 own = self._look()

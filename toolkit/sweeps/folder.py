@@ -88,6 +88,11 @@ class Record:
     removed: tuple[Member, ...] = ()
 
     @property
+    def file(self) -> str | None:
+        """The experiment file; None where the experiment is made of words, under a name of its own."""
+        return None if Path(self.config).name.startswith("<") else self.config
+
+    @property
     def everyone(self) -> Iterator[Member]:
         """Members and removed runs."""
         yield from self.members

@@ -24,6 +24,7 @@ from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
 from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
+from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
 from slurm.submission.submit import archive, refuse_if_live
 from toolkit.config import load
@@ -242,7 +243,9 @@ def explain(target: RunDir, code: int, *, quiet: bool) -> None:
     """
     failure = read_json(target.failure)
     if code == ExitCode.INTERRUPTED:
-        print(f"interrupted; `stk resume {target.run_id}` or the same command continues it", file=sys.stderr)
+        lost = "".join(since(target, end) for end in read_attempts(target)[-1:])
+        how = f"`stk resume {target.run_id}` or the same command continues it{lost}"
+        print(f"interrupted; {how}", file=sys.stderr)
     elif failure is not None:
         print(format_failure(failure), file=sys.stderr)
     elif code != ExitCode.WRONG_INPUT or quiet:

@@ -198,10 +198,10 @@ def test_a_run_on_a_full_disk_is_not_started_again(job: PretendJob, tmp_path: Pa
         keep_reserve(job.run)
         fill(job.run.path)
         if is_told:
-            job.failure("io")
+            job.failure("full_disk")
         assert os.strerror(errno.ENOSPC) in after(job, 4)
         assert (job.requeues, job.submitted) == ([], ["101"])
-        assert read_json(job.run.failure)["class"] == "io"
+        assert read_json(job.run.failure)["class"] == "full_disk"
 
 
 def test_crashes_are_limited(fake: FakeSlurm, user: User) -> None:

@@ -236,6 +236,18 @@ def test_a_purged_job_is_what_its_folder_says(run: RunDir) -> None:
     assert state_of(run, UNKNOWN).state == "finished"
 
 
+@pytest.mark.parametrize("saved, since", [([], "step 0:"), ([7], "step 7,"), ([7, 10], None)])
+def test_a_stop_whose_last_step_is_not_saved_says_what_it_continues_from(
+    run: RunDir, saved: list[int], since: str | None
+) -> None:
+    started(run)
+    ended(run, last_step=10)
+    for step in saved:
+        run.checkpoint(step).mkdir(parents=True)
+    reason = state_of(run, UNKNOWN).reason
+    assert f"continues it from {since}" in reason if since else reason.endswith("continues it")
+
+
 def test_a_job_that_could_not_be_put_back_says_what_slurm_said(run: RunDir) -> None:
     started(run)
     ended(run, why="preempted")

@@ -304,7 +304,9 @@ def test_the_report_names_the_best_run_and_leaves_its_tables(user: User, fake: F
     for line, accuracy in zip(runs, (0.5, 0.7, 0.8, 0.9), strict=True):
         finish(line, accuracy)
     told = user.stk("sweep", "report", "tiny").out
-    assert f"{runs[3]['run_id']}: validation.accuracy 90.00 %, the best of 4 finished runs (of 4)" in told
+    assert (
+        f"{runs[3]['run_id']}: validation.accuracy 90.00 %, the best of the sweep (4 of 4 finished)" in told
+    )
     assert "85.00 % ± 7.07 %" in told
     # A run is asked for, and its name begins those of all runs of the sweep.
     assert user.stk("report", "tiny").err.rstrip().endswith("stk sweep report tiny")

@@ -138,7 +138,9 @@ def test_trouble_after_the_name_is_given_leaves_the_checkpoint(saved: RunDir) ->
     assert [event["step"] for event in events(saved, "tidy_failed")] == [40]
 
 
-def test_best_that_could_not_be_saved_is_saved_before_any_newer_one(saved: RunDir) -> None:
+def test_best_that_could_not_be_saved_is_saved_before_any_newer_one(
+    saved: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
     """Else a newer checkpoint would name a best one that is not there, and the end could not score it."""
     disk = Broken()
     saving = on(saved, disk)
@@ -147,6 +149,8 @@ def test_best_that_could_not_be_saved_is_saved_before_any_newer_one(saved: RunDi
         saving.save(at(step, best=30), needed=False)
         saving.close()
         assert saved.checkpoint_steps() == [10, 20]
+        assert "step_00000030" in caplog.messages[-1]
+        assert "the newest checkpoint is of step 20, and no later step" in caplog.messages[-1]
     disk.mended = True
     saving.save(at(33, best=30), needed=False)
     saving.wait()
@@ -191,7 +195,7 @@ def test_too_little_room_is_found_out_before_anything_is_written(
     saving = on(saved, Broken("save:open", errno.EIO))
     saving.save(at(30), needed=False)
     saving.wait()
-    assert "No space left on device: 0.0 MB are free" in events(saved, "save_failed")[0]["reason"]
+    assert "No space left on device: 0.00" in events(saved, "save_failed")[0]["reason"]
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ class FillsDisk:
         )
         fill(self._disk)
         if self._is_told:
-            record = failure_record(nonce, "io", "disk full", rank=1, host="here", phase="save", step=7)
+            record = failure_record(nonce, "full_disk", "full", rank=1, host="here", phase="save", step=7)
             assert write_first(self._run, record)
         return [0, 4]
 
@@ -64,9 +64,17 @@ def test_a_full_disk_is_recorded_and_stops_the_run(
     launcher = FillsDisk(run, disk, is_told=is_told)
     code = run_as_coordinator(run, launcher, Nodes(Machines.alone(2)))
     assert (code, launcher.starts) == (ExitCode.FAILED, 1)
-    assert read_json(run.failure)["class"] == "io"
-    assert [attempt.why for attempt in read_attempts(run)] == ["io"]
+    assert read_json(run.failure)["class"] == "full_disk"
+    assert [attempt.why for attempt in read_attempts(run)] == ["full_disk"]
     assert os.strerror(errno.ENOSPC) in capfd.readouterr().err
+
+
+def test_a_last_save_that_the_full_disk_refuses_stops_the_run(lab: Lab) -> None:
+    """Another attempt would train for as long, and end like this one."""
+    run = create_run(tiny(lab.folder), lab.folder / "last_save")
+    launcher = launched(run, 1, "; ".join(["enospc at=save:open"] * 50))
+    assert ended(launcher) == ExitCode.FAILED
+    assert [attempt.why for attempt in read_attempts(run)] == ["full_disk"]
 
 
 @pytest.mark.slow
@@ -80,7 +88,7 @@ def test_a_run_whose_disk_fills_ends_and_goes_on_when_there_is_room(lab: Lab, di
     assert launcher.returncode == ExitCode.FAILED
     assert "Traceback" not in output
     failure = read_json(run.failure)
-    assert failure["class"] == "io"
+    assert failure["class"] == "full_disk"
     assert os.strerror(errno.ENOSPC) in failure["message"]
     assert read_attempts(run)[-1].why == failure["class"]
     filling.unlink()

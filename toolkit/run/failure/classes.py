@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.config.sections import Setting
 
 PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
-DEVICE, COMMUNICATION, IO = "device", "communication", "io"
+DEVICE, COMMUNICATION, IO, FULL_DISK = "device", "communication", "io", "full_disk"
 #: Memory ran out: reported to the program itself, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
 #: Failures that a sample may cause.
@@ -136,6 +136,9 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     "import": FailureClass(
         policy=Policy.STOP, advice="Install what is missing where the job runs, then resume the run."
     ),
+    FULL_DISK: FailureClass(
+        policy=Policy.STOP, advice=f"Make room in the file system that the message names. {_RESUME}"
+    ),
     "checkpoint": FailureClass(
         policy=Policy.STOP,
         advice="Do what the message says; after a failed save, check space and rights of the run's folder. "
@@ -214,8 +217,6 @@ _IO_ERRORS = {
     getattr(errno, name, None)
     for name in (
         "EIO",
-        "ENOSPC",
-        "EDQUOT",
         "ESTALE",
         "EROFS",
         "EREMOTEIO",
@@ -257,10 +258,9 @@ def _errno(error: BaseException) -> int | None:
     return error.errno if isinstance(error, OSError) else None
 
 
-def _io(error: BaseException) -> bool:
-    """Whether a disk or the network caused an OSError; a missing file is the user's fault."""
-    cause = error.__cause__ if isinstance(error, CheckpointError) else error
-    return cause is not None and _errno(cause) in _IO_ERRORS
+def _disk_errno(error: BaseException) -> int | None:
+    """The number of an OSError, also of one that a save met; a missing file is the user's fault."""
+    return _errno((error.__cause__ or error) if isinstance(error, CheckpointError) else error)
 
 
 def _address_in_use(error: BaseException) -> bool:
@@ -275,7 +275,8 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (NO_PROGRESS, _is(NoProgress)),
     (DEVICE, _is(DeviceError)),
     ("rendezvous", _is(RendezvousError)),
-    (IO, _io),
+    (FULL_DISK, lambda error: _disk_errno(error) in (errno.ENOSPC, errno.EDQUOT)),
+    (IO, lambda error: _disk_errno(error) in _IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
     ("address_in_use", _address_in_use),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
 
+from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.errors import DataError, UserError
 from toolkit.files import read_json
 from toolkit.registry import metric_of
@@ -28,7 +30,7 @@ FINISHED = "finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One run. `value` is its metric, of the best weights; None unless it has finished and has it."""
+    """One run. `value` is its metric, of the weights of `step`; None unless it has finished and has it."""
 
     run_id: str
     values: Point
@@ -56,7 +58,7 @@ class Results:
     """
 
     name: str
-    config: str
+    config: str | None
     metric: str
     goal: str
     keys: tuple[str, ...]
@@ -74,6 +76,13 @@ class Results:
     def ranked(self) -> tuple[Result, ...]:
         """The runs that have a value."""
         return tuple(row for row in self.rows if row.value is not None)
+
+    @property
+    def finished(self) -> str:
+        """How many runs have finished, and how many of them have the metric, as text."""
+        finished = sum(row.state == FINISHED for row in self.rows)
+        lacking = f", {len(self.ranked)} with {self.metric}" if len(self.ranked) < finished else ""
+        return f"{finished} of {len(self.rows)} finished{lacking}"
 
     @property
     def best(self) -> Result | None:
@@ -117,7 +126,7 @@ def read_results(
     keys = tuple(dict.fromkeys(key for each in record.members for key in each.values))
     return Results(
         name=record.name,
-        config=record.config,
+        config=record.file,
         metric=metric,
         goal=way,
         keys=keys,
@@ -150,12 +159,14 @@ def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[R
             for split, metrics in known["metrics"].items()
             for name, score in metrics.items()
         }
+        # That of training is of the last steps, and not every run has a best one.
+        scored = known if metric.startswith("train.") else known.get("best") or known
         row = Result(
             run_id=member.run_id,
             values=values,
             state=FINISHED,
             value=number(scores.get(metric)),
-            step=known.get("step"),
+            step=scored.get("step"),
             seconds=known.get("seconds"),
         )
         return row, list(scores)
@@ -195,5 +206,16 @@ def to_json(results: Results) -> dict[str, Any]:
     """Return the output of --json, which is also report.json."""
     best = results.best
     document = {**asdict(results), "best": asdict(best) if best else None}
+    for each in (*document["rows"], *document["groups"], document["best"] or {"values": {}}):
+        each["values"] = {key: meant(text) for key, text in each["values"].items()}
     del document["declared"]
     return document
+
+
+def meant(text: str) -> Any:
+    """Return the value that a text means as YAML; the text itself where JSON cannot hold it."""
+    try:
+        json.dumps(found := parse(text).value, allow_nan=False)
+    except (Unreadable, ValueError, TypeError):
+        return text
+    return found

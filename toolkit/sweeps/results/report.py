@@ -45,9 +45,9 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
         (f"best {results.metric} ({less})", results.score(best.value) if best else "–"),
         ("best run", best.run_id if best else results.why_no_best),
         ("its values", values),
-        ("finished", f"{len(results.ranked)} of {len(results.rows)} runs"),
+        ("runs", results.finished),
         ("training in all", duration(sum(spent)) if spent else "–"),
-        ("made from", Path(results.config).name),
+        *((("made from", Path(results.config).name),) if results.config else ()),
     )
 
 

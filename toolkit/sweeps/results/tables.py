@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.report.blocks import Numbers
 from toolkit.report.formats import NOTHING, clean, duration
-from toolkit.sweeps.results.collect import SEED, Group, Result, Results
+from toolkit.sweeps.results.collect import SEED, Group, Result, Results, meant
 
 if TYPE_CHECKING:
     # rich takes long to import, and the report of a job does without it.
@@ -67,7 +67,7 @@ def told_best(results: Results) -> str:
     if best is None:
         return results.why_no_best
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
-    among = f"the best of {len(results.ranked)} finished runs (of {len(results.rows)})"
+    among = f"the best of the sweep ({results.finished})"
     return f"{best.run_id}: {results.metric} {results.score(best.value)}, {among}: {values}"
 
 
@@ -137,6 +137,11 @@ def numbers(results: Results) -> Numbers:
     head = ["run_id", "state", *results.keys, results.metric, "step", "seconds"]
     rows: list[list[object]] = []
     for row in results.rows:
-        values = (row.values.get(key, "") for key in results.keys)
+        values = (_cell(row.values.get(key, "")) for key in results.keys)
         rows.append([row.run_id, row.state, *values, row.value, row.step, row.seconds])
     return Numbers(name="runs", head=head, rows=rows)
+
+
+def _cell(text: str) -> str:
+    """The value of a key in a spreadsheet: a text without its quotes."""
+    return found if isinstance(found := meant(text), str) else text

@@ -69,6 +69,7 @@ def run(tmp_path: Path) -> RunDir:
         (NoProgress("three starts"), "no_progress", "counters"),
         (CheckpointError("all are bad"), "checkpoint", "space"),
         (written_to(errno.EIO), "io", "file system"),
+        (written_to(errno.ENOSPC), "full_disk", "stk resume"),
         (MemoryError(), "out_of_memory", "accumulation"),
         (OutOfMemoryError("CUDA out of memory"), "out_of_memory", "accumulation"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory", "memory"),
@@ -93,7 +94,8 @@ def run(tmp_path: Path) -> RunDir:
         (RuntimeError(CUBLAS_AT_RANDOM), "not_deterministic", "train.deterministic=false"),
         (ModuleNotFoundError("No module named 'x'"), "import", "Install"),
         (OSError(errno.ESTALE, "Stale file handle"), "io", "file system"),
-        (OSError(errno.ENOSPC, "No space left on device"), "io", "file system"),
+        (OSError(errno.ENOSPC, "No space left on device"), "full_disk", "Make room"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "full_disk", "Make room"),
         # Files that are missing or somebody else's do not come by waiting.
         (FileNotFoundError(errno.ENOENT, "no such file"), "exception", "traceback"),
         (PermissionError(errno.EACCES, "denied"), "exception", "traceback"),

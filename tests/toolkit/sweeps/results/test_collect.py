@@ -11,12 +11,20 @@ import pytest
 
 from toolkit.sweeps.axes import axis
 from toolkit.sweeps.folder import Member, Record, SweepDir
-from toolkit.sweeps.results.collect import Results, read_results
+from toolkit.sweeps.results.collect import Results, read_results, to_json
 from toolkit.sweeps.results.report import write_report
 from toolkit.sweeps.results.tables import short_names, terminal_table, told_best
 
 
-def results(folder: Path, scores: dict[str, object], *, goal: str = "max", key: str = "lr") -> Results:
+def results(
+    folder: Path,
+    scores: dict[str, object],
+    *,
+    goal: str = "max",
+    key: str = "lr",
+    metric: str | None = None,
+    config: str = "/mine.yaml",
+) -> Results:
     """The results of runs with these values; a text stands for a file of just that."""
     sweep = SweepDir(folder / "sweeps" / "mine")
     members = []
@@ -29,13 +37,14 @@ def results(folder: Path, scores: dict[str, object], *, goal: str = "max", key: 
             run.result.write_text(score if isinstance(score, str) else json.dumps(known))
     record = Record(
         name="mine",
-        config="/mine.yaml",
+        config=config,
         method="grid",
         metric="validation.accuracy",
         goal=goal,
         members=tuple(members),
     )
-    return read_results(sweep, record, {each.run_id: "pending" for each in members})
+    states = {each.run_id: "pending" for each in members}
+    return read_results(sweep, record, states, metric=metric, goal=goal)
 
 
 def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> None:
@@ -53,12 +62,35 @@ def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> 
     assert results(tmp_path / "again", {"1": 0.5, "2": 0.9}, goal="min").best.values == {"lr": "1"}
 
 
+@pytest.mark.parametrize("metric, step", [("accuracy", 3), ("train.loss", 4)])
+def test_the_step_of_a_score_is_that_of_its_weights(tmp_path: Path, metric: str, step: int) -> None:
+    metrics = {"validation": {"accuracy": 0.5}, "train": {"loss": 1.0}}
+    known = json.dumps({"step": 4, "best": {"step": 3}, "metrics": metrics})
+    (row,) = results(tmp_path, {"1": known}, metric=metric).rows
+    assert (row.value is not None, row.step) == (True, step)
+
+
 def test_finished_runs_whose_score_is_no_number_have_no_best(tmp_path: Path) -> None:
     """Such a score is null in result.json."""
     found = results(tmp_path, {"1": float("nan"), "2": float("nan")})
     assert found.best is None
     assert "validation.accuracy" in told_best(found)
     assert "validation.accuracy" not in told_best(results(tmp_path / "again", {"1": None}))
+
+
+def test_finished_runs_without_the_metric_count_as_finished(tmp_path: Path) -> None:
+    found = results(tmp_path, {"1": 0.5, "2": '{"metrics": {}}', "3": None})
+    assert found.finished == "2 of 3 finished, 1 with validation.accuracy"
+    assert found.finished in told_best(found)
+    assert results(tmp_path / "again", {"1": 0.5, "3": None}).finished == "1 of 2 finished"
+
+
+def test_a_sweep_of_a_command_names_no_file(tmp_path: Path) -> None:
+    found = results(tmp_path, {"1": 0.5}, config="/work/<train 289de897>.yaml")
+    assert to_json(found)["config"] is None
+    sweep = SweepDir(tmp_path / "sweeps" / "mine")
+    assert "made from" not in write_report(sweep, found).read_text()
+    assert "mine.yaml" in write_report(sweep, results(tmp_path / "again", {"1": 0.5})).read_text()
 
 
 def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
@@ -71,6 +103,16 @@ def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
     rows = list(csv.reader(io.StringIO((sweep.report / "runs.csv").read_text())))
     assert [row[2] for row in rows[1:]] == ["'=1+1", "null", hostile.replace("\x1b", "\u241b")]
     assert "|  | a.\\<b\\>\\|\\[red\\] |" in sweep.report_markdown.read_text()
+
+
+def test_values_are_those_that_their_texts_mean(tmp_path: Path) -> None:
+    found = results(tmp_path, {"0.1": 0.9, '"a b"': 0.8, "[1, b]": 0.7, "true": 0.6, ".nan": 0.5, "{": 0.4})
+    document = json.loads(json.dumps(to_json(found), allow_nan=False))
+    assert [row["values"]["lr"] for row in document["rows"]] == [0.1, "a b", [1, "b"], True, ".nan", "{"]
+    assert document["best"]["values"] == {"lr": 0.1}
+    write_report(SweepDir(tmp_path / "sweeps" / "mine"), found)
+    rows = list(csv.reader(io.StringIO((tmp_path / "sweeps/mine/report/runs.csv").read_text())))
+    assert [row[2] for row in rows[1:]] == ["0.1", "a b", "[1, b]", "true", ".nan", "{"]
 
 
 @pytest.mark.parametrize("scores", [{}, {"1": None}, {"1": 0.5}, {"1": 0.5, "2": 0.5}])

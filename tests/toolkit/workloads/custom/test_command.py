@@ -134,6 +134,20 @@ def test_each_process_finds_its_place_and_its_parameters(stk: Stk) -> None:
     assert hosts_of(run, last_attempt().nonce) == dict.fromkeys(range(2), socket.gethostname())
 
 
+def test_a_command_that_runs_is_running_from_its_beginning(stk: Stk) -> None:
+    """Not from the next heartbeat on, which comes every 15 s."""
+    script(
+        "import os, pathlib, time\n"
+        "heartbeat = pathlib.Path(os.environ['STK_RUN_DIR'], 'ranks')\n"
+        "begun = time.monotonic()\n"
+        "while not any('\"program\"' in each.read_text() for each in heartbeat.glob('*.rank_00000.json')):\n"
+        "    assert time.monotonic() < begun + 10\n"
+        "    time.sleep(0.05)\n"
+    )
+    done = stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+
+
 def test_on_each_node_one_process_starts_the_others(stk: Stk) -> None:
     script(
         "import os\n"

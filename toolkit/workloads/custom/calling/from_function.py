@@ -21,9 +21,8 @@ from typing import Any
 from toolkit.errors import UserError
 from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
 from toolkit.workloads.custom.command.from_words import experiment_of as experiment_of_words
+from toolkit.workloads.custom.command.words import CALL
 
-#: The module that calls the function in the job.
-MODULE = "toolkit.workloads.custom.calling.call"
 #: Characters of the arguments: Linux takes no word of a command from 128 KiB on.
 _MOST = 100_000
 _INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -45,7 +44,7 @@ def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
             f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_MOST:,} are "
             "allowed: write them to a file and give its path"
         )
-    tree = experiment_of_words([sys.executable, "-P", "-m", MODULE, text])
+    tree = experiment_of_words([sys.executable, "-P", "-m", CALL, text])
     tree["name"] = experiment_of_words([name])["name"]
     tree["task"]["folder"] = places["folder"]
     return {**tree, "code": places["code"]}

@@ -45,7 +45,7 @@ _BY_SIGNAL = "PYTHONFAULTHANDLER=1 in resources.environment lets Python show whe
 
 
 def failure_of(world: World, code: int, output: str, step: int | None) -> dict[str, Any]:
-    """The record of a command that ended with a failing status.
+    """The record of a command that ended with a failing status, or of a function that did not return.
 
     output   the end of what it has written
     step     the last one that it has logged; None where it logs none
@@ -53,7 +53,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     output = _PREFIX.sub("", output)
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
-    message = f"the command {_how(code)}" + (f": {shown}" if shown else "")
+    message = _how(code) + (f": {shown}" if shown else "")
     record = failure_record(
         world.nonce,
         kind,
@@ -125,5 +125,7 @@ def _signal(code: int) -> int:
 
 def _how(code: int) -> str:
     if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
-    return f"ended with status {code}"
+        return f"the command was ended by {signal.Signals(-code).name}"
+    if code == 0:
+        return "the function ended the process without returning"
+    return f"the command ended with status {code}"

@@ -67,7 +67,7 @@ def final(run: RunDir) -> dict[str, Any]:
     """Return the result of a run for result.json: last step and epoch, and the last value of each metric."""
     last: int | None = None
     epoch: float | None = None
-    metrics: dict[str, dict[str, float]] = {}
+    metrics: dict[str, dict[str, float | None]] = {}
     for line in read_json_lines(run.metrics):
         if isinstance(split := line.get("split"), str) and isinstance(step := line.get("step"), int):
             last = step if last is None else max(last, step)
@@ -76,9 +76,9 @@ def final(run: RunDir) -> dict[str, Any]:
     return {"step": last, "epoch": epoch, "metrics": metrics}
 
 
-def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    values = {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
-    return {name: value for name, value in values.items() if value is not None}
+def _numbers(line: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the metrics of a line; None for one that is not finite, in place of the value before."""
+    return {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
 
 
 def newest_save(run: RunDir) -> Path | None:

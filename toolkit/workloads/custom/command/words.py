@@ -11,6 +11,8 @@ from typing import Any
 from toolkit.config.composition.yaml_files import mapped
 from toolkit.run.run_dir import RunDir
 
+#: The module that calls a function of the user's in the job.
+CALL = "toolkit.workloads.custom.calling.call"
 #: Endings of scripts.
 SCRIPTS = (".py", ".sh")
 #: Placeholder for the run's folder, which depends on all that is written here.

@@ -36,7 +36,7 @@ from toolkit.workloads.custom.command.meeting import Place, environment, find, p
 from toolkit.workloads.custom.command.program import Program
 from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark, work_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
-from toolkit.workloads.custom.command.words import params_json, words_of
+from toolkit.workloads.custom.command.words import CALL, params_json, words_of
 
 #: The command has saved and left before its end (sysexits' EX_TEMPFAIL).
 SAVED = 75
@@ -83,6 +83,7 @@ class _Rank:
         self._world = world
         self._experiment = load_to_run(run.config)
         self._caught = Caught()
+        self._watchdog = Watchdog(run, world, self._experiment.train.hang_timeout_s, self._pulse)
         self._leaving = Leaving(run, world, stop, self._caught)
         self._attempt: Attempt | None = None
         self._phase = Phase.START
@@ -105,7 +106,7 @@ class _Rank:
                 stack.callback(self._caught.restore)
                 self._caught.install()
                 self._begin()
-                stack.enter_context(Watchdog(self._run, self._world, train.hang_timeout_s, self._pulse))
+                stack.enter_context(self._watchdog)
                 stack.enter_context(UsageSampler(self._run, self._world, "cpu"))
                 return self._work()
             except RunBusy:
@@ -169,6 +170,7 @@ class _Rank:
         program = Program(words, run.work, environ, path, shown=shown)
         try:
             self._announce({"pid": program.pid})
+            self._watchdog.beat()
             if self._attempt is not None:
                 self._attempt.started(None, newest is not None)
                 self._attempt.saved(False)
@@ -217,7 +219,8 @@ class _Rank:
         failure.json has been written then.
         """
         self._leaving.look()
-        if code == 0:
+        has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
+        if code == 0 and (has_returned or not self._world.is_main):
             if self._leaving.is_asked:
                 log.warning(
                     "the command was asked to leave and ended with status 0, so the run counts as done; a "

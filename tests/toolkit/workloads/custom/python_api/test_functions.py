@@ -40,6 +40,13 @@ def test_an_exception_comes_with_its_traceback(work: ModuleType) -> None:
     assert "calling" not in said
 
 
+def test_a_function_that_ends_the_process_has_not_returned(work: ModuleType) -> None:
+    run = stk.run(work.ends, 0)
+    assert run.status()["state"] == "failed"
+    with pytest.raises(stk.RunFailed, match="ended the process without returning"):
+        run.result()
+
+
 def test_a_result_that_json_cannot_hold_is_refused_with_its_place(work: ModuleType) -> None:
     refused = r"result\['models'\]\[1\] is of type object.*current_run\(\)\.folder"
     with pytest.raises(stk.RunFailed, match=refused):

@@ -15,6 +15,7 @@ from toolkit.errors import CheckpointError, ExitCode, UserError
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.command.recorded import final
 from toolkit.workloads.custom.script.current_run import CurrentRun
 from toolkit.workloads.custom.script.place import Place, find_place
 
@@ -213,6 +214,16 @@ def test_a_value_that_is_not_finite_is_no_number_in_the_file(run: RunDir) -> Non
     start(run).log(step=1, loss=math.nan, norm=math.inf)
     (line,) = read_json_lines(run.metrics)
     assert (line["loss"], line["norm"]) == (None, None)
+
+
+def test_a_metric_whose_last_value_is_not_finite_is_null_in_the_result(run: RunDir) -> None:
+    """Else the last finite loss of a run that has diverged could be the best of a sweep."""
+    script = start(run)
+    script.log(step=1, accuracy=0.5, loss=1.0)
+    script.log(step=2, loss=math.nan)
+    assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": None}}
+    script.log(step=3, loss=2.0)
+    assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": 2.0}}
 
 
 @pytest.mark.parametrize(

@@ -212,11 +212,15 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 #: Messages of torch under use_deterministic_algorithms, about its own operations and cuBLAS.
 _NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "operation is not deterministic")
+#: A full disk, and a quota that is used up.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: Faults of a disk or the network; not every system has all of them.
 _IO_ERRORS = {
     getattr(errno, name, None)
     for name in (
         "EIO",
+        "ENOSPC",
+        "EDQUOT",
         "ESTALE",
         "EROFS",
         "EREMOTEIO",
@@ -258,6 +262,11 @@ def _errno(error: BaseException) -> int | None:
     return error.errno if isinstance(error, OSError) else None
 
 
+def _lacks_room(error: BaseException) -> bool:
+    """Whether the last save of a training has found no room: another attempt would not, either."""
+    return isinstance(error, CheckpointError) and _disk_errno(error) in NO_ROOM
+
+
 def _disk_errno(error: BaseException) -> int | None:
     """The number of an OSError, also of one that a save met; a missing file is the user's fault."""
     return _errno((error.__cause__ or error) if isinstance(error, CheckpointError) else error)
@@ -275,7 +284,7 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (NO_PROGRESS, _is(NoProgress)),
     (DEVICE, _is(DeviceError)),
     ("rendezvous", _is(RendezvousError)),
-    (FULL_DISK, lambda error: _disk_errno(error) in (errno.ENOSPC, errno.EDQUOT)),
+    (FULL_DISK, _lacks_room),
     (IO, lambda error: _disk_errno(error) in _IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),

@@ -94,8 +94,7 @@ def run(tmp_path: Path) -> RunDir:
         (RuntimeError(CUBLAS_AT_RANDOM), "not_deterministic", "train.deterministic=false"),
         (ModuleNotFoundError("No module named 'x'"), "import", "Install"),
         (OSError(errno.ESTALE, "Stale file handle"), "io", "file system"),
-        (OSError(errno.ENOSPC, "No space left on device"), "full_disk", "Make room"),
-        (OSError(errno.EDQUOT, "Disk quota exceeded"), "full_disk", "Make room"),
+        (OSError(errno.ENOSPC, "No space left on device"), "io", "file system"),
         # Files that are missing or somebody else's do not come by waiting.
         (FileNotFoundError(errno.ENOENT, "no such file"), "exception", "traceback"),
         (PermissionError(errno.EACCES, "denied"), "exception", "traceback"),

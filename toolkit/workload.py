@@ -156,6 +156,13 @@ class DataSection:
         """Open a prepared set. Raises DataError."""
         raise NotImplementedError
 
+    def other_meaning(self, prepared: Path | None, run: Path) -> str:
+        """Why weights that the run in a folder has learnt mean something else with these data; else empty.
+
+        prepared   folder of the prepared set; None if there is none
+        """
+        return ""
+
     def with_workers(self, count: int) -> Self:
         """This section, prepared by this number of processes unless it has its own."""
         return self

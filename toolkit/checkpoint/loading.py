@@ -15,21 +15,25 @@ from toolkit.checkpoint.state import TrainState
 from toolkit.errors import CheckpointError, DataError
 from toolkit.run.run_dir import TRAINING, WEIGHTS
 
+_CHANGED = "If data or code of the run have changed since, put them back, or begin anew with --fresh"
+
 
 def load(folder: Path, state: TrainState) -> None:
     """Load a checkpoint into a state, in place. Does not verify it.
 
     Raises CheckpointError if it does not fit.
     """
-    load_weights(folder, state.model)
     try:
+        load_weights(folder, state.model)
         state.load_training_tensors(load_file(str(folder / TRAINING)))
         stored = read_progress(folder)
         state.progress.restore(stored["progress"])
         if stored["scaler"]:
             state.scaler.load_state_dict(stored["scaler"])
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}. {_CHANGED}") from error
     except (SafetensorError, OSError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{folder} does not fit this experiment: {error}") from error
+        raise CheckpointError(f"{folder} does not fit this experiment: {error}. {_CHANGED}") from error
 
 
 def load_weights(folder: Path, model: nn.Module) -> None:

@@ -15,7 +15,7 @@ from toolkit.checkpoint.manifest import Identity, Note, read_progress, verify
 from toolkit.checkpoint.paths import keep_damaged
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
-from toolkit.run.events import FORCED, read_events
+from toolkit.run.events import forced_steps
 from toolkit.run.run_dir import MANIFEST, RunDir
 
 log = logging.getLogger("toolkit")
@@ -67,13 +67,8 @@ def _take(run: RunDir, step: int, steps: Sequence[int]) -> Selection:
     for newer in steps[steps.index(step) + 1 :]:
         keep_damaged(run.checkpoint(newer))
     return Selection(
-        step=step, manifest_crc32=crc32(run.checkpoint(step) / MANIFEST), forced=step in _forced_steps(run)
+        step=step, manifest_crc32=crc32(run.checkpoint(step) / MANIFEST), forced=step in forced_steps(run)
     )
-
-
-def _forced_steps(run: RunDir) -> set[int]:
-    """Checkpoints from which resumption was forced (`stk resume --force`)."""
-    return {step for event in read_events(run, FORCED) for step in event.facts.get("steps", ())}
 
 
 def _take_without_best(run: RunDir, step: int, steps: Sequence[int], note: Note) -> Selection:
@@ -92,7 +87,7 @@ class _Examined:
     def __init__(self, run: RunDir, identity: Identity) -> None:
         self._run = run
         self._identity = identity
-        self._forced = _forced_steps(run)
+        self._forced = forced_steps(run)
         self._faults: dict[int, str | None] = {}
 
     def fault(self, step: int) -> str | None:

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
+from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.run.edited_code import edit_warnings
+from toolkit.run.events import forced_steps
 from toolkit.run.run_dir import MANIFEST, RunDir
 
 
 def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about what has changed, before the run continues or its results are shown.
 
-    Of data in large files only what is remembered of them is known.
+    Of data in large files only what is remembered of them is known. Raises DataError as `data_warnings`.
     """
-    return [*edit_warnings(run, experiment, new_code=new_code), *_data_warnings(run, experiment)]
+    return [*edit_warnings(run, experiment, new_code=new_code), *data_warnings(run, experiment)]
 
 
-def _data_warnings(run: RunDir, experiment: Experiment) -> list[str]:
+def data_warnings(run: RunDir, experiment: Experiment) -> list[str]:
+    """The same about data. Raises DataError if an unfinished run would refuse all its checkpoints."""
     steps = run.checkpoint_steps()
     place = place_of_prepared_set(experiment.data) if steps else None
-    if place is None:
-        return []
-    try:
-        manifest = read_json(run.checkpoint(steps[-1]) / MANIFEST) or {}
-    except (OSError, ValueError):
-        return []
-    if manifest.get("data", place[1]) == place[1]:
+    if place is None or any(_fits(run, step, place[1]) for step in steps):
         return []
     if run.result.exists():
         return [f"{run.run_id} has finished with other data: they have changed since (--fresh trains anew)"]
-    return [
+    raise DataError(
         f"the data of {run.run_id} have changed since its step {steps[-1]}, so it will not go on: put them "
-        "back, use --fresh, or stk resume --force, which goes on all the same"
-    ]
+        f"back, use --fresh, or stk resume {run.run_id} --force, which goes on all the same"
+    )
+
+
+def _fits(run: RunDir, step: int, data: str) -> bool:
+    """Whether a checkpoint is one of these data, or is used all the same; also if that cannot be read."""
+    manifest: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        manifest = read_json(run.checkpoint(step) / MANIFEST) or {}
+    return manifest.get("data", data) == data or step in forced_steps(run)

@@ -17,10 +17,10 @@ from toolkit.checkpoint.shapes import Shapes, Tensors, misfit, read_shapes
 from toolkit.config import load_resolved, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
+from toolkit.data.sources.named_files import violation_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.files import read_json
-from toolkit.run.run_dir import RunDir
-from toolkit.training.warm_start.find import Coming, find_weights
+from toolkit.training.warm_start.find import FIT, Coming, check_meaning, find_weights, run_of
 from toolkit.workload import Violation
 
 #: The key that names the initial weights.
@@ -48,7 +48,9 @@ def check_warm_start(experiment: Experiment, coming: Coming = None) -> Iterator[
     except DataError:
         # Reported elsewhere, or the run has not finished yet.
         return
-    yield from _odd_file(experiment, file)
+    prepared = find_prepared_set(experiment.data)
+    other = list(violation_of(".".join(WARM_START), check_meaning, experiment, prepared))
+    yield from other or _odd_file(experiment, file, prepared)
 
 
 def check_shapes(experiment: Experiment) -> Iterator[Violation]:
@@ -68,22 +70,18 @@ def check_shapes(experiment: Experiment) -> Iterator[Violation]:
         return
     tensors = _tensors_of_model(experiment)
     if tensors is not None and (problem := misfit(found, tensors)):
-        hint = "name weights of the same model for the same data, or set model and data to theirs"
-        yield Violation(key=WARM_START, problem=f"{file} does not fit this model: {problem}", hint=hint)
+        yield Violation(key=WARM_START, problem=f"{file} does not fit this model: {problem}", hint=FIT)
 
 
 def _experiment_of(path: Path) -> Experiment | None:
     """Return the experiment of the run that a folder, a checkpoint or a file of weights belongs to."""
-    for folder in (path, *path.resolve().parents[:3]):
-        if (run := RunDir(folder)).config.is_file():
-            try:
-                return load_resolved(run.config)
-            except ConfigError:
-                return None
-    return None
+    try:
+        return None if (run := run_of(path)) is None else load_resolved(run.config)
+    except ConfigError:
+        return None
 
 
-def _odd_file(experiment: Experiment, file: Path) -> Iterator[Violation]:
+def _odd_file(experiment: Experiment, file: Path, prepared: Path | None) -> Iterator[Violation]:
     """Find sizes that the model must have and that no tensor of the file has."""
     try:
         shapes = read_shapes(file)
@@ -91,16 +89,16 @@ def _odd_file(experiment: Experiment, file: Path) -> Iterator[Violation]:
         yield Violation(key=WARM_START, problem=str(error))
         return
     rows = {shape[0] for shape in shapes.values() if shape}
-    path = find_prepared_set(experiment.data)
-    for what, size in experiment.model.sizes(experiment.data, {} if path is None else read_meta(path)):
+    meta = {} if prepared is None else read_meta(prepared)
+    for what, size in experiment.model.sizes(experiment.data, meta):
         if size not in rows:
-            problem = f"{file} holds no weights for {size:,} {what}"
-            yield Violation(key=WARM_START, problem=problem, hint=f"it holds {_shown(shapes)}")
+            problem = f"{file} holds no weights for {size:,} {what}; it holds {_shown(shapes)}"
+            yield Violation(key=WARM_START, problem=problem, hint=FIT)
 
 
 def _shown(shapes: Shapes) -> str:
-    """List the first and the last tensors."""
-    names = list(shapes)
+    """List the largest and the smallest tensors: rows for much that the data have, and for little."""
+    names = sorted(shapes, key=lambda name: shapes[name], reverse=True)
     shown = [
         f"{name} {list(shapes[name])}" for name in (names if len(names) <= 4 else names[:2] + names[-2:])
     ]

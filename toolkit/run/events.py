@@ -79,6 +79,11 @@ def read_events(run: RunDir, *names: str) -> Iterator[Event]:
     return (event for event in events if not names or event.name in names)
 
 
+def forced_steps(run: RunDir) -> set[int]:
+    """Checkpoints from which resumption was forced (`stk resume --force`)."""
+    return {step for event in read_events(run, FORCED) for step in event.facts.get("steps", ())}
+
+
 def save_events(run: RunDir) -> Iterator[SaveEvent]:
     """The saves of a run, oldest first."""
     return (from_json(SaveEvent, event.facts) for event in read_events(run, "save"))

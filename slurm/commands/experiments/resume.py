@@ -13,7 +13,6 @@ from toolkit.config import load_to_run, run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.precheck.changes import change_warnings
-from toolkit.run.edited_code import edit_warnings
 from toolkit.run.events import FORCED, note_event
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -25,8 +24,7 @@ def run(arguments: Namespace) -> int:
     if arguments.force:
         note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
-    changes = edit_warnings if arguments.force else change_warnings
-    edits = changes(target, experiment, new_code=arguments.new_code)
+    edits = change_warnings(target, experiment, new_code=arguments.new_code)
     experiment = replace(experiment, resources=last_resources(target))
     submitted = submit(experiment, target.path.parent, cluster, new_code=arguments.new_code)
     warn(edits)

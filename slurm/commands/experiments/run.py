@@ -33,12 +33,12 @@ from toolkit.errors import ExitCode, SchedulerError, UserError
 from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
-from toolkit.precheck.changes import change_warnings
+from toolkit.precheck.changes import change_warnings, data_warnings
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, run_of
-from toolkit.run.edited_code import take_new_code
+from toolkit.run.edited_code import edit_warnings, take_new_code
 from toolkit.run.failure.format import format_failure
 from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
@@ -61,7 +61,7 @@ def run(arguments: Namespace) -> int:
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
-        _warn_of_edited_code(experiment, parent, world, arguments)
+        _warn_of_changes(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
     # There is nothing to save yet, and the other machines may be long in coming.
     interrupt_on_request()
@@ -116,14 +116,17 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 
 
-def _warn_of_edited_code(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
+def _warn_of_changes(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
     if arguments.new_code:
         raise UserError(
             "--new-code: this process is one of several ranks, which cannot take new code. Give it to "
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
+    target = run_of(experiment, parent)
+    # By every rank: the others would wait for one that refuses.
+    changes = data_warnings(target, experiment)
     if world.rank == 0:
-        warn(change_warnings(run_of(experiment, parent), experiment, new_code=False))
+        warn([*edit_warnings(target, experiment, new_code=False), *changes])
 
 
 def _run_here(

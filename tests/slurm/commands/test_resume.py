@@ -29,9 +29,11 @@ def test_data_that_changed_are_refused_unless_somebody_insists(user: User) -> No
     table = user.root / "reviews.tsv"
     table.write_text(table.read_text().replace("awful", "horrid"))
 
-    refused = user.call("run", run.run_id)
-    assert refused.code == 4
-    assert "stk resume --force" in refused.err
+    for command in ("run", "resume"):
+        refused = user.call(command, run.run_id)
+        assert refused.code == 2
+        assert f"stk resume {run.run_id} --force" in refused.err
+    assert len(read_attempts(run)) == 1
     assert run.checkpoint_steps() != []
 
     assert user.call("resume", run.run_id, "--force").code == 0

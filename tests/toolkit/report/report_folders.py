@@ -118,6 +118,12 @@ def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"),
     return run
 
 
+def with_seed(run: RunDir, seed: int) -> RunDir:
+    """Give the config of a run another seed."""
+    run.config.write_text(run.config.read_text().replace("seed: 7", f"seed: {seed}"))
+    return run
+
+
 def write_trained(path: Path, **config: Any) -> RunDir:
     """Write what the core records of such a run."""
     run = RunDir(path)

@@ -14,7 +14,7 @@ import matplotlib.image
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.report.report_folders import write_finished, write_usage
+from tests.toolkit.report.report_folders import with_seed, write_finished, write_usage
 from toolkit.files import append_json_line
 from toolkit.report import Advice, compare, write_comparison, write_report
 from toolkit.report.plotting.themes import DARK, LIGHT
@@ -198,7 +198,7 @@ def test_time_lines_and_curves_are_drawn_in_light_and_dark(
 
 
 def test_runs_side_by_side_are_shown_too(tmp_path: Path) -> None:
-    runs = [write_finished(tmp_path / f"run-{number}") for number in range(3)]
+    runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(3)]
     seen = probe(write_comparison(compare(runs), tmp_path / "comparison.html"), tmp_path)
     # Five scores and their means, the training, and the time lines.
     assert [natural_width > 800 for _, natural_width, _ in seen["images"]] == [True] * (5 + 5 + 1 + 1)

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 
 from tests.registering import ROOT
 from tests.toolkit.report.drawn import comparison_plots, run_plots
-from tests.toolkit.report.report_folders import write_attempts, write_finished, write_metrics
+from tests.toolkit.report.report_folders import with_seed, write_attempts, write_finished, write_metrics
 from toolkit.files import append_json_line
 from toolkit.report import summarize, write_report
 from toolkit.report.plotting.themes import DARK, LIGHT, Theme
@@ -95,7 +95,7 @@ def test_the_same_numbers_give_the_same_bytes_and_leave_no_settings_behind(finis
 
 
 def test_runs_laid_over_each_other_have_a_colour_each(tmp_path: Path) -> None:
-    runs = [write_finished(tmp_path / f"run-{number}") for number in range(9)]
+    runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(9)]
     for number, run in enumerate(runs):
         line = {"step": 400, "split": "validation", "loss": 0.1 * number, "accuracy": 0.5}
         append_json_line(run.metrics, line)

@@ -23,6 +23,7 @@ from tests.toolkit.tiny import (
 )
 from tests.toolkit.tiny_training import Attempt, Lab, train_rank
 from toolkit.config import Experiment
+from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.precheck.changes import change_warnings
 from toolkit.run.run_dir import RunDir
@@ -384,8 +385,8 @@ def test_other_data_under_the_same_run_are_refused(lab: Lab, tmp_path: Path) -> 
     assert change_warnings(run, experiment, new_code=False) == []
     with open(tmp_path / "data" / "train.tsv", "a") as table:
         table.write("one more film\tgood\n")
-    (early,) = change_warnings(run, experiment, new_code=False)
-    assert "have changed since its step 2, so it will not go on" in early
+    with pytest.raises(DataError, match="have changed since its step 2, so it will not go on"):
+        change_warnings(run, experiment, new_code=False)
     (ended,) = run_ranks(1, train_rank, run.path, Attempt(), None)
     assert ended.error.startswith("CheckpointError")
     assert "saved for other data" in events(run, "checkpoint_rejected")[0]["reason"]

@@ -14,7 +14,8 @@ from torch import nn
 
 from tests.tiers import first_quick
 from tests.toolkit.precheck.test_warm_start import KEY, of_run, other_file, prepared, refusal
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.ranks import run_ranks
+from tests.toolkit.tiny_training import Attempt, Lab, train_rank
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.data.prepared.lookup import find_prepared_set
@@ -85,6 +86,41 @@ def test_weights_of_an_encoder_of_another_size_are_refused_by_the_file_alone(tmp
     check_inputs(begun)
     (found,) = check_shapes(begun)
     assert f"{name} [{rows}, {2 * size}], expected [{rows}, {size}]" in found.problem
+
+
+@pytest.mark.parametrize("what", first_quick(["run", "file"]))
+def test_equal_shapes_for_labels_in_another_order_are_refused(
+    tmp_path: Path, source: RunDir, what: str
+) -> None:
+    begins = f"{KEY}={of_run(source, what)}"
+    check_inputs(tiny_docnn(tmp_path, begins, "data.labels=[bad, good]"))
+    told = refusal(tiny_docnn(tmp_path, begins, "data.labels=[good, bad]"))
+    assert all(part in told for part in (KEY, str(of_run(source, what)), "'bad'", "'good'"))
+    file = shutil.copy(of_run(source, "file"), tmp_path / WEIGHTS)
+    check_inputs(tiny_docnn(tmp_path, f"{KEY}={file}", "data.labels=[good, bad]"))
+
+
+def test_an_equally_large_vocabulary_of_other_words_is_refused_at_the_latest_in_the_run(
+    tmp_path: Path,
+) -> None:
+    lab = Lab(tmp_path)
+    source = lab.train(tiny_docnn(tmp_path, "train.epochs=1", "data.max_vocabulary=9"), Attempt())
+    experiment = tiny_docnn(tmp_path / "other", f"{KEY}={source.path}", "data.max_vocabulary=9")
+    check_inputs(experiment)
+    table = Path(experiment.data.train)
+    table.write_text(table.read_text().replace("film", "movie"))
+    run = lab.start(experiment)
+    (ended,) = run_ranks(1, train_rank, run.path, Attempt(), None)
+    assert all(part in ended.error for part in ("DataError", KEY, "'film'", "'movie'"))
+    assert "'movie'" in refusal(experiment)
+
+
+def test_a_vocabulary_of_another_size_is_answered_with_the_tensor_and_what_to_do(
+    tmp_path: Path, source: RunDir
+) -> None:
+    file = shutil.copy(of_run(source, "file"), tmp_path / WEIGHTS)
+    told = refusal(prepared(tiny_docnn(tmp_path, f"{KEY}={file}", "data.min_count=3")))
+    assert all(part in told for part in ("tokens", "embedding.weight [", "set model and data to theirs"))
 
 
 def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:

@@ -78,6 +78,14 @@ def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, .
         if len(fields) != len(header):
             raise DataError(
                 f"{lines.name}:{number}: found {len(fields)} fields, expected {len(header)}: "
-                f"{', '.join(header)}. Put quotes around a field that holds the delimiter or a line end"
+                f"{', '.join(header)}. {_advice(header, delimiter)}"
             )
         yield Row(number, dict(zip(header, fields, strict=True)))
+
+
+def _advice(header: list[str], delimiter: str) -> str:
+    """What to do about a row with another number of fields than the header."""
+    others = [each for each in ";|\t," if each in header[0]]
+    if len(header) == 1 and others:
+        return f"Columns seem divided by {others[0]!r}, but this run reads {delimiter!r}: write it so"
+    return "Put quotes around a field that holds the delimiter or a line end"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from toolkit.data.sources.compressed import is_compressed
+from toolkit.data.sources.encoding_guess import guess
 from toolkit.errors import DataError
 
 _READ = 1 << 16
@@ -89,7 +90,7 @@ class TextLines:
             found = error.object[error.start : error.start + 1].hex()
             raise DataError(
                 f"{self.name}:{line}: found the byte 0x{found}, expected {self._encoding}: convert the text "
-                "to that (from Windows it is often cp1252)"
+                f"to that{guess(error.object)}"
             ) from None
         if text and not self._has_begun:
             text, self._has_begun = text.removeprefix("\ufeff"), True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from toolkit.config.faults import Faults, suggest
+from toolkit.config.faults import Faults, nearest
 from toolkit.config.schema import Experiment
 from toolkit.registry import metrics_of, task_kinds
 from toolkit.workload import Violation, rule
@@ -17,7 +17,9 @@ def _metric(experiment: Experiment) -> Iterator[Violation]:
     metrics = [each.name for each in metrics_of(experiment.task, experiment.data)]
     if name not in metrics:
         problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
-        yield Violation(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
+        match = nearest(name, metrics)
+        hint = f"did you mean {match}?" if match else ""
+        yield Violation(key=("evaluation", "metric"), problem=problem, hint=hint)
 
 
 @rule("task.kind", "evaluation.metric", holds_for_stored=False)

@@ -30,7 +30,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Runs of one setting. Those that have not finished count in no mean."""
+    """Runs of one setting, one of each seed. Those that have not finished count in no mean."""
 
     label: str
     runs: tuple[RunSummary, ...]
@@ -60,14 +60,17 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 def groups(summaries: Sequence[RunSummary]) -> list[Group]:
     """Return the settings of these runs in the order of their first appearance."""
-    found: dict[str, list[RunSummary]] = {}
+    found: dict[str, dict[Any, RunSummary]] = {}
     for summary in summaries:
-        found.setdefault(repr(_setting(summary.config)), []).append(summary)
-    firsts = [members[0] for members in found.values()]
+        of_seeds = found.setdefault(repr(_setting(summary.config)), {})
+        # Two runs of one seed have equal scores: they are no repetitions.
+        seed = summary.config.get("seed", summary.run_id)
+        if seed not in of_seeds or of_seeds[seed].state != "finished" == summary.state:
+            of_seeds[seed] = summary
+    members = [tuple(of_seeds.values()) for of_seeds in found.values()]
+    firsts = [runs[0] for runs in members]
     labels = _labels(firsts)
-    return [
-        Group(label=label, runs=tuple(members)) for label, members in zip(labels, found.values(), strict=True)
-    ]
+    return [Group(label=label, runs=runs) for label, runs in zip(labels, members, strict=True)]
 
 
 def band(group: Group, metric: str) -> Mapping[float, Spread]:

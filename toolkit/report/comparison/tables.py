@@ -24,7 +24,7 @@ from toolkit.run.attempts.resource_hours import total_cpu_hours, total_gpu_hours
 
 #: With more runs, their names are in rows, because their columns would not fit.
 COLUMNS = 5
-_DEVIATION = "mean ± sample standard deviation of the finished runs"
+_DEVIATION = "mean ± sample standard deviation of the finished runs, one of each seed"
 
 
 def runs_table(compared: Compared) -> Table:

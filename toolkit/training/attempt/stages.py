@@ -52,6 +52,7 @@ from toolkit.training.context import Activity, TrainContext
 from toolkit.training.loop import train
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import Display, choose_display
+from toolkit.training.warm_start.find import check_meaning
 from toolkit.training.warm_start.load import load_initial_weights
 
 log = logging.getLogger("toolkit")
@@ -184,6 +185,8 @@ class RankAttempt:
         self._activity.phase = Phase.LOAD
         resumed = context.checkpoints.load_latest(context.state)
         if not resumed:
+            # The data may not have been prepared when this was checked before.
+            check_meaning(self._experiment, context.task.prepared)
             file = load_initial_weights(self._experiment, context.state.model, context.group)
             if file is not None:
                 note_event(self._run, "weights_loaded", file=str(file))

@@ -17,6 +17,9 @@ from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir, experiment_dir
 #: Runs that will have finished when the experiment begins: their experiments, by folder.
 Coming = Mapping[Path, Experiment] | None
 
+#: What to do where weights are not those of a model.
+FIT = "Name weights of the same model for the same data, or set model and data to theirs"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
@@ -39,6 +42,23 @@ def check_earlier(experiment: Experiment, coming: Coming = None) -> None:
     begins_with = experiment.train.start_from_checkpoint
     if begins_with is not None and Path(begins_with).resolve() not in (coming or {}):
         find_weights("train.start_from_checkpoint", begins_with, experiment.policy.waits_for_jobs)
+
+
+def run_of(path: Path) -> RunDir | None:
+    """The run that a folder, a checkpoint or a file of weights belongs to."""
+    folders = (path, *path.resolve().parents[:3])
+    return next((run for folder in folders if (run := RunDir(folder)).config.is_file()), None)
+
+
+def check_meaning(experiment: Experiment, prepared: Path | None) -> None:
+    """Raise DataError if the weights of another run mean something else with data that may be prepared."""
+    name = experiment.train.start_from_checkpoint
+    run = None if name is None else run_of(Path(name))
+    if run is not None and (why := experiment.data.other_meaning(prepared, run.path)):
+        raise DataError(
+            f"train.start_from_checkpoint: the weights of {name} mean something else here: {why}. {FIT}; "
+            "to begin with them all the same, name a copy of the file outside the folder of that run"
+        )
 
 
 def find_weights(key: str, name: str, waits: bool = False) -> Weights:

@@ -47,6 +47,7 @@ class Batch:
 #: Counts of each class, in the order of the fields of `Classification`.
 _COUNTS = ("support", "predicted", "right")
 _OUTPUT = "log_probabilities"
+_WEIGHTED = "task.class_weights change the loss of training alone: compare it with no loss of another split"
 
 
 class TextClassificationTask:
@@ -178,7 +179,8 @@ class TextClassificationTask:
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         splits = {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
-        write_labels(run, self.labels, splits, self._data.notes)
+        weighted = [] if self._class_weights is None else [_WEIGHTED]
+        write_labels(run, self.labels, splits, [*self._data.notes, *weighted])
         pretrained = model.network if isinstance(model, Pretrained) else None
         keep(run, self._encoding)
         export_model(run, model, self._root, self._data.tokenizer_files, pretrained)

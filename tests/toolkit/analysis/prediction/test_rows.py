@@ -58,6 +58,7 @@ def test_a_plain_line_is_a_row_even_if_it_is_empty() -> None:
         ('{"a": 1}\n{"a"\n', "jsonl", "rows:2: found no JSON from character 6 on"),
         ("[" * 100_000 + "\n", "jsonl", "rows:1: found a value that is nested too deep"),
         ("a,b\n1,2\n3\n", "csv", "rows:3: found 1 fields, expected 2: a, b"),
+        ("a;b\n1,2;3\n", "csv", "rows:2: found 2 fields, expected 1: a;b. Columns seem divided by ';'"),
         ("a,a\n1,2\n", "csv", "rows:1: two columns have the same name"),
         ('a,b\n1,2\n"3,4\n', "csv", "rows:3: in the row that begins here, a quoted field is never closed"),
     ],

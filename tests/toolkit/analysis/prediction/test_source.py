@@ -37,6 +37,7 @@ def test_the_mark_of_the_byte_order_is_left_out() -> None:
     "blocks, said",
     [
         ((b"a\nb\xff\n",), "rows:2: found the byte 0xff, expected utf-8: convert"),
+        (("a\n".encode("utf-16"),), r"rows:1: found the byte 0xff.*begins like utf-16"),
         ((b"a\nb", b"\nc\n\xc3"), "rows:4: found the byte 0xc3"),
         ((b"a\n", b"b\nc\0\n"), "rows:3: found a NUL byte"),
     ],

@@ -11,6 +11,8 @@ def test_the_metric_is_one_of_the_task(good, broken):
     assert fault.key == "evaluation.metric"
     assert "loss, accuracy, macro_precision" in fault.problem
     assert fault.hint == "did you mean accuracy?"
+    (fault,) = broken(evaluation={"metric": "bleu"})
+    assert str(fault).count("macro_precision") == 1
 
 
 def test_a_step_is_so_many_samples_or_so_many_tokens(good, broken):

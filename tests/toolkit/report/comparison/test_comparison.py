@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from tests.toolkit.report.drawn import a_terminal, comparison_plots, printed
 from tests.toolkit.report.parsed_page import parse
 from tests.toolkit.report.report_folders import (
+    with_seed,
     write_attempts,
     write_config,
     write_failure,
@@ -43,8 +44,7 @@ from toolkit.workload import LOSS
 
 def seeded(path: Path, lr: float, seed: int, accuracy: float) -> RunDir:
     """A finished run of a setting with this accuracy on the test set."""
-    run = write_finished(path, lr=lr)
-    run.config.write_text(run.config.read_text().replace("seed: 7", f"seed: {seed}"))
+    run = with_seed(write_finished(path, lr=lr), seed)
     result = read_json(run.result)
     result["metrics"]["test"]["accuracy"] = accuracy
     write_json(run.result, result)
@@ -67,6 +67,7 @@ def motley(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> list
     failed, new, damaged = (RunDir(folder / name) for name in ("failed-1", "new-1", "<b>bad-1"))
     for run in (failed, new, damaged):
         write_config(run)
+    with_seed(new, 8)
     write_metrics(failed)
     write_attempts(failed, finished=False)
     write_failure(failed)
@@ -91,12 +92,25 @@ def test_runs_of_one_setting_differ_in_their_seeds_only(runs: list[RunDir]) -> N
     assert (second.label, second.seeds) == ("lr=0.01", (1,))
 
 
+def test_runs_of_one_seed_are_no_repetitions(tmp_path: Path) -> None:
+    """Of two runs of a seed, the one that has finished counts."""
+    found = [
+        seeded(tmp_path / f"run-{name}", 0.001, seed, 0.8) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    found[0].result.unlink()
+    (group,) = groups([summarize(run) for run in found])
+    assert [run.run_id for run in group.runs] == ["run-b", "run-c"]
+    (row,) = groups_table([summarize(run) for run in found]).rows
+    assert row[1] == "2"
+
+
 def test_where_a_run_ran_makes_no_setting_of_its_own(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / name) for name in ("run-a", "run-b")]
     for nodes, run in enumerate(runs, start=1):
-        with open(run.config, "a") as stream:
+        with open(with_seed(run, nodes).config, "a") as stream:
             stream.write(f"resources:\n  nodes: {nodes}\ncheckpoint:\n  keep: {nodes + 1}\n")
-    assert len(groups([summarize(run) for run in runs])) == 1
+    (group,) = groups([summarize(run) for run in runs])
+    assert len(group.runs) == 2
 
 
 def test_mean_and_deviation_are_those_of_the_finished_runs(runs: list[RunDir]) -> None:
@@ -306,7 +320,7 @@ def test_plots_of_runs_of_all_kinds_are_drawn(motley: list[RunDir]) -> None:
 
 def test_means_are_those_of_finished_runs_at_all_of_their_steps(tmp_path: Path) -> None:
     """A run that has come to its first epoch must not cut the curves of the others."""
-    runs = [write_finished(tmp_path / f"run-{number}") for number in range(2)]
+    runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(2)]
     young = RunDir(tmp_path / "young")
     write_config(young)
     write_metrics(young, epochs=1)

@@ -12,7 +12,9 @@ from torch.nn import functional
 
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
 from toolkit.errors import ConfigError, DataError, UserError
+from toolkit.files import read_json
 from toolkit.precheck.check_inputs import check_inputs
+from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.data import checks
 from toolkit.workloads.text_classification.task import Batch, TextClassificationTask
@@ -55,6 +57,13 @@ def test_only_the_loss_of_training_is_weighted(tmp_path: Path) -> None:
     held_out: list[Batch] = [of.collate("validation", np.arange(4), CPU) for of in (task, plain)]
     one, other = (of.score(model, held) for of, held in zip((task, plain), held_out, strict=True))
     assert torch.equal(one.sums, other.sums)
+    for name, of in (("weighted", task), ("plain", plain)):
+        of.export(RunDir(tmp_path / name), model)
+    told, nothing = (
+        read_json(RunDir(tmp_path / name).artifact("labels.json")) for name in ("weighted", "plain")
+    )
+    assert "class_weights" in told["notes"][-1]
+    assert "notes" not in nothing
 
 
 @pytest.mark.parametrize("wrong", ["balance", "{good: -1}", "{good: x}", "{good: true}", "[1, 2]"])

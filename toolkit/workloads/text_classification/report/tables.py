@@ -166,8 +166,9 @@ def mistakes_table(view: View, found: Sequence[Mistake]) -> Table:
         ]
         for mistake in found
     ]
-    head = ["row", "text", "true", "predicted", "confidence", "P(true)"]
-    return table(f"Surest mistakes ({view.title})", head, rows, texts=4, prose=(1,))
+    head = ["row_index", "text", "true", "predicted", "confidence", "P(true)"]
+    note = f"row_index: the column of artifacts/{view.name}_predictions.tsv, counted from 0"
+    return table(f"Surest mistakes ({view.title})", head, rows, texts=4, prose=(1,), note=note)
 
 
 def _excerpt(text: str) -> str:

@@ -41,10 +41,11 @@ def test_the_confusion_matrix_has_counts_and_shares_of_the_true_class(page: Page
 
 
 def test_the_surest_mistakes_come_first(page: Page) -> None:
-    assert page.table_with("row", "text") == [
+    assert page.table_with("row_index", "text") == [
         ["2", "surely <b>wrong</b> & sorry", "positive", "negative", "98.0 %", "2.0 %"],
         ["1", "a little unsure", "negative", "positive", "69.8 %", "30.1 %"],
     ]
+    assert "artifacts/test_predictions.tsv" in page.text
 
 
 def test_a_matrix_too_wide_for_a_page_is_replaced_by_picture_and_confusions(new_run: RunDir) -> None:
@@ -61,5 +62,5 @@ def test_before_the_test_mistakes_are_of_the_validation_set(new_run: RunDir) -> 
     write_predictions(new_run, [row], split="validation")
     page = parse(write_report(new_run).read_text(encoding="utf-8"))
     assert "Surest mistakes (validation)" in page.headings
-    ((_, text, *_),) = page.table_with("row", "text")
+    ((_, text, *_),) = page.table_with("row_index", "text")
     assert text == "x" * 599 + "…"

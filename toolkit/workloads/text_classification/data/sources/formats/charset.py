@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from toolkit.data.sources.encoding_guess import guess
 from toolkit.errors import DataError
 
 _BLOCK = 1 << 20
@@ -66,7 +67,7 @@ def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataE
     line, offset, found = _first_fault(stream, encoding)
     return DataError(
         f"{path}:{line}: not {encoding}: found {found} at byte offset {offset}. "
-        f"Set data.encoding to the file's encoding{_guess(start)}, or convert the file"
+        f"Set data.encoding to the file's encoding{guess(start)}, or convert the file"
     )
 
 
@@ -89,9 +90,3 @@ def _first_fault(stream: BinaryIO | GzipFile, encoding: str) -> tuple[int, int, 
         if not block:
             return line, done, "an unfinished character"
         done += len(block)
-
-
-def _guess(start: bytes) -> str:
-    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return " (it begins like utf-16)"
-    return " (files from Windows are often cp1252, older ones latin-1)"

@@ -87,5 +87,5 @@ def _advice(header: list[str], delimiter: str) -> str:
     """What to do about a row with another number of fields than the header."""
     others = [each for each in ";|\t," if each in header[0]]
     if len(header) == 1 and others:
-        return f"Columns seem divided by {others[0]!r}, but this run reads {delimiter!r}: write it so"
+        return f"Columns seem divided by {others[0]!r}, but this run reads {delimiter!r}: convert the table"
     return "Put quotes around a field that holds the delimiter or a line end"

@@ -65,8 +65,9 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
         of_seeds = found.setdefault(repr(_setting(summary.config)), {})
         # Two runs of one seed have equal scores: they are no repetitions.
         seed = summary.config.get("seed", summary.run_id)
-        if seed not in of_seeds or of_seeds[seed].state != "finished" == summary.state:
+        if summary.state == "finished" and of_seeds.get(seed, summary).state != "finished":
             of_seeds[seed] = summary
+        of_seeds.setdefault(seed, summary)
     members = [tuple(of_seeds.values()) for of_seeds in found.values()]
     firsts = [runs[0] for runs in members]
     labels = _labels(firsts)

@@ -65,7 +65,7 @@ def test_runs_that_are_spelt_out_are_combined_with_parameters_and_seeds() -> Non
         (Sweep(method="random", samples=2, parameters={"a": A}, zipped=(("a",),)), "zipped in a grid"),
         (Sweep(samples=3, parameters={"a": A}), "samples are drawn by"),
         (Sweep(method="random", samples=3, fixed={"a": "f(1)"}), "nothing is drawn"),
-        (Sweep(method="random", samples=2.5, parameters={"a": A}), "found 2.5"),  # type: ignore[arg-type]
+        (Sweep(method="random", samples=2.5, parameters={"a": A}), "found 2.5"),
         (Sweep(max_parallel=0, parameters={"a": A}), "max_parallel of the sweep: found 0"),
         (Sweep(method="list"), "needs `runs`"),
         (Sweep(method="list", runs=({"a": "1"},), parameters={"b": B}), "takes no parameters"),

@@ -112,7 +112,8 @@ def test_a_copy_does_not_wait_for_what_the_first_waits_for(
 
 
 def test_a_copy_that_torch_makes_lasts(store: Any) -> None:
-    copy = PrefixStore("group", store).clone()
+    prefixed: Any = PrefixStore("group", store)
+    copy = prefixed.clone()
     gc.collect()
     copy.set("key", "value")
     assert store.get("group/key") == b"value"

@@ -74,7 +74,7 @@ def compare(one: RunDir, other: RunDir) -> Difference:
     for run in (one, other):
         if next(read_step_records(run), None) is None:
             raise UserError(
-                f"{run.run_id} has no step records ({run.step_records}): there is nothing to compare yet"
+                f"{run.run_id} has no step records ({run.step_records}): there is nothing to compare"
             )
     walk = _Walk()
     first = walk.to_the_end(one, other)

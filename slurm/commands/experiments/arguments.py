@@ -74,7 +74,7 @@ Build the prepared data of an experiment, unless they exist; say what they hold 
 out. Training does this when it starts.
 
   stk prepare CONFIG                                 here and now
-  stk prepare CONFIG --cluster slurm --cpus 16       as a job of one task, without GPUs
+  stk prepare CONFIG --cluster slurm --cpus 16       as a job of one task
 
 The job asks for the partition, account, time and memory of the experiment's resources. An interrupted
 preparation begins again, or continues where it was, if its task can do that.
@@ -154,7 +154,8 @@ def sweep(parsers: Parsers) -> None:
         "--max-parallel",
         type=positive,
         metavar="N",
-        help="runs at the same time, in all arrays together (default: resources.max_parallel)",
+        help="runs at the same time, in all arrays together (default: that of the section sweep, else "
+        "resources.max_parallel)",
     )
     parser.add_argument("--at-most", type=positive, metavar="N", help="submit N runs now, the rest later")
     parser.add_argument("--metric", metavar="SPLIT.METRIC", help="the metric that the report ranks by")

@@ -44,8 +44,8 @@ compared with what the run recorded of the step. Changes nothing. Exit code 1 wh
 """
 _REPRODUCE = """\
 Write a bash script that repeats a run from its folder, with its own code, config and seed. Refused where
-its data or a model have changed or are gone. Before it submits anything, the script checks that again, and
-that `stk plan` gives the run's own identity.
+its data or a model have changed or are gone. Before it submits anything, the script checks the data again,
+and that `stk plan` gives the run's own identity.
 
   stk reproduce RUN --output repeat.sh
   bash repeat.sh run                        or, as a job: bash repeat.sh

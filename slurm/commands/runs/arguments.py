@@ -23,8 +23,8 @@ two minutes may start at once.
 """
 _CLEAN = """\
 Delete old checkpoints of runs that have ended, after showing what would be deleted. Never deleted: the best
-checkpoint, the newest good one of a run that has not finished, one that another run starts from, anything
-of a live run.
+checkpoint, the newest good one of a run that has not finished, one that another run of this experiment folder
+starts from, anything of a live run.
 
   stk clean --dry-run                       what there is, of all runs under STK_EXPERIMENT_DIR
   stk clean RUN --keep-last 0               of a finished run only the best stays

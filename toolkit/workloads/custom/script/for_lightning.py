@@ -37,8 +37,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
       ignores ckpt_path.
     - It saves a checkpoint with checksums at the end of each epoch, and every `every_n_steps` steps.
     - When the run is asked to stop, it saves after the step, and the process leaves with status 75.
-    - `stk status`, `watch` and `report` show what the module logs; names that begin with `val` or
-      `validation` are of the validation set.
+    - `stk status`, `watch` and `report` show what the module logs; names that begin with `val_`, `val/`,
+      `validation_` or `validation/` are of the validation set.
 
     every_n_steps   steps between two checkpoints within an epoch; None: none
     every_n_epochs  epochs between two checkpoints at the end of one

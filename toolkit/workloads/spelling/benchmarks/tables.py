@@ -109,11 +109,11 @@ def latex(table: Table) -> str:
 def figure_lines(kind: str, figures: Mapping[str, float]) -> list[str]:
     """Return one line per metric of a single prediction; the line of F1 also has precision and recall."""
     values = {
-        metric.name: shown(metric, figures[metric.name]) + ("%" if metric.unit == "share" else "")
+        metric.name: shown(metric, figures[metric.name]) + (" %" if metric.unit == "share" else "")
         for metric in KINDS[kind]
         if metric.name in figures
     }
     precision, recall = values.pop("precision"), values.pop("recall")
     lines = [f"{metric.title}: {values[metric.name]}" for metric in KINDS[kind] if metric.name in values]
-    lines[0] = f"{lines[0].removesuffix('%')} (Precision: {precision}, Recall: {recall})"
+    lines[0] = f"{lines[0].removesuffix(' %')} (Precision: {precision}, Recall: {recall})"
     return lines

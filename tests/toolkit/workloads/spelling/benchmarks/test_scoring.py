@@ -191,6 +191,6 @@ def test_a_terminal_shows_a_dash_for_a_missing_value_and_no_control_characters(t
 def test_the_metrics_of_a_single_prediction_are_lines() -> None:
     figures = {"f1": 0.9533, "precision": 0.9712, "recall": 0.936, "word_accuracy": 0.9789}
     assert figure_lines("sed_words", figures) == [
-        "F1: 95.33 (Precision: 97.12%, Recall: 93.60%)",
-        "Word accuracy: 97.89%",
+        "F1: 95.33 (Precision: 97.12 %, Recall: 93.60 %)",
+        "Word accuracy: 97.89 %",
     ]

@@ -41,8 +41,9 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def keep(run: RunDir, folder: Path, *paths: Path) -> SimpleNamespace:
-    """Keep code with a run; return its experiment."""
-    experiment = SimpleNamespace(task=SimpleNamespace(folder=str(folder)), code=tuple(map(str, paths)))
+    """Keep code with a run; return its experiment, which reads base.pt."""
+    task, inputs = SimpleNamespace(folder=str(folder)), (str(folder / "base.pt"),)
+    experiment = SimpleNamespace(task=task, code=tuple(map(str, paths)), inputs=inputs)
     for file, place in kept_files(experiment):
         (run.code / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, run.code / place)
@@ -120,10 +121,11 @@ def test_output_that_comes_to_the_folder_later_is_not_mixed_with_that_of_the_run
     experiment = keep(run, folder, folder)
     make_work_folder(run, experiment)
     (run.work / "states").mkdir()
-    for name in ("last.pt", "states/7.bin", "checkpoints/7.bin"):
+    for name in ("base.pt", "last.pt", "states/7.bin", "checkpoints/7.bin"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
     make_work_folder(run, experiment)
+    assert (run.work / "base.pt").exists()
     assert not (run.work / "last.pt").exists()
     assert not (run.work / "checkpoints").exists()
     assert files(run.work / "states") == set()

@@ -99,7 +99,8 @@ def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
     taken = {each for name in code | copied for each in (name, *name.parents)}
 
     def is_left(name: Path) -> bool:
-        return name in taken or _OUTPUT.fullmatch(name.name.lower()) is not None
+        is_output = _OUTPUT.fullmatch(name.name.lower()) and str(folder / name) not in experiment.inputs
+        return name in taken or bool(is_output)
 
     # Folders that the command itself has made are its own.
     for around in {Path(), *(each for name in copied for each in name.parents)}:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from slurm.client import programs
-from slurm.client.parse import Accounted, Job, base_id
+from slurm.client.parse import Accounted, Job, base_id, is_job_id
 
 State = Literal["pending", "running", "requeued", "finished", "failed", "cancelled", "held", "unknown"]
 
@@ -141,8 +141,11 @@ def poll(ids: Iterable[str]) -> dict[str, JobState]:
     for start in programs.accounting(_asked(list(dict.fromkeys(map(base_id, gone))))):
         starts.setdefault((start.job_id, start.raw_id), []).append(start)
     states |= _pick(gone, {key: from_accounting(group) for key, group in starts.items()})
-    arrays = {base_id(job_id) for job_id, _ in starts}
-    missing = {key: NEVER_STARTED if "_" in key and base_id(key) in arrays else UNKNOWN for key in ids}
+    arrays = {base_id(job_id) for job_id, _ in starts if "_" in job_id}
+    missing = {
+        key: NEVER_STARTED if "_" in key and is_job_id(key) and base_id(key) in arrays else UNKNOWN
+        for key in ids
+    }
     return missing | {key: states[key] for key in ids if key in states}
 
 

@@ -133,7 +133,7 @@ class Task(Protocol):
         """The batch of these samples of a split, on the device."""
 
     def loss(self, model: nn.Module, batch: Any) -> Loss:
-        """The training loss; calls the model once."""
+        """The training loss."""
 
     def score(self, model: nn.Module, batch: Any) -> Score:
         """Return the sums of an evaluation batch, without gradients."""

@@ -38,7 +38,7 @@ def nccl_hook() -> dict[str, float]:
             rows = np.arange(6.0).reshape(2, 3)
             reduction.start(lambda: rows)
             with reduction.micro_batch(last=True):
-                reduction.module(inputs).sum().backward()
+                reduction.compute(lambda model: model(inputs)).sum().backward()
             assert np.array_equal(reduction.finish(), rows)
         for parameter, gradient in zip(model.parameters(), expected, strict=True):
             torch.testing.assert_close(parameter.grad, gradient)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction.buckets import Buckets, Gradients
+from toolkit.distributed.reduction.protocol import T
 from toolkit.errors import UserError
 
 #: Few enough for several to be summed during a backward pass, large enough for few messages.
@@ -61,6 +63,9 @@ class ExactReduction:
         self._stack.clear()
         for parameter in self._parameters:
             parameter.grad = None
+
+    def compute(self, function: Callable[..., T], *inputs: Any) -> T:
+        return function(self.module, *inputs)
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:

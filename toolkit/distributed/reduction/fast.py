@@ -6,6 +6,7 @@ import gc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from toolkit.distributed.process_group import Group
+from toolkit.distributed.reduction.protocol import T
+from toolkit.errors import UserError
 
 
 class FastReduction:
@@ -23,7 +26,7 @@ class FastReduction:
     would cost one more context switch. On a GPU it is sent separately after the gradients, because knowing
     it earlier would make the host wait for the device.
 
-    module: what the loss calls if there is one process; by default the model itself.
+    module: what is called in place of the model if there is one process; by default the model itself.
     """
 
     joins_parts = True
@@ -37,20 +40,29 @@ class FastReduction:
         self._piggyback: Callable[[], np.ndarray] = lambda: np.zeros(0)
         self._packed: _PackedBucket | None = None
         self._sums: list[dist.Work] = []
+        self._size, self._summed = sum(each.numel() for each in self._parameters), 0
         self.module = module or model
         self.needs_backward = group.world.size > 1
+        self._ddp: DistributedDataParallel | None = None
         if group.world.size > 1:
-            self.module = _ddp(model, group, find_unused_parameters)
-            self.module.register_comm_hook(None, lambda state, bucket: self._begin(bucket.buffer()))
+            self._ddp = _ddp(_Computation(model), group, find_unused_parameters)
+            self._ddp.register_comm_hook(None, lambda state, bucket: self._begin(bucket.buffer()))
 
     def start(self, piggyback: Callable[[], np.ndarray]) -> None:
         self._piggyback = piggyback
+        self._summed = 0
         self._model.zero_grad(set_to_none=True)
+
+    def compute(self, function: Callable[..., T], *inputs: Any) -> T:
+        if self._ddp is None:
+            return function(self.module, *inputs)
+        # In a closure: DDP would copy inputs, and build dictionaries and lists anew.
+        found: T = self._ddp(lambda model: function(model, *inputs))
+        return found
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        silent = self.needs_backward and not last
-        with self.module.no_sync() if silent else nullcontext():  # type: ignore[operator]
+        with nullcontext() if last or self._ddp is None else self._ddp.no_sync():
             yield
 
     def _begin(self, bucket: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
@@ -58,7 +70,7 @@ class FastReduction:
 
         DDP gets a finished future: it sets every `.grad` to a view of the bucket, and `finish` waits.
         """
-        sent = bucket
+        sent, self._summed = bucket, self._summed + len(bucket)
         if not self._sums and not bucket.is_cuda:
             self._packed = _PackedBucket(bucket, self._piggyback())
             sent = self._packed.values
@@ -72,6 +84,12 @@ class FastReduction:
         return done
 
     def finish(self) -> np.ndarray:
+        if self._ddp is not None and self._summed < self._size:
+            # DDP says nothing, and waits for the gradients that are missing until the next forward pass.
+            raise UserError(
+                "the loss of this step gives some parameters no gradient, which DDP does not expect: set "
+                "train.find_unused_parameters=true"
+            )
         packed, self._packed = self._packed, None
         gathered = packed.unpack if packed else self._group.begin_rows(self._piggyback())
         sums, self._sums = self._sums, []
@@ -86,9 +104,20 @@ class FastReduction:
     def close(self) -> None:
         # DDP owns the process group too. As the last owner it would free it with the GIL held, while a
         # thread of gloo may wait for the GIL to drop the last all-reduce: a deadlock (torch 2.13).
-        self.module = self._model
+        self._ddp = None
         self._sums.clear()
         gc.collect()
+
+
+class _Computation(nn.Module):
+    """Calls a function with the model itself, so that DDP sees all that it computes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._model = model
+
+    def forward(self, function: Callable[[nn.Module], Any]) -> Any:
+        return function(self._model)
 
 
 class _PackedBucket:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from torch import nn
+
+T = TypeVar("T")
 
 
 def parts_for(logical_ranks: int, size: int) -> int:
@@ -44,7 +46,7 @@ def is_power_of_two(number: int) -> bool:
 class Reduction(Protocol):
     """A way to sum one step's gradients.
 
-    module          what the task's loss calls in place of the model
+    module          the model, or what is called in its place
     needs_backward  whether every rank must run a backward pass even without samples
     joins_parts     whether a process computes its logical ranks in one forward pass
     """
@@ -60,6 +62,9 @@ class Reduction(Protocol):
                    ranks: the control vector. It is sent with the gradients, which saves one wait for the
                    network. Called once, after the last forward pass of this process, as late as possible.
         """
+
+    def compute(self, function: Callable[..., T], *inputs: Any) -> T:
+        """Return function(module, *inputs); only the gradients of what is computed here are summed."""
 
     def micro_batch(self, last: bool) -> AbstractContextManager[None]:
         """Context of one forward and backward pass; `last` marks the process's last one in the step.

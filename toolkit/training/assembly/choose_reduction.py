@@ -64,7 +64,7 @@ def _warn_of_rounding(group: Group) -> None:
 def _finds_unused(model: nn.Module, train: Train, task: Task, group: Group) -> bool:
     """Whether DDP must look for parameters without a gradient in every step. Collective.
 
-    The search takes time; without it DDP fails at the first step in which a parameter gets no gradient.
+    The search takes time; without it a step in which a parameter gets no gradient fails.
     """
     if group.world.size == 1 or train.find_unused_parameters:
         return train.find_unused_parameters

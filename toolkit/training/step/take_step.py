@@ -81,7 +81,7 @@ def _forward(context: TrainContext, number: int, samples: np.ndarray, batches: B
     batch = batches.take(context.task, request, context.group.device)
     context.enter(Phase.FORWARD)
     with context.autocast():
-        loss = context.task.loss(context.reduction.module, batch)
+        loss = context.reduction.compute(context.task.loss, batch)
     return loss if context.faults is None else context.faults.inject_nan(loss)
 
 

@@ -22,6 +22,7 @@ from tests.toolkit.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.reduction import FastReduction
+from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -77,7 +78,7 @@ def collectives_of_a_step(group: process_group.Group) -> list[str]:
         reduction.start(piggyback)
         for number in range(2):
             with reduction.micro_batch(last=number == 1):
-                reduction.module(torch.ones(2, 3)).sum().backward()
+                reduction.compute(nn.Module.__call__, torch.ones(2, 3)).sum().backward()
                 events.append("backward")
         rode = reduction.finish()
     assert rode.tolist() == [[-0.1, math.inf]] * group.world.size
@@ -97,7 +98,9 @@ def sum_branches(group: process_group.Group) -> list[dict[str, list[float]]]:
         for step in range(3):
             reduction.start(NOTHING)
             with reduction.micro_batch(last=True):
-                reduction.module(torch.full((step + 1, 3), 2.0), group.world.rank).backward()
+                reduction.compute(
+                    nn.Module.__call__, torch.full((step + 1, 3), 2.0), group.world.rank
+                ).backward()
             reduction.finish()
             found.append({name: layer.bias.grad.tolist() for name, layer in model.named_children()})
     return found
@@ -113,6 +116,40 @@ def test_parameters_that_some_ranks_do_not_use_get_the_sum_of_the_others(size: i
         ]
 
 
+def gradient_of_a_part(group: process_group.Group) -> list[list[float]]:
+    """The gradient of a layer that a loss calls by its name, in two steps."""
+    model, found = nn.ModuleDict({"head": nn.Linear(3, 1)}), []
+    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+        for _ in range(2):
+            reduction.start(NOTHING)
+            with reduction.micro_batch(last=True):
+                reduction.compute(lambda each: each["head"](torch.ones(2, 3))).sum().backward()
+            reduction.finish()
+            found.append(model["head"].weight.grad[0].tolist())
+    return found
+
+
+def test_a_loss_may_use_the_parts_of_the_model(tmp_path: Path) -> None:
+    """It gets the model itself, and the gradients are summed all the same."""
+    assert in_ranks(2, in_group, tmp_path, gradient_of_a_part) == [[[4.0] * 3] * 2] * 2
+
+
+def leave_out_a_part(group: process_group.Group) -> str:
+    model = Branches()
+    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+        reduction.start(NOTHING)
+        with reduction.micro_batch(last=True):
+            reduction.compute(nn.Module.__call__, torch.ones(2, 3), 1).backward()
+        with pytest.raises(UserError) as refusal:
+            reduction.finish()
+        return str(refusal.value)
+
+
+def test_a_step_without_some_gradients_is_refused_with_the_key_for_it(tmp_path: Path) -> None:
+    for said in in_ranks(2, in_group, tmp_path, leave_out_a_part):
+        assert "train.find_unused_parameters" in said
+
+
 def fail_on_rank_1(group: process_group.Group) -> None:
     def fail(_: torch.Tensor) -> None:
         raise ValueError("no gradient of this")
@@ -121,7 +158,7 @@ def fail_on_rank_1(group: process_group.Group) -> None:
     with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
         reduction.start(NOTHING)
         with reduction.micro_batch(last=True):
-            loss = reduction.module(torch.ones(2, 3)).sum()
+            loss = reduction.compute(nn.Module.__call__, torch.ones(2, 3)).sum()
             if group.world.rank == 1:
                 model[0].weight.register_hook(fail)
             loss.backward()
@@ -140,7 +177,7 @@ def take_along(group: process_group.Group, dtype: torch.dtype) -> tuple[bytes, l
     with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
         reduction.start(lambda: ROWS if group.world.rank == 1 else np.zeros_like(ROWS))
         with reduction.micro_batch(last=True):
-            reduction.module(torch.ones(3, 2, dtype=dtype)).sum().backward()
+            reduction.compute(nn.Module.__call__, torch.ones(3, 2, dtype=dtype)).sum().backward()
         rode = reduction.finish().tobytes()
     assert model.weight.grad is not None
     return rode, model.weight.grad[0].tolist()

@@ -78,9 +78,9 @@ def sum_step(
         last = number == numbers[-1]
         with reduction.micro_batch(last):
             if number not in idle:
-                reduction.module(gradients_of(number, seed)).backward()
+                reduction.compute(nn.Module.__call__, gradients_of(number, seed)).backward()
             elif last and reduction.needs_backward:
-                (reduction.module(gradients_of(number, seed)) * 0.0).backward()
+                (reduction.compute(nn.Module.__call__, gradients_of(number, seed)) * 0.0).backward()
     return reduction.finish()
 
 
@@ -235,7 +235,9 @@ def test_all_micro_batches_add_up_to_one_big_batch() -> None:
         for number in range(8):
             part = slice(3 * number, 3 * number + 3)
             with reduction.micro_batch(number == 7):
-                loss = nn.functional.mse_loss(reduction.module(inputs[part]), targets[part], reduction="sum")
+                loss = nn.functional.mse_loss(
+                    reduction.compute(nn.Module.__call__, inputs[part]), targets[part], reduction="sum"
+                )
                 loss.backward()
         reduction.finish()
         np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)

@@ -26,6 +26,8 @@ def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
         log.debug("the model is not compiled: %s", why_not)
         return
     log.info("torch compiles the model at its first step, which takes a minute or more")
+    # Dynamo would split the graph at DDP's buckets: less is joined, and some releases fail or compile again.
+    torch._dynamo.config.optimize_ddp = False
     model.compile(dynamic=True)
 
 

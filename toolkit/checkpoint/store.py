@@ -189,7 +189,10 @@ class Checkpoints:
         checkpoints but none can be used: a silent new attempt would throw the work away.
         """
         world = self._group.world
-        own = self._start_up() if world.is_main else None
+        found: list[Selection | None] = []
+        # To read large checkpoints may take longer than a collective.
+        self._group.main_first(lambda: found.append(self._start_up()))
+        own = found[0] if found else None
         agreed = self._group.agree(own and asdict(own))
         if agreed is None:
             return False

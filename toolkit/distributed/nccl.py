@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import MutableMapping
+import threading
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 
+from toolkit.errors import ExitCode, RendezvousError
+from toolkit.run.failure.records import record_failure
+from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
+
+log = logging.getLogger("toolkit")
 
 #: Least number of seconds for which the thread that watches NCCL may be stuck in the driver.
 _STUCK_S = 600
@@ -20,6 +29,29 @@ def set_up_nccl(
     """
     for name, value in _settings(run, nonce, timeout_s).items():
         environ.setdefault(name, value)
+
+
+@contextmanager
+def connecting(run: RunDir, world: World, timeout_s: float) -> Iterator[None]:
+    """End this process if it is still connecting after timeout_s seconds: NCCL has no limit."""
+
+    def give_up() -> None:
+        error = RendezvousError(
+            f"NCCL has not connected the ranks in {timeout_s:g} s: it may use a network interface that does "
+            "not reach the other hosts. Set NCCL_SOCKET_IFNAME or NCCL_IB_HCA in the environment of the "
+            "ranks; NCCL_DEBUG=INFO shows what it tries"
+        )
+        log.error("%s", error)
+        record_failure(run, world, Phase.RENDEZVOUS, 0, error)
+        os._exit(ExitCode.FAILED)
+
+    timer = threading.Timer(timeout_s, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _settings(run: RunDir, nonce: str, timeout_s: float) -> dict[str, str]:

@@ -10,9 +10,10 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import torch.distributed as dist
 
 from toolkit.config.schema import Train
 from toolkit.distributed.devices import Assignment, RankDevices, assign_device, find_devices, make_current
-from toolkit.distributed.nccl import set_up_nccl
+from toolkit.distributed.nccl import connecting, set_up_nccl
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.distributed.secure.secret import derive
 from toolkit.errors import RendezvousError, UserError
@@ -55,6 +56,8 @@ class Group:
     shares_folder: bool = True
     gpu: str = ""
     is_alike: bool = True
+    #: Of the calls of main_first and nodes_first: all ranks make the same ones.
+    _turns: Iterator[int] = field(default_factory=count, init=False, repr=False, compare=False)
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Sum a tensor over the ranks, in place. Collective.
@@ -152,10 +155,10 @@ class Group:
             work()
         if self.world.size == 1:
             return
-        store = dist.distributed_c10d._get_default_store()
+        store, turn = dist.distributed_c10d._get_default_store(), next(self._turns)
         if is_first:
-            store.set(own or done[0], "done")
-        while not store.check(list(done)):
+            store.set(f"{own or done[0]}/{turn}", "done")
+        while not store.check([f"{each}/{turn}" for each in done]):
             time.sleep(_POLL_S)
         self.barrier()
 
@@ -209,7 +212,10 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
         assigned = _assign_device(rendezvous, devices, train.rendezvous_timeout_s)
         if assigned.device.type == "cuda":
             set_up_nccl(run, world.nonce, train.collective_timeout_s)
-        with _group(rendezvous, assigned.device, train.collective_timeout_s), _exported(rendezvous.world):
+        with (
+            _group(run, rendezvous, assigned.device, train.collective_timeout_s),
+            _exported(rendezvous.world),
+        ):
             yield Group(rendezvous.world, assigned.device, gpu=assigned.gpu, is_alike=assigned.is_alike)
     finally:
         rendezvous.close()
@@ -237,18 +243,19 @@ def _assign_device(rendezvous: Rendezvous, devices: RankDevices, timeout_s: floa
 
 
 @contextmanager
-def _group(rendezvous: Rendezvous, device: torch.device, timeout_s: float) -> Iterator[None]:
+def _group(run: RunDir, rendezvous: Rendezvous, device: torch.device, timeout_s: float) -> Iterator[None]:
     """Create the process group of torch; destroy it at the end."""
-    on_gpu = device.type == "cuda"
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
-        store=rendezvous.store,
-        rank=rendezvous.world.rank,
-        world_size=rendezvous.world.size,
-        timeout=timedelta(seconds=timeout_s),
-        # NCCL connects now, so that faults of these devices are found before the first step.
-        device_id=device if on_gpu else None,
-    )
+    on_gpu, world = device.type == "cuda", rendezvous.world
+    with connecting(run, world, timeout_s) if on_gpu else nullcontext():
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
+            store=rendezvous.store,
+            rank=world.rank,
+            world_size=world.size,
+            timeout=timedelta(seconds=timeout_s),
+            # NCCL connects now, so that faults of these devices are found before the first step.
+            device_id=device if on_gpu else None,
+        )
     try:
         _prove(rendezvous)
         yield

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
-from toolkit.distributed.nccl import set_up_nccl
+from tests.toolkit.ranks import run_ranks
+from toolkit.distributed.nccl import connecting, set_up_nccl
+from toolkit.errors import ExitCode
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 
 
 def test_a_failed_collective_ends_the_process_and_leaves_what_it_did(tmp_path: Path) -> None:
@@ -22,6 +27,18 @@ def test_torch_waits_longer_for_a_stuck_driver_than_for_a_collective(tmp_path: P
         environ: dict[str, str] = {}
         set_up_nccl(RunDir(tmp_path), "start", timeout_s, environ)
         assert int(environ["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"]) > timeout_s
+
+
+def connect_for_ever(world: World, folder: Path) -> None:
+    with connecting(RunDir(folder), world, 0.01):
+        threading.Event().wait()
+
+
+def test_a_rank_that_never_connects_ends_with_what_to_set(tmp_path: Path) -> None:
+    (ended,) = run_ranks(1, connect_for_ever, tmp_path)
+    assert ended.exit_status == ExitCode.FAILED
+    failure = read_json(RunDir(tmp_path).failure)
+    assert (failure["class"], "NCCL_SOCKET_IFNAME" in failure["message"]) == ("rendezvous", True)
 
 
 def test_what_the_user_has_set_stays(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ Ask = Callable[[Mapping[str, Any]], Any]
 
 #: Seconds between two looks at a rank that requests nothing; the end of its connection is noticed at once.
 _IDLE_S = 3600.0
-#: Seconds that an answer may take beyond what the request itself waits for.
-_ANSWER_S = 30.0
+#: Seconds that an answer may take beyond what the request itself waits for. One C call of rank 0's program
+#: may keep it from answering for minutes; the end of its host is noticed at once.
+_ANSWER_S = 600.0
 
 
 class StoreServer:
@@ -102,8 +103,10 @@ class StoreClient:
                 self._channel = self._connect()
             self._channel.send(json.dumps(request).encode())
             answer = self._channel.receive(request.get("timeout_s", 0.0) + _ANSWER_S)
-        if answer is None:
-            raise Lost("it does not answer")
+            if answer is None:
+                # A late answer would be taken for that of the next request.
+                self._channel.close()
+                raise Lost("it does not answer")
         return json.loads(answer)
 
     def close(self) -> None:

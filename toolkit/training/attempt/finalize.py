@@ -51,12 +51,13 @@ def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, second
 
 def _load_weights(folder: Path, context: TrainContext) -> None:
     """Load the weights of a checkpoint on all ranks. Collective."""
+    # To read the whole of it takes about as long as to save it did.
+    context.enter(Phase.SAVE)
     if context.group.world.is_main:
         # Scoring may take long or fail; `stk status` shows meanwhile that all steps are done.
         context.metrics_writer.progress(context.state.progress.step)
-        verify(folder)
     # The others wait for rank 0, which has written the checkpoint.
-    context.group.barrier()
+    context.group.main_first(lambda: verify(folder))
     broadcast_checkpoint(folder, context.group)
     load_weights(folder, context.state.model)
 

@@ -6,7 +6,6 @@ from time import monotonic, sleep
 from typing import Any
 
 from slurm.status.rows import RunStatus, status
-from slurm.status.run_state import CANNOT_ASK
 from slurm.status.submissions import last_submission
 from toolkit.errors import RunCancelled, RunFailed, StkError
 from toolkit.files import read_json
@@ -37,7 +36,7 @@ def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
     had_ended = False
     while True:
         (row,) = status([run])
-        has_ended = has_no_job(row)
+        has_ended = not row.may_live
         if row.state == "finished" or (has_ended and had_ended):
             return row
         if monotonic() >= deadline:
@@ -45,11 +44,6 @@ def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
         settled_s = _SETTLED_SLURM_S if is_slurm else _SETTLED_HERE_S
         _sleep(run, min(settled_s if has_ended else pause_s, deadline - monotonic()))
         pause_s, had_ended = min(pause_s * _GROWTH, most_s), has_ended
-
-
-def has_no_job(row: RunStatus) -> bool:
-    """Whether no job of a run waits or runs, as far as Slurm can be asked."""
-    return not row.is_live and not (row.state == "unknown" and row.reason.startswith(CANNOT_ASK))
 
 
 def in_words(row: RunStatus) -> str:

@@ -22,6 +22,7 @@ from toolkit.run.run_dir import RunDir
 def cancel(target: RunDir, now: RunStatus) -> str:
     """End a live run; return the action. Raises UserError, also for a job of another run; SchedulerError."""
     submission = last_submission(target)
+    now.check_known()
     if not now.is_live:
         return f"not live ({now.state}), nothing to cancel"
     if submission is None:
@@ -67,6 +68,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     Raises UserError for a job of another run, SchedulerError.
     """
     submission = last_submission(target)
+    now.check_known()
     if not now.is_live:
         again = "" if now.state == "finished" else f": stk resume {target.run_id} starts it again"
         return f"not live ({now.state}){again}"

@@ -65,6 +65,16 @@ class RunStatus:
     updated: float | None = None
     sweep: str = ""
 
+    @property
+    def may_live(self) -> bool:
+        """Whether the run is live, or Slurm may have a job of it and cannot be asked."""
+        return self.is_live or (self.state == "unknown" and self.reason.startswith(CANNOT_ASK))
+
+    def check_known(self) -> None:
+        """Raise SlurmUnavailable where Slurm may have a job of the run and cannot be asked."""
+        if self.may_live and not self.is_live:
+            raise SlurmUnavailable(f"{self.run_id}: {self.reason}")
+
     def to_json(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
         # For the code that asks.

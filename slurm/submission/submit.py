@@ -89,12 +89,15 @@ def submit(
     target = run_of(experiment, parent)
     if cluster == "slurm":
         check(experiment, target)
+        if fresh:
+            # Before its folder is set aside.
+            refuse_if_live(target, must_know=True)
     existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
         resolve_if_possible(run)
         if run.result.exists():
             return Submitted(run, None)
-        refuse_if_live(run)
+        refuse_if_live(run, must_know=cluster == "slurm")
         if existed:
             take_new_code(run, experiment, asked=new_code)
         reset_counters(run)
@@ -123,9 +126,14 @@ def resolve_if_possible(run: RunDir) -> None:
         resolve_lost(run)
 
 
-def refuse_if_live(run: RunDir) -> None:
-    """Raise RunBusy where the run waits, trains or is held."""
+def refuse_if_live(run: RunDir, *, must_know: bool = False) -> None:
+    """Raise RunBusy where the run waits, trains or is held.
+
+    must_know   whether to raise SlurmUnavailable where Slurm may have a job of the run and cannot be asked
+    """
     (now,) = status([run])
+    if must_know:
+        now.check_known()
     if now.is_live:
         job = f", job {now.job_id}" if now.job_id else ""
         raise RunBusy(

@@ -121,6 +121,8 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> tuple[list[str], list
 
     Raises UserError for a job that Slurm does not know as that run's; SchedulerError.
     """
+    for row in rows:
+        row.check_known()
     live = [row for row in rows if row.is_live]
     ids: dict[str, RunDir] = {}
     local, elsewhere = [], []

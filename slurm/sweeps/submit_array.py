@@ -92,11 +92,13 @@ def _take_away(made: Sequence[RunDir]) -> None:
 
 
 def _again(wanted: Sequence[Candidate]) -> list[Candidate]:
-    """Return the states of the runs now that no other process can submit them."""
+    """Return the states of the runs now that no other process can submit them. Raises SchedulerError."""
     known = [one for one in wanted if one.now is not None or one.run.submissions.exists()]
     for one in known:
         resolve_if_possible(one.run)
     now = dict(zip((one.run for one in known), status([one.run for one in known]), strict=True))
+    for row in now.values():
+        row.check_known()
     return [replace(one, now=now.get(one.run)) for one in wanted]
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from slurm.client.topology import scrub
 from slurm.commands.common import warn
 from slurm.commands.experiments.run import explain, take_away
+from slurm.commands.experiments.submit import choose
 from slurm.config.rank_count import local_processes
-from slurm.submission.submit import choose_cluster
 from slurm.sweeps.actions import cancel, renew_code, resume, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
@@ -62,7 +62,9 @@ def _resume(arguments: Namespace) -> int:
     """Submit runs that have ended unfinished, and those not submitted yet."""
     folder, record = _named(arguments)
     runs, live = to_resume(folder, record)
-    cluster, handed, code = choose_cluster(arguments.cluster), SubmittedRuns(), 0
+    here = "training here, one run after the other"
+    cluster = choose(arguments.cluster, *(one.run for one in runs), otherwise=here)
+    handed, code = SubmittedRuns(), 0
     warn(renew_code(runs, asked=arguments.new_code, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:
         if cluster == "local":

@@ -51,7 +51,7 @@ def _watch(arguments: Namespace) -> None:
         while True:
             rows = poller.look(runs_named(arguments.runs))
             show(rows)
-            if arguments.until_finished and not any(row.is_live for row in rows):
+            if arguments.until_finished and not any(row.may_live for row in rows):
                 return
             sleep(max(0.0, arguments.interval))
 

@@ -18,9 +18,9 @@ POLL_S = 0.5
 
 
 def liveness(run: RunDir, ask: Ask | None = None) -> Callable[[], bool]:
-    """Return a test whether a run is live. Call it often: Slurm is asked twice a minute at most."""
+    """Return a test whether a run may be live. Call it often: Slurm is asked twice a minute at most."""
     ask = ask or RateLimitedPoll()
-    return lambda: not run.result.exists() and status([run], ask)[0].is_live
+    return lambda: not run.result.exists() and status([run], ask)[0].may_live
 
 
 @dataclass(slots=True)

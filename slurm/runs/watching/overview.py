@@ -48,7 +48,7 @@ class Overview(LiveView):
         self.rows = self._look()
         self._number = self._number_of(before)
         self._width = None
-        has_ended = self._until_finished and not any(row.is_live for row in self.rows)
+        has_ended = self._until_finished and not any(row.may_live for row in self.rows)
         return Ending.QUIT if has_ended else None
 
     def _number_of(self, row: RunStatus | None) -> int:

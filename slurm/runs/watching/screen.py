@@ -42,7 +42,7 @@ class Screen(LiveView):
 
     def refresh(self) -> Ending | None:
         self._snapshot = self._reader.read(self._look())
-        return Ending.QUIT if self._until_finished and not self._snapshot.row.is_live else None
+        return Ending.QUIT if self._until_finished and not self._snapshot.row.may_live else None
 
     def draw(self, width: int, height: int) -> Group:
         keys = KEYS_OF_OPENED if self._is_opened else KEYS

@@ -15,7 +15,7 @@ from slurm.status.rows import status
 from slurm.status.submissions import record
 from tests.slurm.status.folders import new_run, submitted
 from tests.slurm.support.fake_slurm import FakeSlurm
-from toolkit.errors import UserError
+from toolkit.errors import SlurmUnavailable, UserError
 from toolkit.run.run_dir import RunDir
 
 #: What Slurm's programs would take for something else than one job.
@@ -50,6 +50,15 @@ def test_the_job_of_a_run_is_cancelled(run: RunDir, fake: FakeSlurm) -> None:
     fake.add("101", state="RUNNING", work_dir=str(run.path))
     assert "cancelled" in cancel(run)
     assert fake.calls("scancel") == [["--", "101"]]
+
+
+def test_while_slurm_cannot_be_asked_nothing_is_said_to_have_no_job(run: RunDir, fake: FakeSlurm) -> None:
+    submitted(run)
+    fake.add("101", work_dir=str(run.path))
+    fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
+    for act in (cancel_requeue.cancel, cancel_requeue.requeue):
+        with pytest.raises(SlurmUnavailable, match=run.run_id):
+            act(run, status([run])[0])
 
 
 @pytest.mark.parametrize("job_id", NO_IDS)

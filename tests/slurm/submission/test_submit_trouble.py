@@ -271,6 +271,17 @@ def test_a_folder_that_a_refused_submitter_took_away_is_made_again(
     assert user.job_ids == ["101"]
 
 
+def test_a_run_whose_job_cannot_be_asked_about_is_not_submitted_again(user: User, fake: FakeSlurm) -> None:
+    """A busy controller answers some questions and not others."""
+    assert user.stk("submit", user.config).code == 0
+    fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
+    for words in (["submit", user.config], ["submit", user.config, "--fresh"], ["resume", user.run().run_id]):
+        answer = user.stk(*words)
+        assert (answer.code, user.run().run_id in answer.err) == (3, True)
+    assert len(fake.calls("sbatch")) == 1
+    assert user.run().submissions.exists()
+
+
 # -- the disk ------------------------------------------------------------------------------------
 
 

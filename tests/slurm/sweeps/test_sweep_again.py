@@ -243,6 +243,21 @@ def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> Non
     assert [each.job_id for each in submissions(user.run("seed=3"))] == ["101_2", "104_0"]
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["no answer", "no answer of squeue"])
+def test_tasks_that_may_wait_are_neither_submitted_again_nor_trained_here(
+    user: User, fake: FakeSlurm, gone: bool
+) -> None:
+    ask(user, user.config, "seed=1,2")
+    if gone:
+        fake.goes_away()
+    else:
+        fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
+    for action in ("resume", "cancel"):
+        assert user.stk("sweep", action, "tiny").code == 3
+    assert len(fake.calls("sbatch")) == 1
+    assert not user.run("seed=1").attempts.exists()
+
+
 @pytest.mark.parametrize("arguments, problem", [
     (["status", "none"], "no sweep 'none' under"),
     (["status", "tin", "er"], "one sweep at a time"),

@@ -35,6 +35,8 @@ RELEASE_DELAY_S = 5
 
 #: A user's preferences for output; they would change what is printed, or ask questions (scancel).
 _PREFERENCES = ("SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_")
+#: More of them. Another cluster would be asked than the one that jobs are submitted to.
+_OTHER_PREFERENCES = frozenset({"SLURM_TIME_FORMAT", "SLURM_CLUSTERS"})
 #: Words of a client that reached no controller, or lost it.
 _NO_ANSWER = re.compile(
     "unable to contact slurm controller|unable to establish|could not establish|unable to resolve|"
@@ -315,7 +317,10 @@ def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
     Empty where there are none, or accounting does not answer.
     """
     try:
-        associations = _sacctmgr("assoc", f"user={user}", "format=Account,DefaultQOS,MaxSubmitJobs")
+        # One database may serve several clusters.
+        here = f"cluster={config().get('ClusterName', '')}"
+        fields = "format=Account,DefaultQOS,MaxSubmitJobs"
+        associations = _sacctmgr("assoc", f"user={user}", here, fields)
         default = _sacctmgr("user", user, "format=DefaultAccount").strip() if account is None else account
         rows = [line.split("|") for line in associations.splitlines() if line.count("|") == 2]
         own = [row for row in rows if row[0] == default.lower()]
@@ -384,7 +389,7 @@ def _without_preferences(env: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in env.items()
-        if name != "SLURM_TIME_FORMAT" and not name.startswith(_PREFERENCES)
+        if name not in _OTHER_PREFERENCES and not name.startswith(_PREFERENCES)
     }
 
 

@@ -44,7 +44,6 @@ STATES: dict[str, State] = {
     "LAUNCH_FAILED": "failed",
     "RECONFIG_FAIL": "failed",
     "CANCELLED": "cancelled",
-    "REVOKED": "cancelled",
 }
 
 #: Ends after which Slurm starts a job again if it may. Once the controller has forgotten the job, or

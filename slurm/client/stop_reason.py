@@ -82,9 +82,12 @@ def is_back(job: Mapping[str, str], restart: int) -> bool:
 
 
 def end_of(job: Mapping[str, str]) -> float | None:
-    """When the job ends at the latest, in seconds since 1970; None where it has no limit."""
+    """When the job ends at the latest, in seconds since 1970; None where it has no limit.
+
+    Slurm prints local time. Of the hour that comes twice when the clock is set back, the later one counts.
+    """
     end = parse_time(job.get("EndTime", ""))
-    return None if end is None else end.timestamp()
+    return None if end is None else end.replace(fold=1).timestamp()
 
 
 def length_s(job: Mapping[str, str]) -> float | None:

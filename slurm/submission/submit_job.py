@@ -34,6 +34,9 @@ from toolkit.run.run_dir import RunDir
 #: What Slurm sets for the devices of one job; the next one gets its own.
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
 
+#: Seconds for moving what waits for a job: a busy controller may not answer at once, and the job is ending.
+_TO_MOVE_S = 20.0
+
 
 def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submission:
     """Submit a plan by `launch`, which returns the job's id, and write it down. Under the run's lock.
@@ -120,7 +123,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
             _bring_along(run, job_id, follower.job_id)
             return follower
-        resources = without_hosts(last_resources(run), exclude)
+        resources = without_hosts(last_resources(run), _names_of_slurm(exclude, environ))
         experiment = replace(load_resolved(run.config), resources=resources)
         plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
         following = submit_plan(plan, lambda: sbatch_and_keep(plan, environ))
@@ -128,10 +131,17 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         return following
 
 
+def _names_of_slurm(hosts: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """The names of hosts as Slurm has them: in many clusters without the domain that the hosts give."""
+    known = expand(environ.get("SLURM_JOB_NODELIST", ""))
+    is_short = all("." not in name for name in known)
+    return [host.partition(".")[0] if is_short else host for host in hosts]
+
+
 def _bring_along(run: RunDir, old: str, new: str) -> None:
     """Let what waits for the run's old job wait for its new one: the old one does not end well."""
     try:
-        moved = move_dependants(old, new)
+        moved = programs.patiently(lambda: move_dependants(old, new), _TO_MOVE_S)
     except SchedulerError as error:
         note_event(run, "dependants_lost", job_id=old, next_job_id=new, reason=str(error))
         return

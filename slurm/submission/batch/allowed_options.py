@@ -117,7 +117,7 @@ def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterat
     """A line for each variable SBATCH_… that sets what the experiment leaves open, with the key for it."""
     for variable in sorted(environ):
         name = variable.removeprefix(_VARIABLE_PREFIX)
-        if name == variable or not name:
+        if name == variable or name in ("", "CLUSTERS"):
             continue
         key = _OPTION_OF_VARIABLE.get(name, name.lower())
         option = key.replace("_", "-")
@@ -130,3 +130,5 @@ def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterat
                 yield f"{variable} is {value!r} and is not used: set resources.sbatch.{option}"
         else:
             yield f"{variable} is {value!r} and is not used: the experiment and the run set that"
+    for variable in environ.keys() & {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"}:
+        yield f"{variable} is {environ[variable]!r} and is not used: a run belongs to this host's own cluster"

@@ -101,6 +101,9 @@ class JobPlan:
             "signal": f"{WARNING_SIGNAL}@{signal_lead_s(self.resources)}",
         }
         given = components(self.resources)[0].options
+        if self.after:
+            # They were for the first job: this one goes on.
+            given = {name: value for name, value in given.items() if name not in ("begin", "hold")}
         return {**fixed, **given, **self._dependencies(given.get("dependency"))}
 
     def _dependencies(self, given: object) -> dict[str, object]:

@@ -115,6 +115,7 @@ def test_a_users_display_preferences_do_not_reach_the_programs(
         "SACCT_FORMAT",
         "SCANCEL_INTERACTIVE",
         "SLURM_TIME_FORMAT",
+        "SLURM_CLUSTERS",
     ):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm/slurm.conf")
@@ -127,6 +128,7 @@ def test_a_users_display_preferences_do_not_reach_the_programs(
         "SACCT_FORMAT",
         "SCANCEL_INTERACTIVE",
         "SLURM_TIME_FORMAT",
+        "SLURM_CLUSTERS",
     }
 
 

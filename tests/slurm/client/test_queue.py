@@ -71,7 +71,7 @@ def test_only_ends_are_terminal() -> None:
     terminal = {word for word in words if from_controller(_job(word)).is_terminal}
     assert terminal == {
         *("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE"),
-        *("CANCELLED", "REVOKED", "LAUNCH_FAILED", "RECONFIG_FAIL"),
+        *("CANCELLED", "LAUNCH_FAILED", "RECONFIG_FAIL"),
     }
 
 

@@ -88,6 +88,12 @@ def test_hosts_to_avoid_are_left_out_from_then_on(job: PretendJob) -> None:
     assert "#SBATCH --exclude=node1,node3,node4\n" in job.script("103")
 
 
+def test_a_host_is_left_out_by_the_name_that_slurm_has_for_it(job: PretendJob) -> None:
+    job.environ["SLURM_JOB_NODELIST"] = "node[1-2]"
+    submit_next(job, "node2.cluster.edu")
+    assert "#SBATCH --exclude=node2\n" in job.script("102")
+
+
 @pytest.mark.parametrize(
     "known, exclude, expected",
     [

@@ -123,6 +123,13 @@ def test_a_job_that_follows_another_waits_for_nothing_else(experiment: Experimen
     assert directives(script)["dependency"] == "afterany:77_1"
 
 
+def test_a_job_that_follows_another_begins_at_once(experiment: Experiment) -> None:
+    resources = Resources(sbatch={"begin": "20:00", "hold": True, "nice": 5})
+    found = directives(replace(plan(experiment, resources), after="77_1"))
+    assert (found["nice"], found.keys() & {"begin", "hold"}) == ("5", set())
+    assert directives(plan(experiment, resources))["begin"] == "20:00"
+
+
 def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(user: User) -> None:
     overrides = ["resources.nodes=2-4", "resources.tasks_per_node=2"]
     facts = json.loads(user.stk("plan", user.config, *overrides, "--json").out)

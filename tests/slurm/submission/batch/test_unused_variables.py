@@ -20,6 +20,8 @@ from tests.slurm.support.user import User
         ("SBATCH_WCKEY", "resources.sbatch.wckey"),
         ("SBATCH_GET_USER_ENV", "resources.sbatch.get-user-env"),
         ("SBATCH_EXPORT", ""),
+        ("SBATCH_CLUSTERS", ""),
+        ("SLURM_CLUSTERS", ""),
     ],
 )
 def test_each_variable_is_named_with_the_key_that_does_it(variable: str, key: str) -> None:

@@ -105,8 +105,8 @@ def single(folder: Path, prediction: str, *more: object) -> int:
 def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert single(correction_benchmark(root), "right.txt") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "Correction F1: 100.00 (Precision: 100.00%, Recall: 100.00%)",
-        "Mean F1 of a line: 100.00%",
+        "Correction F1: 100.00 (Precision: 100.00 %, Recall: 100.00 %)",
+        "Mean F1 of a line: 100.00 %",
         "Mean normalised edit distance: 0.0000",
     ]
 

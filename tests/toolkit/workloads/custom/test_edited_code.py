@@ -275,7 +275,7 @@ def test_a_live_run_that_is_refused_goes_on_with_nothing(
     run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
     edit(tmp_path, "train.py")
 
-    def refuse(run: RunDir) -> None:
+    def refuse(run: RunDir, **_: object) -> None:
         raise RunBusy(f"{run.run_id} is running")
 
     monkeypatch.setattr("slurm.submission.submit.refuse_if_live", refuse)

@@ -157,9 +157,10 @@ class DataSection:
         raise NotImplementedError
 
     def other_meaning(self, prepared: Path | None, run: Path) -> str:
-        """Why weights that the run in a folder has learnt mean something else with these data; else empty.
+        """Return why the weights of another run mean something else with these data; empty if they do not.
 
-        prepared   folder of the prepared set; None if there is none
+        prepared   folder of the prepared set, or None
+        run        folder of the other run
         """
         return ""
 

@@ -21,7 +21,7 @@ _HASH = 8 * "[0-9a-f]"
 
 
 def newest_run(name: str) -> RunDir | None:
-    """The run of this name that was started last; None if there is none."""
+    """The run of this name that was started last, or None."""
     runs = map(RunDir, experiment_dir().glob(f"{name}-{_HASH}"))
     started = (run for run in runs if run.attempts.exists())
     return max(started, key=lambda run: run.attempts.stat().st_mtime, default=None)

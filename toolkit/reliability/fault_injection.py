@@ -106,7 +106,7 @@ class Fault:
         return self.at == point and step >= self.since and (self.steps is None or step in self.steps)
 
     def after(self, step: int) -> Fault | None:
-        """The remaining fault after it struck at a step; None if there is none."""
+        """The remaining fault after it struck at a step, or None."""
         left = self.action == "slow" if self.steps is None else step + 1 < self.steps.stop
         return replace(self, since=step + 1) if left else None
 

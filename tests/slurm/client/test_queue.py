@@ -195,7 +195,7 @@ def test_an_array_task_answers_to_its_own_number_too(stubs: Stubs) -> None:
     )
 
 
-def test_a_task_of_a_known_array_that_nobody_knows_was_cancelled_before_its_start(stubs: Stubs) -> None:
+def test_a_task_without_a_record_was_cancelled_if_its_array_has_one(stubs: Stubs) -> None:
     stubs.answers("squeue", "")
     stubs.answers("sacct", _sacct(("8_1", "9", "COMPLETED"), ("8_[3,4%1]", "8", "PENDING")))
     states = poll(["8_1", "8_2", "7_2", "8"])

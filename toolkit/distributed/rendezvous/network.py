@@ -96,7 +96,7 @@ class RefusalWatch:
     next_time: float = 0.0
 
     def ask(self) -> str | None:
-        """Return its message; None if there is none, or if it is too early to ask again."""
+        """Return its message; None without one, and when it is too early to ask again."""
         if time.monotonic() < self.next_time:
             return None
         self.next_time = time.monotonic() + _ASK_S

@@ -182,7 +182,7 @@ class Participant(Nodes):
         return self._leader.host
 
     def order(self) -> dict[str, Any] | None:
-        """The next order of node 0: start or leave; None if there is none yet.
+        """The next order of node 0: start or leave; None if node 0 has given none yet.
 
         If node 0 is lost, the order is to leave with the exit code of a failed run.
         """

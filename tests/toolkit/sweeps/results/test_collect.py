@@ -86,7 +86,7 @@ def test_finished_runs_without_the_metric_count_as_finished(tmp_path: Path) -> N
 
 
 def test_a_sweep_of_a_command_names_no_file(tmp_path: Path) -> None:
-    found = results(tmp_path, {"1": 0.5}, config="/work/<train 289de897>.yaml")
+    found = results(tmp_path, {"1": 0.5}, config=str(tmp_path / "<train 289de897>.yaml"))
     assert to_json(found)["config"] is None
     sweep = SweepDir(tmp_path / "sweeps" / "mine")
     assert "made from" not in write_report(sweep, found).read_text()

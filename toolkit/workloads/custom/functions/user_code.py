@@ -59,7 +59,7 @@ class UserCode:
         return self.functions.lines.get(function, 1)
 
     def find(self, name: str) -> Any:
-        """Return the object with a name in the module, or the class; None if there is none."""
+        """Return the object with a name in the module, or the class, or None."""
         return getattr(self._owner, name, None)
 
     def model(self, values: Mapping[str, Any]) -> Any:

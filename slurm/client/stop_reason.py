@@ -42,17 +42,19 @@ def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str
     """preempted, time_limit, requested or cancelled, from the output of `scontrol show job`.
 
     A stop that Slurm does not know of counts as requested: a person asked the processes to exit, and the
-    run must not end with that.
+    run must not end with that. A job may be cancelled while it saves before its time limit.
     """
     state = job.get("JobState", "")
     if is_preempted(job):
         return PREEMPTED
-    if seen.reason == TIME_LIMIT or state == "TIMEOUT" or job.get("Reason") == "TimeLimit":
+    if state == "TIMEOUT" or job.get("Reason") == "TimeLimit":
         return TIME_LIMIT
     if is_back(job, seen.restart):
         return REQUESTED
     if state in ("CANCELLED", "COMPLETING"):
         return TIME_LIMIT if _has_run_out(job) else CANCELLED
+    if seen.reason == TIME_LIMIT:
+        return TIME_LIMIT
     if seen.reason == WARNING and not seen.requested and _explains_warning(job, seen.signal_s, now):
         return TIME_LIMIT
     return REQUESTED

@@ -13,7 +13,7 @@ from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.stop_signals import REQUEST_EVENT
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
-from slurm.status.submissions import last_submission
+from slurm.status.submissions import exclusively, last_submission, recover
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
@@ -28,13 +28,25 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     if submission is None:
         raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
     if submission.cluster == "slurm":
-        check_jobs({submission.job_id: target})
-        programs.cancel(submission.job_id)
-        return f"job {submission.job_id} cancelled"
+        return _cancel_job(target, submission.job_id)
     if not is_launcher_alive(target, submission):
         raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
     os.kill(submission.pid, signal.SIGTERM)
     return "asked to save and leave"
+
+
+def _cancel_job(target: RunDir, job_id: str) -> str:
+    """Cancel a run's job, and the next one where it submits that just now, which it does under the lock."""
+    check_jobs({job_id: target})
+    programs.cancel(job_id)
+    with exclusively(target):
+        recover(target)
+        newest = last_submission(target)
+    if newest is None or newest.job_id == job_id:
+        return f"job {job_id} cancelled"
+    check_jobs({newest.job_id: target})
+    programs.cancel(newest.job_id)
+    return f"jobs {job_id} and {newest.job_id} cancelled"
 
 
 def check_jobs(targets: Mapping[str, RunDir]) -> None:

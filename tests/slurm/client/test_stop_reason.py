@@ -65,6 +65,7 @@ REQUEUED = record(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartT
         pytest.param(CANCELLED_IN_GRACE, "SIGTERM", 9, "cancelled", id="scancel in the grace period"),
         pytest.param(CANCELLED, "SIGTERM", 4, "cancelled", id="scancel"),
         pytest.param(CANCELLED, "SIGUSR2", 4, "cancelled", id="scancel after a warning"),
+        pytest.param(CANCELLED, "time_limit", 290, "cancelled", id="scancel during the save at the limit"),
         pytest.param(CANCELLED_LONG_AGO, "SIGTERM", 4, "cancelled", id="scancel, seen late"),
         pytest.param(RUN_OUT, "SIGTERM", 301, "time_limit", id="the limit was reached"),
         pytest.param(record(JobState="TIMEOUT"), "SIGTERM", 301, "time_limit", id="and the job is gone"),

@@ -12,7 +12,7 @@ import pytest
 
 from slurm.runs import cancel_requeue
 from slurm.status.rows import status
-from slurm.status.submissions import record
+from slurm.status.submissions import intend, record
 from tests.slurm.status.folders import new_run, submitted
 from tests.slurm.support.fake_slurm import FakeSlurm
 from toolkit.errors import SlurmUnavailable, UserError
@@ -50,6 +50,19 @@ def test_the_job_of_a_run_is_cancelled(run: RunDir, fake: FakeSlurm) -> None:
     fake.add("101", state="RUNNING", work_dir=str(run.path))
     assert "cancelled" in cancel(run)
     assert fake.calls("scancel") == [["--", "101"]]
+
+
+def test_a_job_that_was_submitted_while_the_one_before_was_cancelled_is_cancelled_too(
+    run: RunDir, fake: FakeSlurm
+) -> None:
+    """As at a time limit. The submitter may have been ended before it wrote the id down."""
+    submitted(run)
+    fake.add("101", state="RUNNING", work_dir=str(run.path))
+    (now,) = status([run])
+    intend(run, "run.1")
+    fake.add("102", name="run.1", work_dir=str(run.path))
+    assert cancel_requeue.cancel(run, now) == "jobs 101 and 102 cancelled"
+    assert fake.calls("scancel") == [["--", "101"], ["--", "102"]]
 
 
 def test_while_slurm_cannot_be_asked_nothing_is_said_to_have_no_job(run: RunDir, fake: FakeSlurm) -> None:

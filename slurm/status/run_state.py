@@ -162,15 +162,23 @@ def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunStat
 
 
 def _ended(folder: Folder, job: JobState | None) -> RunState:
-    if folder.failure:
+    cannot_ask = job is not None and job.reason.startswith(CANNOT_ASK)
+    if folder.failure and not (cannot_ask and _may_start_again(folder.run)):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
         return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=job.reason)
-    if job is not None and job.reason.startswith(CANNOT_ASK):
+    if job is not None and cannot_ask:
         return RunState(state="unknown", doing="unknown", reason=job.reason)
     if (last := folder.last_attempt) is not None and last.time_end is not None:
         return _of_stop(folder, last)
     return _of_silence(folder, job)
+
+
+def _may_start_again(run: RunDir) -> bool:
+    """Whether the last decision about the run's job was to start it again."""
+    decisions = ("requeue", "chained", "started_in_place", "not_requeued", "cancelled")
+    names = [event.name for event in last_events(run) if event.name in decisions]
+    return bool(names) and names[-1] in decisions[:3]
 
 
 def _of_failure(failure: FailureRecord) -> RunState:

@@ -322,6 +322,19 @@ def test_a_failure_is_told_by_its_class_and_in_its_own_words(run: RunDir) -> Non
 
 
 @pytest.mark.parametrize(
+    "decision, state", [("requeue", "unknown"), ("chained", "unknown"), ("not_requeued", "failed")]
+)
+def test_while_slurm_cannot_be_asked_a_run_that_is_to_start_again_has_not_failed(
+    run: RunDir, decision: str, state: str
+) -> None:
+    write_json(run.failure, failure_record("n", "exception", "x", rank=0, host="c", phase="p", step=4))
+    note_event(run, "not_requeued", job_id="100")
+    note_event(run, decision, job_id="101")
+    found = state_of(run, JobState(state="unknown", reason=f"{CANNOT_ASK}: no controller answers"))
+    assert found.state == state
+
+
+@pytest.mark.parametrize(
     "word, doing",
     [
         ("TIMEOUT", "failed: time limit"),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: By how much the clocks of a submitter and of the controller may differ; the latter counts whole seconds.
 _CLOCKS_S = 5.0
+#: How long after a lost answer a busy controller may still take the job.
+_LATE_S = 60.0
 _LOCK_S = 10.0
 _LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
 _TYPES = {"cluster": str, "job_id": str, "host": str, "name": str, "time": int | float}
@@ -131,12 +133,23 @@ def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> Non
 def resolve_lost(run: RunDir) -> Submission | None:
     """Find the job of a submitter that died before it wrote the job's id; without one, drop its intent.
 
-    Raises SchedulerError where the controller does not answer.
+    Raises SchedulerError where the controller does not answer, and AnswerLost where the job may still come.
     """
     found = recover(run)
     if found is None:
+        lost = number((read_json(run.intent) or {}).get("lost"))
+        if lost is not None and (left := lost + _LATE_S - time.time()) > 0:
+            raise programs.AnswerLost(
+                f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
+                f"submit it again in {left:.0f} s"
+            )
         run.intent.unlink(missing_ok=True)
     return found
+
+
+def mark_lost(run: RunDir) -> None:
+    """Write into the intent that the answer of sbatch was lost just now."""
+    write_json(run.intent, (read_json(run.intent) or {}) | {"lost": time.time()})
 
 
 def recover(run: RunDir) -> Submission | None:

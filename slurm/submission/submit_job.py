@@ -19,9 +19,9 @@ from slurm.status.submissions import (
     exclusively,
     intend,
     last_resources,
+    mark_lost,
     record,
     recover,
-    resolve_lost,
     submissions,
 )
 from slurm.submission.batch.batch_script import JobPlan
@@ -69,6 +69,7 @@ def _find_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
     with suppress(SchedulerError):
         if (found := recover(run)) is not None:
             return found
+    mark_lost(run)
     raise programs.AnswerLost(
         f"{lost}\nThe job may exist all the same: the same command again looks for it first, "
         "so that the run is never submitted twice."
@@ -114,8 +115,8 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
     here. Raises RunBusy and SchedulerError.
     """
     with exclusively(run):
-        if run.intent.exists():
-            resolve_lost(run)
+        # One that is not found is given up at once: the job around this process has little time left.
+        recover(run)
         known = submissions(run)
         own = [number for number, one in enumerate(known) if one.job_id == job_id]
         if not own:

@@ -105,6 +105,12 @@ def test_an_sbatch_that_hangs_is_given_up_and_not_repeated_blindly(
     assert "no answer in 0.5 s from: sbatch" in answer.err
     assert "the same command again looks for it first" in answer.err
     fake.submits("commit")
+    for words in ((), ("--fresh",)):
+        # A busy controller may still take what it was sent.
+        answer = user.stk("submit", user.config, *words)
+        assert (answer.code, len(fake.jobs)) == (3, 0)
+        assert "may still take its job" in answer.err
+    monkeypatch.setattr(submissions, "_LATE_S", 0.0)
     assert user.stk("submit", user.config).code == 0
     assert user.job_ids == ["101"]
     assert len(fake.jobs) == 1

@@ -1,4 +1,4 @@
-"""Whether all machines share the run's folder, and whether they have the same data if they do not."""
+"""Whether all machines share the run's folder, and whether all ranks have the same data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ def shares_folder(run: RunDir, group: Group) -> bool:
 
 
 def check_same_data(fingerprint: str, group: Group) -> None:
-    """Raise DataError if two machines have different data. Collective."""
-    if group.shares_folder:
-        return
+    """Raise DataError if two ranks have different data. Collective."""
     ranks = group.gather((socket.gethostname(), fingerprint))
     first, expected = ranks[0]
-    other = next((host for host, found in ranks if found != expected), None)
-    if other is not None:
-        raise DataError(
-            f"the data on {other} differ from those on {first}: the machines share no folder, so each "
-            "needs a copy of the same files under the same path"
-        )
+    for rank, (host, found) in enumerate(ranks):
+        if found != expected:
+            raise DataError(
+                f"the data of rank {rank} on {host} differ from those of rank 0 on {first}: each rank needs "
+                "the same samples in the same order. Sort what comes from a set or a folder, seed what is "
+                "random, and copy the same files to every host that shares none with the others"
+            )

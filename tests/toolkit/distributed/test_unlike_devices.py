@@ -37,7 +37,7 @@ def clipped(world: World, folder: Path, is_alike: bool) -> list[float]:
         patch.object(nn.utils, "get_total_norm", rounding(world)),
         process_group.join(RunDir(folder), world, Train(device="cpu")) as group,
     ):
-        clip(layer.parameters(), 0.1, replace(group, is_alike=is_alike))
+        clip([*layer.parameters()], 0.1, replace(group, is_alike=is_alike))
     return [float(value) for value in layer.weight.grad.flatten()]
 
 
@@ -51,7 +51,7 @@ def test_a_group_of_one_clips_as_torch_does(tmp_path: Path) -> None:
     ours, theirs = nn.Linear(4, 1), nn.Linear(4, 1)
     for layer in (ours, theirs):
         layer.weight.grad = torch.tensor([[0.3, -0.7, 0.11, 1e-3]])
-    clip(ours.parameters(), 0.1, process_group.Group(World.single(), torch.device("cpu")))
+    clip([*ours.parameters()], 0.1, process_group.Group(World.single(), torch.device("cpu")))
     nn.utils.clip_grad_norm_(theirs.parameters(), 0.1)
     assert ours.weight.grad is not None
     assert theirs.weight.grad is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -50,21 +50,19 @@ def _step_optimizer(context: TrainContext, count: float) -> None:
     state, clip_norm = context.state, context.experiment.train.clip_norm
     state.scaler.unscale_(state.optimizer)
     # From the optimizer's lists: model.parameters() would walk through all modules.
-    lists = [each["params"] for each in state.optimizer.param_groups]
-    gradients = [p.grad for parameters in lists for p in parameters if p.grad is not None]
-    torch._foreach_mul_(gradients, 1.0 / count)
+    parameters = [each for group in state.optimizer.param_groups for each in group["params"]]
+    torch._foreach_mul_([each.grad for each in parameters if each.grad is not None], 1.0 / count)
     if clip_norm is not None:
-        clip(state.model.parameters(), clip_norm, context.group)
+        clip(parameters, clip_norm, context.group)
     state.scaler.step(state.optimizer)
     state.scaler.update()
 
 
-def clip(parameters: Iterable[nn.Parameter], largest: float, group: Same) -> None:
+def clip(parameters: Sequence[nn.Parameter], largest: float, group: Same) -> None:
     """Clip the gradient to a norm, by the same factor on all ranks. Collective if their devices differ.
 
     The ranks hold the same gradient, but different kinds of GPUs sum its norm in different orders, and the
     weights would drift apart.
     """
-    parameters = list(parameters)
     norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
     nn.utils.clip_grads_with_norm_(parameters, largest, group.same(norm))

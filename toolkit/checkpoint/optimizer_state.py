@@ -62,6 +62,14 @@ class OptimizerState:
         }
         groups = self._optimizer.state_dict()["param_groups"]
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for index, kept in state.items():
+            used = self._optimizer.state[parameters[index][0]]
+            # torch converts to the type of the parameter, but master weights may be more precise.
+            used.update(
+                (key, each.to(used[key].device))
+                for key, each in kept.items()
+                if key in used and used[key].dtype != each.dtype
+            )
         for parameter, name in parameters:
             numbers = {key: value.item() for key, value in _of(tensors, f"{_NUMBER}{name}/")}
             if numbers:

@@ -73,9 +73,11 @@ class TrainState:
         return tensors | self._optimizer_state.tensors()
 
     def load_training_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Restore the result of training_tensors. Raises KeyError if a buffer is missing."""
+        """Restore the result of training_tensors, except caches that forward makes anew."""
         for name, buffer in self._unsaved_buffers().items():
-            buffer.copy_(tensors[f"buffer/{name}"])
+            kept = tensors.get(f"buffer/{name}")
+            if kept is not None and kept.shape == buffer.shape:
+                buffer.copy_(kept)
         self._optimizer_state.load(tensors)
 
     def _unsaved_buffers(self) -> dict[str, torch.Tensor]:

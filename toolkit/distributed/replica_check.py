@@ -13,9 +13,9 @@ from toolkit.errors import RanksDiverged
 
 
 def weights_crc32(model: nn.Module) -> int:
-    """CRC-32 of all parameters and buffers, in the order of the model."""
+    """CRC-32 of the tensors of state_dict: buffers outside of it are caches, which may differ."""
     value = 0
-    for tensor in (*model.parameters(), *model.buffers()):
+    for tensor in filter(torch.is_tensor, model.state_dict().values()):
         raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
         value = zlib.crc32(raw.numpy().data, value)
     return value

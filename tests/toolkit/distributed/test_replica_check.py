@@ -45,6 +45,12 @@ def test_any_bit_of_parameters_and_buffers_counts() -> None:
         assert weights_crc32(other) != expected, name
 
 
+def test_caches_of_one_rank_do_not_count() -> None:
+    other = model()
+    other.register_buffer("cache", torch.arange(4.0), persistent=False)
+    assert weights_crc32(other) == weights_crc32(model())
+
+
 def test_weights_of_any_kind_and_layout_are_read() -> None:
     module = nn.Module()
     module.narrow = nn.Parameter(torch.ones(4, 3, dtype=torch.bfloat16).t())

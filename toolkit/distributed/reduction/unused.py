@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from torch import nn
@@ -17,15 +20,24 @@ def leaves_some_out(task: Task, model: nn.Module, device: torch.device) -> bool:
 
     Changes only the state of torch's random numbers.
     """
-    buffers = [buffer.clone() for buffer in model.buffers()]
+    with restoring_buffers(model):
+        try:
+            return _some_are_left_out(task, model, device)
+        except Exception:
+            # A faulty sample fails again in its step, where it can be named and left out.
+            return True
+
+
+@contextmanager
+def restoring_buffers(model: nn.Module) -> Iterator[None]:
+    """Restore the buffers of a model at the end, except those that it has made or enlarged: caches."""
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
-        return _some_are_left_out(task, model, device)
-    except Exception:
-        # A faulty sample fails again in its step, where it can be named and left out.
-        return True
+        yield
     finally:
-        for buffer, before in zip(model.buffers(), buffers, strict=True):
-            buffer.copy_(before)
+        for name, buffer in model.named_buffers():
+            if name in before and before[name].shape == buffer.shape:
+                buffer.copy_(before[name])
 
 
 def _some_are_left_out(task: Task, model: nn.Module, device: torch.device) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from toolkit.distributed.reduction.unused import restoring_buffers
 from toolkit.training.context import TrainContext
 from toolkit.training.numerics.rng import seed_everything
 
@@ -13,13 +14,11 @@ def dry_run(context: TrainContext, samples: np.ndarray) -> float:
     """Compute the loss of some samples and its gradient on this rank; change no state."""
     context.activity.heartbeat()
     model = context.state.model
-    buffers = [buffer.clone() for buffer in model.buffers()]
     seed_everything(context.experiment.seed, context.state.progress.step)
     batch = context.task.collate("train", samples, context.group.device)
-    with context.autocast():
-        loss = context.task.loss(model, batch)
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    torch.autograd.grad(loss.total, weights, allow_unused=True)
-    for buffer, before in zip(model.buffers(), buffers, strict=True):
-        buffer.copy_(before)
+    with restoring_buffers(model):
+        with context.autocast():
+            loss = context.task.loss(model, batch)
+        torch.autograd.grad(loss.total, weights, allow_unused=True)
     return float(loss.total.detach())

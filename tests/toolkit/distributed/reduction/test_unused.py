@@ -54,5 +54,18 @@ def test_trial_tells_whether_parameters_are_left_out_and_changes_nothing(uses_bo
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_a_cache_that_forward_makes_or_enlarges_is_left_to_it() -> None:
+    model: Any = Halves(uses_both=True)
+    model.register_buffer("mask", None, persistent=False)
+    model.register_buffer("places", torch.zeros(1), persistent=False)
+
+    def enlarge(*_: object) -> None:
+        model.mask, model.places = torch.ones(2), torch.arange(9.0)
+
+    model.register_forward_pre_hook(enlarge)
+    assert not leaves_some_out(Samples(), model, CPU)
+    assert (len(model.mask), len(model.places)) == (2, 9)
+
+
 def test_sample_at_fault_fails_in_its_step_and_not_before_training() -> None:
     assert leaves_some_out(Samples(is_damaged=True), Halves(uses_both=True), CPU)

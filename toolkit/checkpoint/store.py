@@ -205,9 +205,13 @@ class Checkpoints:
         folder = self._run.checkpoint(choice.step)
         broadcast_checkpoint(folder, self._group)
         wait_for_manifest(folder, choice.manifest_crc32)
-        # Each host has its own cache of the files.
-        if world.local_rank == 0 and not world.is_main:
-            verify(folder, None if choice.forced else self._identity)
+
+        def verify_elsewhere() -> None:
+            # Each host has its own cache of the files.
+            if not world.is_main:
+                verify(folder, None if choice.forced else self._identity)
+
+        self._group.nodes_first(verify_elsewhere)
         load(folder, state)
         if choice.best_lost:
             state.progress.best_value = state.progress.best_loss = state.progress.best_step = None

@@ -158,8 +158,10 @@ class Group:
         store, turn = dist.distributed_c10d._get_default_store(), next(self._turns)
         if is_first:
             store.set(f"{own or done[0]}/{turn}", "done")
+        pause_s = _POLL_S / 64
         while not store.check([f"{each}/{turn}" for each in done]):
-            time.sleep(_POLL_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _POLL_S)
         self.barrier()
 
     def any(self, value: bool) -> bool:

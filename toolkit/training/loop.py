@@ -252,12 +252,21 @@ def _save_if_due(context: TrainContext, outcome: Outcome | None) -> None:
 
 
 def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool, replaces: bool = False) -> None:
+    checkpoints = context.checkpoints
+
+    def save() -> None:
+        checkpoints.save(context.state, needed=needed, replaces=replaces)
+        if outcome is Outcome.FINISHED:
+            checkpoints.wait()
+        elif outcome is Outcome.YIELDED:
+            # The events record one that cannot be written, and the run resumes from the one before.
+            with suppress(CheckpointError):
+                checkpoints.wait()
+
     context.enter(Phase.SAVE)
     context.step_records.flush()
-    context.checkpoints.save(context.state, needed=needed, replaces=replaces)
-    if outcome is Outcome.FINISHED:
-        context.checkpoints.wait()
-    elif outcome is Outcome.YIELDED:
-        # If this one cannot be written, the events record that, and the run resumes from the previous one.
-        with suppress(CheckpointError):
-            context.checkpoints.wait()
+    if needed:
+        # It waits for the disk, which may take longer than a collective.
+        context.group.main_first(save)
+    else:
+        save()

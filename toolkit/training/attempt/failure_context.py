@@ -14,6 +14,7 @@ import torch
 from toolkit.system.cgroups import memory_limit_mb
 
 if TYPE_CHECKING:
+    from toolkit.config.schema import Evaluation
     from toolkit.training.context import TrainContext
 
 _MB = 1 << 20
@@ -116,11 +117,18 @@ def _rounded(value: Any) -> Any:
     return round(value, 1)
 
 
-def memory_advice(found: Mapping[str, Any], accumulation: int) -> str:
-    """Return advice after memory ran out: on the GPU if the record has one, else on the host."""
+def memory_advice(found: Mapping[str, Any], accumulation: int, evaluation: Evaluation | None = None) -> str:
+    """Return advice after memory ran out: on the GPU if the record has one, else on the host.
+
+    evaluation   its section, where it ran out in an evaluation
+    """
     batch, memory = found.get("batch", {}), found.get("memory", {})
     what = f"The micro-batch of {batch['samples']:,} samples did not fit: " if batch else ""
     halve = f"train.accumulation={2 * accumulation} needs less for each micro-batch (that makes another run)"
+    if evaluation is not None:
+        name = "batch_size" if evaluation.batch_size else "batch_max_length"
+        less = max(1, getattr(evaluation, name) // 2)
+        halve = f"evaluation.{name}={less} needs less for each batch (that makes another run)"
     if (gpu := memory.get("gpu")) is not None:
         return f"{what}{halve}, train.precision=bf16 likewise; or take a GPU with more memory.{_others(gpu)}"
     limit = f", which is {memory['limit_mb'] / 1024:.1f} GiB now" if "limit_mb" in memory else ""

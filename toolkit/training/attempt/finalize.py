@@ -80,6 +80,7 @@ def _final_splits(context: TrainContext) -> list[str]:
 
 
 def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int) -> dict[str, float]:
+    context.enter(Phase.EVALUATION)
     result = evaluate(
         context.task,
         context.state.model,

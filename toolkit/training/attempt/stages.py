@@ -124,7 +124,8 @@ class RankAttempt:
         # Rank 0 still writes when the others are done: a launcher that ends all ranks once one has left
         # must not interrupt that.
         context.enter(Phase.COMMUNICATION)
-        group.barrier()
+        # Its report may take longer than a collective.
+        group.main_first(lambda: None)
         return outcome
 
     def _begin_attempt(self) -> Attempt:
@@ -199,7 +200,6 @@ class RankAttempt:
         """Train, finish or yield, and record how it ended. Collective."""
         outcome = train(context, stop)
         if outcome is Outcome.FINISHED:
-            context.enter(Phase.EVALUATION)
             try:
                 finalize.finish(self._run, context, stop, attempt.number, attempt.seconds())
             except StoppedEarly:
@@ -241,7 +241,8 @@ class RankAttempt:
         samples = [] if activity.batch is None else activity.batch.tolist()
         found = failure_context(self._context, self._device, self._gpu)
         if describe(error)[0] == OUT_OF_MEMORY:
-            found["advice"] = memory_advice(found, self._experiment.train.accumulation)
+            evaluation = self._experiment.evaluation if activity.phase is Phase.EVALUATION else None
+            found["advice"] = memory_advice(found, self._experiment.train.accumulation, evaluation)
         record_failure(self._run, self._world, activity.phase, self._step, error, samples, found)
         if self._attempt is not None:
             self._attempt.failed(self._step)

@@ -11,6 +11,7 @@ import torch
 from stk_toy.texts.task import TextsTask
 
 from tests.toolkit.tiny import tiny
+from toolkit.config.schema import Evaluation
 from toolkit.files import read_json
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.create_run import create_run
@@ -71,6 +72,8 @@ def test_advice_says_by_what_it_was_too_much() -> None:
     told = memory_advice({"batch": {"samples": 64}, "memory": {"gpu": gpu}}, accumulation=2)
     assert "The micro-batch of 64 samples did not fit: train.accumulation=4" in told
     assert "Others take 40.0 GiB of this GPU" in told
+    told = memory_advice({"memory": {"gpu": gpu}}, accumulation=2, evaluation=Evaluation())
+    assert told.startswith("evaluation.batch_size=128")
     told = memory_advice({"memory": {"limit_mb": 2048.0}}, accumulation=1)
     assert "ask for more memory (resources.mem), which is 2.0 GiB now" in told
 

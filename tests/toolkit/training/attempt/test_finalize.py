@@ -46,6 +46,18 @@ def test_all_steps_are_told_before_the_best_weights_are_scored(
     assert told == [(step, step)] * 2
 
 
+def test_a_failure_in_the_last_scoring_is_one_of_evaluation(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no metric")
+
+    monkeypatch.setattr(finalize, "evaluate", fail)
+    with pytest.raises(RuntimeError):
+        worker.run_attempt(run, World.single(), StopFlag())
+    assert read_json(run.failure)["phase"] == "evaluation"
+
+
 def test_run_with_a_score_that_is_no_number_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a precision of a class that nothing was assigned to."""
 

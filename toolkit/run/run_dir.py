@@ -23,7 +23,7 @@ REPLACED = ".replaced"
 #: Folder beside the runs for runs that were set aside to start anew.
 _OLD = "old"
 
-_STEP = re.compile(r"step_(\d{8})")
+_STEP = re.compile(r"step_(\d{8,})")
 _RANK_LOG = re.compile(r"(.+)\.rank_(\d+)\.log")
 
 

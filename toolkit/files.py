@@ -223,7 +223,8 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
         os.link(temporary, path)
         return True
     except FileExistsError:
-        return False
+        # NFS may ask twice after a lost answer: then it is this file that is there.
+        return os.stat(temporary).st_nlink == 2
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,19 @@ def test_one_of_several_racing_threads_creates_the_file(tmp_path: Path) -> None:
             won = list(threads.map(lambda text, path=path: create_once(path, text * 500), "abcd"))
         assert sum(won) == 1
         assert path.read_text() == "abcd"[won.index(True)] * 500
+
+
+def test_a_file_that_nfs_creates_and_then_says_is_there_was_created_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: Path, target: Path, link: Any = os.link) -> None:
+        link(source, target)
+        raise FileExistsError
+
+    monkeypatch.setattr(os, "link", link)
+    assert create_once(tmp_path / "file", "text")
+    monkeypatch.undo()
+    assert not create_once(tmp_path / "file", "other")
 
 
 def test_checksum_is_the_usual_crc_of_all_bytes(tmp_path: Path) -> None:

@@ -41,8 +41,11 @@ class Fenced(RunBusy):
 
 
 def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
-    """Make an attempt the newest of its run. Called on rank 0."""
-    present = _read(run)
+    """Make an attempt the newest of its run. Called on rank 0. Raises OSError."""
+    # An attempt that is left out here could write again.
+    present: dict[str, Any] = {}
+    with suppress(ValueError):
+        present = read_json(run.fence) or {}
     if present.get("nonce") == nonce:
         return
     earlier = [*present.get("earlier", ()), *([present["nonce"]] if present else ())]

@@ -86,6 +86,9 @@ def test_fence_that_cannot_be_read_ends_nothing(run: RunDir) -> None:
     run.fence.unlink()
     run.fence.mkdir()
     check(run, "first")
+    with pytest.raises(IsADirectoryError):
+        # An attempt that a later one does not know of could write again.
+        raise_fence(run, "second")
 
 
 def test_start_behind_the_fence_writes_no_failure(run: RunDir) -> None:

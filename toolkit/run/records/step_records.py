@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import struct
 import time
@@ -215,17 +216,17 @@ def _append(path: Path, data: bytes) -> None:
 
 def _cut(path: Path, step: int) -> None:
     """Cut the file after this step; an incomplete last line is removed as well."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists() or path.stat().st_size == 0:
         return
-    end = len(data)
-    while end > 0:
-        start = data.rfind(b"\n", 0, end - 1) + 1
-        if _is_step_up_to(data[start:end], step):
-            break
-        end = start
-    if end < len(data):
+    # Mapped: those of a long run are larger than memory.
+    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        end = size = len(data)
+        while end > 0:
+            start = data.rfind(b"\n", 0, end - 1) + 1
+            if _is_step_up_to(data[start:end], step):
+                break
+            end = start
+    if end < size:
         os.truncate(path, end)
 
 

@@ -61,6 +61,8 @@ class StopFlag:
         """Catch these signals from now on; only in the main thread."""
         for number in signals:
             signal.signal(number, self._handle)
+        # A pool of processes ends its workers by this signal, and waits for them.
+        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
         # A launcher starts its ranks with the signals held back, so that none ends them before this.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return self

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from tests.patience import PATIENCE_S
+from toolkit.reliability.stop import StopFlag
 
 # Says what the flag holds after each line that it reads.
 PROGRAM = """
@@ -87,3 +91,19 @@ def test_signals_held_back_by_the_launcher_reach_the_flag() -> None:
 def test_flag_that_nobody_raised_gives_no_reason(flagged: Flagged) -> None:
     output, _ = flagged.process.communicate("\n\n")
     assert output.split() == ["None", "None"]
+
+
+def wait_to_be_ended() -> None:
+    """As a worker of a pool, which is ended by SIGTERM."""
+    signal.pause()
+
+
+def test_a_forked_child_ends_by_the_signal_that_this_process_catches() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    StopFlag().install(signal.SIGTERM)
+    child = multiprocessing.get_context("fork").Process(target=wait_to_be_ended)
+    child.start()
+    child.terminate()
+    child.join(PATIENCE_S)
+    signal.signal(signal.SIGTERM, before)
+    assert child.exitcode == -signal.SIGTERM

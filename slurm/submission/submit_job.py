@@ -100,8 +100,10 @@ def environment(run: RunDir, environ: Mapping[str, str]) -> dict[str, str]:
             kept.pop(name, None)
     # The script puts the run's code in front; from job to job the list would grow.
     paths = kept.get("PYTHONPATH", "").split(os.pathsep)
-    if str(run.code) in paths:
-        kept["PYTHONPATH"] = os.pathsep.join(path for path in paths if path != str(run.code))
+    if any(paths):
+        # A job starts in another folder than this process.
+        own = (os.path.abspath(path) for path in paths if path not in ("", str(run.code)))
+        kept["PYTHONPATH"] = os.pathsep.join(own)
     return kept
 
 

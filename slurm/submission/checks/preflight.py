@@ -118,8 +118,9 @@ def _component(request: Request, facts: Facts) -> list[str]:
 
 
 def _partition(request: Request, partition: Partition, facts: Facts) -> Iterator[str]:
-    if partition.state != "UP":
-        yield f"partition {partition.name} is {partition.state}, not UP"
+    # In one that is DOWN jobs wait until it is UP again.
+    if partition.state not in ("UP", "DOWN"):
+        yield f"partition {partition.name} is {partition.state}: it takes no jobs"
     yield from _time(request, partition, facts.qos_flags)
     yield from _node_count(request, partition, facts.qos_flags)
     yield from _permissions(request, partition)

@@ -119,11 +119,15 @@ def test_the_next_job_inherits_nothing_of_this_one(tmp_path: Path) -> None:
         "SBATCH_PARTITION": "long",
         "RANK": "3",
         "CUDA_VISIBLE_DEVICES": "2",
-        "PYTHONPATH": f"{run.code}:/site",
+        "PYTHONPATH": f"{run.code}:/site:src",
         "API_TOKEN": "of the user",
         "SLURM_CONF": "/etc/slurm.conf",
     }
-    kept = {"PYTHONPATH": "/site", "API_TOKEN": "of the user", "SLURM_CONF": "/etc/slurm.conf"}
+    kept = {
+        "PYTHONPATH": f"/site:{Path.cwd()}/src",
+        "API_TOKEN": "of the user",
+        "SLURM_CONF": "/etc/slurm.conf",
+    }
     assert environment(run, inherited) == kept
 
 

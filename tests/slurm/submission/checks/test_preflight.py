@@ -46,6 +46,7 @@ def _reasons(facts: Facts = FACTS, **resources: Any) -> list[str]:
         {"partition": "small", "account": "Physics"},
         {"partition": "main", "account": "anything"},
         {"partition": "down,main"},
+        {"partition": "down"},
         {"nodes": 2, "gres": "gpu:a100:2"},
         {"nodes": 4, "gres": "gpu:2"},
         {"nodes": 2, "gres": "gpu:3"},
@@ -71,6 +72,12 @@ def test_what_can_run_is_let_through(resources: dict[str, Any]) -> None:
     assert _reasons(**resources) == []
 
 
+def test_a_partition_that_takes_no_jobs_is_refused() -> None:
+    drained = tuple(replace(each, state="DRAIN") for each in FACTS.partitions)
+    (reason,) = _reasons(replace(FACTS, partitions=drained), partition="down")
+    assert "DRAIN" in reason
+
+
 @pytest.mark.parametrize(
     "resources, reason",
     [
@@ -78,7 +85,6 @@ def test_what_can_run_is_let_through(resources: dict[str, Any]) -> None:
             {"partition": "mian"},
             "partition 'mian' does not exist; there are down, main, small; did you mean main?",
         ),
-        ({"partition": "down"}, "partition down is DOWN, not UP"),
         ({"time": "2-00:00:00"}, "time 2-00:00:00 is above MaxTime 1-00:00:00 of partition main"),
         ({"time": "UNLIMITED"}, "time UNLIMITED is above MaxTime 1-00:00:00 of partition main"),
         ({"time": "61", "partition": "small"}, "time 01:01:00 is above MaxTime 01:00:00 of partition small"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -26,6 +27,8 @@ def folder(tmp_path: Path) -> Path:
         ".hidden/key",
         ".venv/pyvenv.cfg",
         ".venv/x.py",
+        "env/conda-meta/history",
+        "env/x.py",
     ):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(name)
@@ -42,7 +45,7 @@ def run(tmp_path: Path) -> RunDir:
 
 def keep(run: RunDir, folder: Path, *paths: Path) -> SimpleNamespace:
     """Keep code with a run; return its experiment, which reads base.pt."""
-    task, inputs = SimpleNamespace(folder=str(folder)), (str(folder / "base.pt"),)
+    task, inputs = SimpleNamespace(folder=str(folder), run=("python", "train.py")), (str(folder / "base.pt"),)
     experiment = SimpleNamespace(task=task, code=tuple(map(str, paths)), inputs=inputs)
     for file, place in kept_files(experiment):
         (run.code / place).parent.mkdir(parents=True, exist_ok=True)
@@ -74,6 +77,25 @@ def test_where_git_tracks_files_these_are_the_code(folder: Path, run: RunDir) ->
     keep(run, folder, folder)
     assert files(run.user_code) == {"train.py", "models/net.py"}
     assert (run.user_code / "train.py").read_text() == "edited since"
+
+
+def test_a_script_that_git_does_not_track_yet_is_code_too(folder: Path, run: RunDir) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "models")
+    keep(run, folder, folder)
+    assert files(run.user_code) == {"train.py", "models/net.py"}
+
+
+def test_a_folder_that_somebody_else_has_closed_is_linked_unseen(
+    folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests run as root, to whom nothing is closed."""
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "data" and may(path, mode))
+    experiment = keep(run, folder, folder)
+    assert files(run.user_code) == {"train.py", "models/net.py"}
+    make_work_folder(run, experiment)
+    assert (run.work / "data").is_symlink()
 
 
 def test_the_program_finds_everything_under_its_name_and_no_later_edit(folder: Path, run: RunDir) -> None:
@@ -137,7 +159,7 @@ def test_output_that_all_runs_would_write_into_is_named(folder: Path) -> None:
         (folder / name).touch()
     for name in ("last.pt", "base.pt", "results/large"):
         (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
-    task = SimpleNamespace(folder=str(folder))
+    task = SimpleNamespace(folder=str(folder), run=())
     experiment = SimpleNamespace(task=task, code=(str(folder),), inputs=(str(folder / "base.pt"),))
     (warning,) = code.shared_outputs(experiment)
     assert "last.pt, out, results." in warning.problem
@@ -170,6 +192,6 @@ def test_too_much_is_refused_before_anything_is_written(
     folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "MOST_FILES", 2)
-    with pytest.raises(UserError, match="3 files"):
+    with pytest.raises(UserError, match="more than 2 files"):
         keep(run, folder, folder)
     assert not run.user_code.exists()

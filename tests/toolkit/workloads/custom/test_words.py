@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,19 @@ def command(*run: str, **keys: Any) -> Any:
 )
 def test_parameters_are_options(params: dict[str, Any], words: list[str]) -> None:
     assert words_of(command("python", "train.py", params=params), RUN) == ["python", "train.py", *words]
+
+
+def test_a_script_is_the_copy_of_the_run_however_its_folder_is_named(tmp_path: Path) -> None:
+    folder, run = tmp_path / "real", RunDir(tmp_path / "train-1")
+    for place in (folder, run.user_code):
+        place.mkdir(parents=True)
+        (place / "train.py").touch()
+    (tmp_path / "home").symlink_to(folder)
+    experiment = command("python", str(tmp_path / "home/train.py"))
+    assert words_of(replace(experiment, task=replace(experiment.task, folder=str(folder))), run) == [
+        "python",
+        str(run.work / "train.py"),
+    ]
 
 
 def test_all_parameters_are_also_handed_over_as_json() -> None:

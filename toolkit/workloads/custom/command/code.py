@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
 from toolkit.system.output.few import few
 from toolkit.workload import Violation
+from toolkit.workloads.custom.command.words import SCRIPTS, inside
 
 #: Bytes of a file: a larger one is not code, and is linked.
 LARGEST_FILE = 1 << 20
@@ -29,8 +31,8 @@ MOST_FILES, MOST_BYTES = 5_000, 100 << 20
 _NAMED = 5
 #: Neither copied nor linked.
 _NOT_TAKEN = frozenset({".git", "__pycache__"})
-#: A file in the folder of a virtual environment.
-_ENVIRONMENT = "pyvenv.cfg"
+#: In the folder of an environment of Python or of conda.
+_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
 #: Names of what programs usually write.
 _OUTPUT = re.compile(
     r"(out(puts?)?|checkpoints?|ckpts?|results?|saved?|logs?|weights|wandb|\w+_logs|mlruns|tensorboard)"
@@ -44,7 +46,11 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
     Raises UserError if code is outside of the folder of the command, is missing, or is too much.
     """
     folder = Path(experiment.task.folder)
-    files = {found for name in experiment.code for found in _code_in(folder, _within(folder, Path(name)))}
+    found = (each for name in experiment.code for each in _code_in(folder, _within(folder, Path(name))))
+    files = set(islice(found, MOST_FILES + 1))
+    if experiment.code:
+        # Also a script that git does not track yet.
+        files |= {Path(word) for word in experiment.task.run if _is_own_script(folder, word)}
     _check_amount(folder, sorted(files))
     for file in sorted(files):
         yield folder / file, str(user_code_in(Path()) / file)
@@ -107,16 +113,22 @@ def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
         _link_others(folder, run.work, around, is_left)
 
 
+def _is_own_script(folder: Path, word: str) -> bool:
+    path = Path(word)
+    is_inside = not path.is_absolute() and ".." not in path.parts
+    return is_inside and path.suffix in SCRIPTS and (folder / path).is_file()
+
+
 def _within(folder: Path, path: Path) -> Path:
     """A path relative to the folder. Raises UserError for one outside of it, or missing."""
     if not path.exists():
         raise UserError(f"code: there is no {path}")
-    if not path.is_relative_to(folder):
+    if (name := inside(folder, path)) is None:
         raise UserError(
             f"code: {path} is outside of {folder}, the folder of the command. Start it in a folder that "
             "contains both, or leave it out: then it is used in place"
         )
-    return path.relative_to(folder)
+    return name
 
 
 def _code_in(folder: Path, path: Path) -> Iterator[Path]:
@@ -151,18 +163,25 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 
 
 def _may_be_code(folder: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in _NOT_TAKEN:
+    if folder.name.startswith(".") or folder.name in _NOT_TAKEN or not _is_open(folder):
         return False
     run = RunDir(folder)
     is_run = run.attempts.exists() and run.config.exists()
-    return folder != experiment_dir() and not is_run and not (folder / _ENVIRONMENT).exists()
+    is_environment = any((folder / name).exists() for name in _ENVIRONMENTS)
+    return folder != experiment_dir() and not is_run and not is_environment
+
+
+def _is_open(folder: Path | os.DirEntry[str]) -> bool:
+    """Whether this user may look into a folder: in a project of several people one may be closed."""
+    return os.access(folder, os.R_OK | os.X_OK)
 
 
 def _check_amount(folder: Path, files: Sequence[Path]) -> None:
     size = sum((folder / file).stat().st_size for file in files)
     if len(files) > MOST_FILES or size > MOST_BYTES:
+        number = f"more than {MOST_FILES:,}" if len(files) > MOST_FILES else f"{len(files):,}"
         raise UserError(
-            f"code: {len(files):,} files of {size / 2**20:.0f} MB in {folder} would be copied for this "
+            f"code: {number} files of {size / 2**20:.0f} MB in {folder} would be copied for this "
             f"run, and at most {MOST_FILES:,} files of {MOST_BYTES >> 20} MB can be. Name those that are "
             "code, such as code=[train.py,models]; or start in a folder that holds little else"
         )
@@ -184,7 +203,7 @@ def _link_others(folder: Path, work: Path, around: Path, is_left: Callable[[Path
         new = work / around / entry.name
         if entry.name in _NOT_TAKEN or is_left(around / entry.name) or os.path.lexists(new):
             continue
-        if entry.is_dir() and not any(os.scandir(entry)):
+        if entry.is_dir() and _is_open(entry) and not any(os.scandir(entry)):
             # Made for output.
             new.mkdir()
         else:

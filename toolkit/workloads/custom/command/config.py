@@ -12,6 +12,7 @@ from typing import Any
 from toolkit.config.fields import absent, option
 from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrScheduler, Optimizer, Train
 from toolkit.workload import NoData, NoModel, Violation, rule
+from toolkit.workloads.custom.command.words import inside
 
 #: A command sets no limit to its processes.
 _MOST_RANKS = 65_536
@@ -97,7 +98,7 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
         key = ("code", str(index))
         if not Path(name).exists():
             yield Violation(key=key, problem=f"there is no {name}")
-        elif not Path(name).is_relative_to(folder):
+        elif inside(folder, Path(name)) is None:
             problem = f"{name} is outside of {folder}, the folder of the command"
             yield Violation(key=key, problem=problem, hint="leave it out: then it is used in place")
 

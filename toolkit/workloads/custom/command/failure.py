@@ -125,7 +125,9 @@ def _signal(code: int) -> int:
 
 def _how(code: int) -> str:
     if code < 0:
-        return f"the command was ended by {signal.Signals(-code).name}"
+        # A real-time signal has no name.
+        named = (each.name for each in signal.Signals if each == -code)
+        return f"the command was ended by {next(named, f'signal {-code}')}"
     if code == 0:
         return "the function ended the process without returning"
     return f"the command ended with status {code}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,11 +34,16 @@ def words_of(experiment: Any, run: RunDir) -> list[str]:
 
 def _kept(word: str, folder: Path, run: RunDir) -> str:
     """A word; of a script by its absolute path, the copy of it: the one of the folder may be edited."""
-    path = Path(word)
-    if path.suffix not in SCRIPTS or not path.is_absolute() or not path.is_relative_to(folder):
-        return word
-    name = path.relative_to(folder)
-    return str(run.work / name) if (run.user_code / name).is_file() else word
+    name = inside(folder, Path(word)) if word.endswith(SCRIPTS) and os.path.isabs(word) else None
+    return str(run.work / name) if name and (run.user_code / name).is_file() else word
+
+
+def inside(folder: Path, path: Path) -> Path | None:
+    """A path relative to a folder, which either may name by a link; None for one outside of it."""
+    for below, above in ((path, folder), (path.resolve(), folder.resolve())):
+        if below.is_relative_to(above):
+            return below.relative_to(above)
+    return None
 
 
 def params_json(experiment: Any, run: RunDir) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +22,32 @@ from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 _PROBED = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Split:
     """A dataset, and the length of each of its samples; shape [n]."""
 
-    dataset: Any
+    given: Any
     lengths: np.ndarray
+    _used: Any = None
+    _process: int = 0
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset as this process reads it.
+
+        A shallow copy of each process: a file that it opens when it is first read is not shared by processes
+        that are forked later, which would all move the place in it.
+        """
+        if self._process != os.getpid():
+            self._process, self._used = os.getpid(), self.given
+            # Arrays would be copied with their values.
+            if hasattr(self.given, "__dict__") and not isinstance(self.given, np.ndarray):
+                with suppress(Exception):
+                    self._used = copy.copy(self.given)
+        return self._used
 
     def take(self, indices: np.ndarray) -> list[Any]:
         """The samples of these places, shape [n]; read at once where the dataset has `__getitems__`, as
@@ -102,13 +122,15 @@ def moved(batch: Any, device: torch.device) -> Any:
     """A batch with its tensors on a device."""
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=True)
+    if hasattr(batch, "to"):
+        return batch.to(device)
     if isinstance(batch, Mapping):
         return {name: moved(each, device) for name, each in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(moved(each, device) for each in batch))
     if isinstance(batch, list | tuple):
         return type(batch)(moved(each, device) for each in batch)
-    return batch.to(device) if hasattr(batch, "to") else batch
+    return batch
 
 
 def digest_of(split: Split) -> str:

@@ -61,8 +61,8 @@ class FunctionsTask:
     """Titles of metrics, in place of those in the file."""
     units: dict[str, str] = option(factory=dict, choices=UNITS, identity=False, added=True)
     """share: a metric between 0 and 1, shown in per cent; number: any other."""
-    folder: str | None = option(None, path=True, identity=False)
-    """Folder of relative file names in the functions."""
+    folder: str | None = option(".", path=True, identity=False)
+    """Folder of relative file names in the functions: by default that of the command."""
 
 
 class _Values:

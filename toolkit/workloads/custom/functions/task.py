@@ -85,9 +85,11 @@ class FunctionsTask:
                 raise UserError(f"{what} returned None, expected a map-style Dataset: only test may be None")
 
     def _fingerprint(self) -> str:
+        version = self._code.find("version")
         facts = {
             "data": self._experiment.data.values(),
-            "version": str(self._code.find("version")),
+            # Another object of this name has been imported, and its text may be another one in each process.
+            "version": str(version if isinstance(version, str | int | float) else None),
             "splits": {name: digest_of(split) for name, split in self.splits.items()},
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

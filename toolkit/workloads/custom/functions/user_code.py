@@ -33,6 +33,8 @@ class UserCode:
     """
 
     def __init__(self, task: FunctionsTask, code: Path | None = None) -> None:
+        # In messages, names of files here are as the user knows them.
+        shown = Path("" if not task.folder or Path(task.folder) == Path.cwd() else task.folder)
         if task.folder and os.path.isdir(task.folder):
             os.chdir(task.folder)
         try:
@@ -45,7 +47,7 @@ class UserCode:
         if str(root) not in sys.path:
             sys.path.insert(0, str(root))
         theirs = Path(task.module if is_file(task.module) else self.path.relative_to(root))
-        theirs = Path(task.folder or "") / theirs
+        theirs = shown / theirs
         self.shown = theirs if theirs.is_file() else self.path
         module = _imported(task.module, self.path, self.shown)
         self._owner = module if task.class_name is None else self._made(module, task.class_name)

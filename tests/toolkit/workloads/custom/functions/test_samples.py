@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import random
-from collections import namedtuple
+import sys
+from collections import UserDict, namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 from torch.utils.data import TensorDataset
 
 from toolkit.errors import UserError
@@ -66,6 +71,46 @@ def test_tensors_in_a_batch_are_moved_wherever_they_are() -> None:
     found = moved(batch, torch.device("meta"))
     assert found["a"][0].device.type == found["b"].x.device.type == "meta"
     assert (found["a"][1], found["b"].y, type(found["b"])) == ("text", 3, pair)
+
+
+def test_what_can_move_itself_does_and_keeps_its_class() -> None:
+    class Encoding(UserDict[str, torch.Tensor]):
+        """As that of transformers: its items are attributes."""
+
+        def to(self, device: torch.device) -> Encoding:
+            return Encoding({name: each.to(device) for name, each in self.items()})
+
+    found = moved([Encoding(x=torch.ones(2)), pack_sequence([torch.ones(2)])], torch.device("meta"))
+    assert type(found[0]) is Encoding
+    assert found[0]["x"].device.type == found[1].data.device.type == "meta"
+    assert found[1].batch_sizes.device.type == "cpu"
+
+
+class Lazy:
+    """Opens its file when it is first read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.file = path, None
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> int:
+        self.file = self.file or open(self.path, "rb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115
+        return os.lseek(self.file.fileno(), index, os.SEEK_SET)  # type: ignore[attr-defined]
+
+
+def test_each_process_reads_a_dataset_that_no_other_has_read(tmp_path: Path) -> None:
+    """A file that is open when processes are forked has one place for all of them."""
+    (tmp_path / "rows").write_bytes(b"abc")
+    split = split_of(Lazy(tmp_path / "rows"), None, "data")
+    digest_of(split)
+    assert split.dataset.file is not None
+    child = multiprocessing.get_context("fork").Process(target=lambda: sys.exit(split.dataset.file is None))
+    child.start()
+    child.join()
+    assert child.exitcode == 1
+    split.dataset.file.close()
 
 
 def test_other_data_have_another_digest() -> None:

@@ -23,6 +23,7 @@ from toolkit.errors import ConfigError
 from toolkit.registry import metric_of, metrics_of
 from toolkit.run.create_run import create_run
 from toolkit.workload import Metric
+from toolkit.workloads.custom.functions.task import FunctionsTask
 
 
 def faults(config: Path, *overrides: str) -> Sequence[str]:
@@ -36,6 +37,26 @@ def test_parameters_are_keys_with_their_types_and_defaults(config: Path) -> None
     assert experiment.model.arguments() == {"hidden": 32, "dropout": 0.0}
     assert experiment.data.values() == {"few": True}
     assert isinstance(experiment.model.dropout, float)
+
+
+def test_relative_names_are_of_the_folder_in_which_the_command_was_given(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job works in another one."""
+    code = "def data(split):\n    return [(float(x), 0) for x in open('rows.txt')]\n"
+    code += (
+        "def version():\n    pass\ndef model():\n    pass\ndef step(model, batch):\n    return {'loss': 0}\n"
+    )
+    (config.parent / "rows.py").write_text(code)
+    (tmp_path / "rows.txt").write_text("1\n2\n")
+    config.write_text("name: rows\ntask: rows.py\n")
+    run = create_run(load(config), tmp_path / "experiments")
+    monkeypatch.chdir(run.path)
+    task = FunctionsTask(load_resolved(run.config))
+    assert len(task.splits["train"]) == 2
+    monkeypatch.chdir(run.path)
+    # A function of that name is another object in each process, and no version of the data.
+    assert FunctionsTask(load_resolved(run.config)).fingerprint == task.fingerprint
 
 
 def test_model_and_data_need_not_be_written(config: Path) -> None:
@@ -67,7 +88,7 @@ def test_a_file_is_found_beside_the_experiment_or_in_the_working_folder(
     (fault,) = faults(moved)
     assert "no file digits.py" in fault
     monkeypatch.chdir(config.parent)
-    assert load(moved) == beside
+    assert load(moved).task.module == beside.task.module
 
 
 def test_a_module_in_a_package_is_named_with_dots(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,11 @@ def _imported_from(root: Path, file: Path) -> Iterator[Path]:
     for name in sorted(_imported(file) - OURS - sys.stdlib_module_names):
         if (module := root / f"{name}.py").is_file():
             yield module
-        elif (root / name).is_dir():
+        elif (root / name / "__init__.py").is_file():
             yield from _package(root / name)
+        elif (root / name).is_dir():
+            # It may hold data, or the output of a library of that name.
+            yield from (path for path in _package(root / name) if path.suffix == ".py")
 
 
 def _package(folder: Path) -> Iterator[Path]:

@@ -1,7 +1,8 @@
-"""Registering entry points as an installation does, without installing anything."""
+"""Surroundings of a command of the tests: entry points that nobody has installed, and its environment."""
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,19 @@ ROOT = Path(__file__).parents[1]
 TOY = ROOT / "tests" / "toy_workload"
 #: On PYTHONPATH it lets reports stand without drawn figures.
 UNDRAWN = ROOT / "tests" / "undrawn"
+
+#: Of a test's surroundings, what would steer the product or Slurm.
+_FOREIGN = ("STK_", "SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "TORCHELASTIC_")
+_FOREIGN_NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def own_environment() -> dict[str, str]:
+    """The environment of the tests without what would steer a command of a user."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
+    }
 
 
 def register(project: Path, site: Path, *, is_wanted: Callable[[str], bool] = lambda code: True) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.docs import readme
 from tests.docs.readme import ROOT
 from tests.patience import PATIENCE_S
+from tests.registering import own_environment
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 
@@ -22,7 +23,6 @@ from .cluster import Cluster
 
 pytestmark = pytest.mark.slow
 
-_FOREIGN = ("STK_", "SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "TORCHELASTIC_")
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 _OTHER_NAME = "readme"
 
@@ -36,7 +36,7 @@ class LoginNode:
 
     def run(self, command: str) -> str:
         """Run a command; return what it printed, or fail with all of it."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        own = own_environment()
         environment = {
             **own,
             **self.cluster.environment,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -50,9 +49,6 @@ class Probe:
         """The command as a line of a shell script."""
         return shlex.join(self.command(name))
 
-    def run(self, *command: str) -> None:
-        self.cluster.run(*command, env=self.environment, cwd=self.folder)
-
     def submit(self, script: str, *options: str) -> str:
         file = self.folder / "job.sh"
         file.write_text(f"#!/bin/bash\n{script}\n")
@@ -86,20 +82,6 @@ def _assert_one_world(ranks: list[dict[str, Any]], size: int, hosts: int) -> Non
     assert len({found["node"] for found in ranks}) == len({(f["node"], f["host"]) for f in ranks}) == hosts
 
 
-@pytest.mark.parametrize(
-    "shape, size, hosts",
-    [
-        (["--nodes=2", "--ntasks-per-node=2"], 4, 2),
-        (["--nodes=3", "--ntasks=4"], 4, 3),
-        (["--nodes=3", "--ntasks=7", "--distribution=cyclic"], 7, 3),
-        (["--nodes=1", "--ntasks=1"], 1, 1),
-    ],
-)
-def test_the_tasks_of_a_step_form_a_world(probe: Probe, shape: list[str], size: int, hosts: int) -> None:
-    probe.run("srun", *shape, *probe.command("step"))
-    _assert_one_world(probe.found("step"), size, hosts)
-
-
 def test_the_components_of_an_uneven_job_form_one_world(probe: Probe) -> None:
     """The larger component is put on the host that comes last by name."""
     last = probe.cluster.hosts[-1]
@@ -115,37 +97,3 @@ srun --het-group=0,1 {probe.shell("step")}
     _assert_one_world(ranks, size=5, hosts=3)
     assert [found["host"] for found in ranks[:3]] == [last] * 3
     assert [found["start"] for found in probe.found("script")] == ["shell"]
-
-
-def test_array_tasks_are_worlds_of_their_own(probe: Probe) -> None:
-    probe.submit(f"srun {probe.shell('task')}$SLURM_ARRAY_TASK_ID", "--array=0-1", "--ntasks=2")
-    first, second = probe.found("task0"), probe.found("task1")
-    _assert_one_world(first, size=2, hosts=1)
-    _assert_one_world(second, size=2, hosts=1)
-    assert first[0]["nonce"] != second[0]["nonce"]
-
-
-def test_a_requeued_job_is_a_new_world(probe: Probe) -> None:
-    script = f"""\
-srun {probe.shell("start")}${{SLURM_RESTART_COUNT:-0}}
-if [ -z "$SLURM_RESTART_COUNT" ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi
-"""
-    job_id = probe.submit(script, "--ntasks=2", "--requeue")
-    nonces = [probe.found(f"start{restart}")[0]["nonce"] for restart in (0, 1)]
-    assert nonces == [f"{job_id}.0.0", f"{job_id}.0.1"]
-
-
-needs_script = pytest.mark.skipif(shutil.which("script") is None, reason="needs script(1) for a terminal")
-
-
-@needs_script
-@pytest.mark.parametrize("allocation", ["srun --ntasks=4 --nodes=2 --pty", "salloc --ntasks=4 --nodes=2"])
-def test_in_an_interactive_shell_only_steps_are_ranks(probe: Probe, allocation: str) -> None:
-    session = probe.folder / "session.sh"
-    # The other tasks of srun --pty have no terminal and would do the same.
-    only_once = '[ "${SLURM_PROCID:-0}" = 0 ] || exit 0'
-    step = "srun --overlap --nodes=1 --ntasks=2"
-    session.write_text(f"{only_once}\n{probe.shell('typed')}\n{step} {probe.shell('step')}\n")
-    probe.run("script", "--quiet", "--return", "--command", f"{allocation} bash {session}", "/dev/null")
-    assert [found["start"] for found in probe.found("typed")] == ["shell"]
-    _assert_one_world(probe.found("step"), size=2, hosts=1)

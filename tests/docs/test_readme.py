@@ -19,12 +19,12 @@ from stk_toy.workload import WORKLOAD
 from slurm.commands.parser import make_parser
 from tests.docs import readme
 from tests.docs.readme import ROOT
+from tests.registering import own_environment
 from toolkit.errors import ExitCode
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 
 _CODE = re.compile(r"`([^`]+)`")
-_FOREIGN = ("STK_", "SLURM_", "SBATCH_", "TORCHELASTIC_")
 
 
 def test_the_readme_stays_short() -> None:
@@ -52,7 +52,7 @@ class Reader:
 
     @property
     def environment(self) -> dict[str, str]:
-        own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        own = own_environment()
         return {
             **own,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}",

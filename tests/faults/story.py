@@ -74,11 +74,6 @@ def wait_for_the_writer(step: int) -> str:
     return _fault("slow 0.5", "data", step, 0)
 
 
-def hang(*, rank: int, step: int, at: str = "data") -> str:
-    """One rank waits for ever."""
-    return _fault("hang", at, step, rank)
-
-
 def freeze(*, rank: int, step: int, at: str = "data") -> str:
     """SIGSTOP to one rank: all its threads stand still."""
     return _fault("stop", at, step, rank)
@@ -258,9 +253,6 @@ class Run:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         return [line for line in read_json_lines(self.folder.events) if line["event"] == name]
-
-    def logs(self) -> str:
-        return "\n".join(file.read_text() for file in sorted(self.folder.logs.glob("*.log")))
 
 
 class Runs:

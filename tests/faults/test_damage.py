@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,55 +38,6 @@ def test_damaged_newest_checkpoint(
     assert [event["step"] for event in rejected] == [4, 7, 10, 13]
     assert all(name in event["reason"] for name, event in zip(FILES, rejected, strict=True))
     assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-def test_a_flipped_bit_anywhere_is_found(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
-    """Headers, tensors, manifest: twenty places by chance, each put right again."""
-    choice = random.Random(17)
-    run = runs.run(experiment)
-    newest = run.folder.checkpoint(run.yields(1, preempt_at(6)))
-    from toolkit.checkpoint.store import verify
-    from toolkit.errors import CheckpointError
-
-    verify(newest)
-    for _ in range(20):
-        file = newest / choice.choice(FILES)
-        whole = file.read_bytes()
-        flip_a_byte(file, choice.randrange(len(whole)))
-        # A flip inside the manifest's own remarks is no damage to what it describes.
-        if file.name != "MANIFEST.json":
-            with pytest.raises(CheckpointError, match=file.name):
-                verify(newest)
-        file.write_bytes(whole)
-    verify(newest)
-    run.finish(1)
-    assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-def test_stale_and_empty_folders_are_no_checkpoints(
-    runs: Runs, experiment: Experiment, undisturbed: Run
-) -> None:
-    run = runs.run(experiment)
-    run.yields(1, preempt_at(6))
-    run.folder.checkpoint(12).mkdir()
-    stale = run.folder.checkpoints / ".step_00000014.tmp"
-    stale.mkdir()
-    (stale / "model.safetensors").write_bytes(b"half of it")
-    run.finish(1)
-    assert not stale.exists()
-    assert [event["step"] for event in run.events("checkpoint_rejected")] == [12]
-    assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-def test_when_all_are_bad_it_refuses_to_start_from_nothing(runs: Runs, experiment: Experiment) -> None:
-    run = runs.run(experiment)
-    run.yields(1, preempt_at(6))
-    for step in run.folder.checkpoint_steps():
-        flip_a_byte(run.folder.checkpoint(step) / "model.safetensors")
-    (ended,) = run.start(1)
-    assert ended.error.startswith("CheckpointError")
-    assert "a start from scratch is refused" in ended.error
-    assert not run.folder.result.exists()
 
 
 def test_torn_lines_of_a_killed_writer(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:

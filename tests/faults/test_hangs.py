@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, hang, wake_up
-from tests.tiers import first_quick
+from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, wake_up
 from tests.toolkit.tiny import metrics_lines, tiny
 from toolkit.config import Experiment
 from toolkit.errors import ExitCode
@@ -22,21 +21,6 @@ def watched(data: Path) -> Experiment:
     """The experiment of all faults; how long to wait for a hanging rank does not change what is computed."""
     limit = f"train.hang_timeout_s={NOTICED_AFTER_S}"
     return tiny(data, "train.reduction=exact", "checkpoint.every_steps=2", limit)
-
-
-@pytest.mark.parametrize("rank, at", first_quick([(1, "data"), (0, "evaluation")]))
-def test_hanging_rank_is_named_with_its_phase_and_its_stack(
-    runs: Runs, watched: Experiment, undisturbed: Run, rank: int, at: str
-) -> None:
-    run = runs.run(watched)
-    ended = run.breaks(2, hang(rank=rank, step=8, at=at))
-    assert [end.exit_status for end in ended] == [ExitCode.HUNG] * 2
-    failure = read_json(run.folder.failure)
-    assert (failure["class"], failure["rank"], failure["phase"], failure["step"]) == ("hang", rank, at, 8)
-    (log,) = run.folder.logs.glob(f"*.rank_{rank:05d}.log")
-    assert "toolkit/reliability/fault_injection.py" in log.read_text(), "the stack of what hangs"
-    run.finish(2)
-    assert_as_if_nothing_had_happened(run, undisturbed)
 
 
 @pytest.mark.slow

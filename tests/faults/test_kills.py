@@ -70,14 +70,6 @@ def test_killed_before_anything_was_saved(runs: Runs, experiment: Experiment, un
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.slow
-def test_leftovers_of_a_killed_save_are_cleared(runs: Runs, experiment: Experiment) -> None:
-    run = runs.run(experiment)
-    run.breaks(1, kill_during_save("before_manifest", step=6))
-    run.finish(1)
-    assert not list(run.folder.checkpoints.glob(".step_*.tmp"))
-
-
 # ---- a disk that is full, a loss that is none
 
 
@@ -94,17 +86,6 @@ def test_full_disk_does_not_end_the_run(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.slow
-def test_killed_after_a_save_that_the_full_disk_refused(
-    runs: Runs, experiment: Experiment, undisturbed: Run
-) -> None:
-    run = runs.run(experiment)
-    run.breaks(2, fill_disk(step=6), wait_for_the_writer(7), kill(rank=0, step=7))
-    run.finish(2)
-    assert read_attempts(run.folder)[-1].first_step == 4
-    assert_as_if_nothing_had_happened(run, undisturbed)
-
-
 def test_loss_that_is_no_number_once(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     """It is neither saved nor learnt from; the next attempt computes the step again."""
     run = runs.run(experiment)
@@ -112,23 +93,6 @@ def test_loss_that_is_no_number_once(runs: Runs, experiment: Experiment, undistu
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["step"]) == ("diverged", 5)
     run.finish(2)
-    assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-@pytest.mark.slow
-def test_error_of_the_task_is_named_and_can_be_resumed_from(
-    runs: Runs, experiment: Experiment, undisturbed: Run
-) -> None:
-    run = runs.run(experiment)
-    run.breaks(2, "raise at=forward step=11 rank=1")
-    failure = read_json(run.folder.failure)
-    assert (failure["class"], failure["rank"], failure["step"], failure["phase"]) == (
-        "exception",
-        1,
-        11,
-        "forward",
-    )
-    run.finish(4)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 

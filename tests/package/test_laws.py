@@ -77,7 +77,11 @@ def test_watch_sees_what_is_imported() -> None:
 
 
 def test_command_imports_nothing_heavy() -> None:
-    assert imported("import slurm.cli") == set()
+    assert imported("import slurm.cli, slurm.job.decide_restart") == set()
+
+
+def test_status_imports_nothing_heavy(tmp_path: Path) -> None:
+    assert imported("from slurm.cli import main\nassert main(['status']) == 0", tmp_path) == set()
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -138,13 +137,6 @@ def test_a_stopped_run_continues_with_its_own_code(site: Path, finished: Shell, 
 
 
 @pytest.mark.slow
-def test_another_file_can_be_scored(finished: Shell) -> None:
-    (finished.folder / "other.txt").write_text("0 1\n1 4\n0.5 2.5\n-1 -2\n")
-    answer = json.loads(finished.stk("evaluate", "line", "--data", "other.txt", "--json").stdout)
-    assert answer["samples"] == 4
-
-
-@pytest.mark.slow
 def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
     shell.stk("sweep", "toy.yaml", "optimizer.lr=0.02,0.0001", "--cluster", "local", "--name", "rates")
     shell.stk("status", "--json")
@@ -178,32 +170,8 @@ def test_a_command_that_cannot_be_imported_costs_no_other(shell: Shell, site: Pa
     assert "nowhere_to_be_found" not in shell.stk("evaluate", "a-run", code=2).stderr
 
 
-CHECK = """\
-from pathlib import Path
-
-from toolkit.config import load
-from toolkit.testing import check_task
-
-check_task(load(Path("toy.yaml")), Path("checks"))
-"""
-
-
-@pytest.mark.slow
-def test_its_command_works_with_the_code_of_a_run(finished: Shell) -> None:
-    assert re.search(r"^commands of toy:\n +line ", finished.stk("--help").stdout, re.MULTILINE)
-    place = Path(finished.stk("line", "line-").stdout.strip())
-    assert place.is_relative_to(finished.run.resolve() / "code")
-    assert "nowhere" in finished.stk("line", "nowhere", code=2).stderr
-
-
 @pytest.mark.slow
 def test_it_scores_what_is_not_a_run(finished: Shell) -> None:
     assert finished.stk("evaluate", "--points", "points.txt").stdout == "120 points\n"
     refused = finished.stk("evaluate", "line-", "--points", "points.txt", code=2).stderr
     assert "--points does not go with RUN" in refused
-
-
-@pytest.mark.slow
-def test_it_passes_the_checks_of_a_task(shell: Shell) -> None:
-    environ = {**os.environ, "PYTHONPATH": str(shell.site)}
-    subprocess.run([sys.executable, "-c", CHECK], cwd=shell.folder, env=environ, check=True)

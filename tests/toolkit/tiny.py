@@ -90,9 +90,9 @@ def metrics_lines(run: RunDir) -> list[dict[str, Any]]:
     ]
 
 
-def events(run: RunDir, name: str) -> list[dict[str, Any]]:
-    """The events of one name, oldest first."""
-    return [line for line in read_json_lines(run.events) if line["event"] == name]
+def events(run: RunDir, *names: str) -> list[dict[str, Any]]:
+    """The events of these names, oldest first."""
+    return [line for line in read_json_lines(run.events) if line["event"] in names]
 
 
 def contents(run: RunDir) -> dict[str, Any]:

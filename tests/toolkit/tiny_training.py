@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import torch
-from stk_toy.texts.task import TextsTask
 
 from tests.toolkit.ranks import in_ranks
 from toolkit.config import Experiment
@@ -104,29 +102,16 @@ def counted_stop(attempt: Attempt, rank: int) -> Iterator[CountedStop]:
         yield stop
 
 
-def train_rank(world: World, path: Path, attempt: Attempt, samples: Path | None) -> str:
-    """Train as one rank; `samples` is a folder for the indices that the rank trains on."""
+def train_rank(world: World, path: Path, attempt: Attempt) -> str:
+    """Train as one rank."""
     # Drawing takes longer than all of this training, and the report has tests of its own.
     with (
         counted_stop(attempt, world.rank) as stop,
         patch("toolkit.training.attempt.finalize._report"),
         patch("toolkit.training.attempt.finalize.evaluate", stop.evaluate),
         patch("toolkit.training.loop.evaluate", stop.evaluate),
-        patch.object(TextsTask, "collate", _spy(samples, world)),
     ):
         return worker.run_attempt(RunDir(path), world, stop).value
-
-
-def _spy(samples: Path | None, world: World) -> Any:
-    collate = TextsTask.collate
-
-    def spy(task: TextsTask, split: str, indices: np.ndarray[Any, Any], device: torch.device) -> Any:
-        if samples is not None and split == "train":
-            with open(samples / f"rank_{world.rank}.txt", "a") as stream:
-                stream.writelines(f"{index}\n" for index in indices)
-        return collate(task, split, indices, device)
-
-    return spy
 
 
 class Lab:
@@ -153,7 +138,7 @@ class Lab:
 
     def go_on(self, run: RunDir, attempt: Attempt, outcome: str) -> None:
         """Start a run once, and check how that ends."""
-        assert in_ranks(attempt.size, train_rank, run.path, attempt, None) == [outcome] * attempt.size
+        assert in_ranks(attempt.size, train_rank, run.path, attempt) == [outcome] * attempt.size
 
 
 def without_dropout(model: torch.nn.Module) -> None:

@@ -1,16 +1,18 @@
-"""Two machines that all tests of a module share."""
+"""Two machines that all tests of a module share, and what they are held against."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tests.cluster.prerequisites import CannotRunHere, require_linux_and_root
 from tests.toolkit.tiny import write_experiment
+from toolkit.run.run_dir import RunDir
 
-from .two_machines import Pair, two_machines
+from .two_machines import Pair, ended, two_machines
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +24,12 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("machines")
     with two_machines(folder) as (first, second):
         yield Pair(first, second, write_experiment(folder / "data"))
+
+
+@pytest.fixture(scope="module")
+def alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """The experiment, trained by one process without any disturbance."""
+    machine = replace(machines.first, home=tmp_path_factory.mktemp("alone"))
+    ((code, _),) = ended([machine.start("run", machines.config, "--procs", 1)])
+    assert code == 0
+    return machine.run

@@ -21,15 +21,6 @@ LONG = ("train.epochs=30", "train.eval_per_epoch=1")
 
 
 @pytest.fixture(scope="module")
-def alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """The experiment, trained by one process."""
-    machine = replace(machines.first, home=tmp_path_factory.mktemp("alone"))
-    ((code, _),) = ended([machine.start("run", machines.config, "--procs", 1)])
-    assert code == 0
-    return machine.run
-
-
-@pytest.fixture(scope="module")
 def long_alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     machine = replace(machines.first, home=tmp_path_factory.mktemp("long_alone"))
     ((code, _),) = ended([machine.start("run", machines.config, *LONG, "--procs", 1)])

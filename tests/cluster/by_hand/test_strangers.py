@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,15 +16,6 @@ from toolkit.run.run_dir import RunDir
 from .two_machines import Machine, Pair, ended
 
 PORT = 29500
-
-
-@pytest.fixture(scope="module")
-def alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """The experiment, trained by one process without any disturbance."""
-    machine = replace(machines.first, home=tmp_path_factory.mktemp("alone"))
-    ((code, _),) = ended([machine.start("run", machines.config, "--procs", 1)])
-    assert code == 0
-    return machine.run
 
 
 @pytest.fixture
@@ -111,29 +101,3 @@ def test_ranks_of_torchrun_refuse_a_stranger(
     assert other.done["claims"] > 0
     assert_undisturbed(machine.run, alone, marker)
     assert refused(machine.run) == {"127.0.0.1"}
-
-
-@pytest.mark.slow
-def test_a_false_node_0_is_not_believed(machines: Pair, tmp_path: Path, marker: Path) -> None:
-    """A stranger listens where node 0 would, and says what it likes."""
-    pair = machines.apart(tmp_path)
-    false = pair.first.run_python("-c", FALSE_NODE_0, PORT)
-    try:
-        assert false.stdout.readline() == "ready\n"
-        ((code, output),) = ended([pair.start_one(1, "train.rendezvous_timeout_s=5")])
-    finally:
-        false.kill()
-        false.communicate()
-    assert code == 4
-    assert "was refused" in output
-    assert sorted(os.listdir(tmp_path)) == ["open", "secret"]
-
-
-FALSE_NODE_0 = """
-import socket, sys
-with socket.create_server(("", int(sys.argv[1]))) as listener:
-    print("ready", flush=True)
-    while True:
-        link, _ = listener.accept()
-        link.sendall(b"stk1" + bytes(32) + b'{"welcome": {}}\\n{"start": "../../../../tmp/evil"}\\n')
-"""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,11 +12,8 @@ from pathlib import Path
 from tests.cluster.claim import Claim
 from tests.cluster.network import Network, choose_subnet
 from tests.patience import PATIENCE_S
+from tests.registering import own_environment
 from toolkit.run.run_dir import RunDir, find_runs
-
-#: Of a test's surroundings, what would steer the product.
-_FOREIGN = ("STK_", "SLURM_", "TORCHELASTIC_")
-_FOREIGN_NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +32,7 @@ class Machine:
 
     def run_python(self, *arguments: object, faults: str = "") -> subprocess.Popen[str]:
         """Start Python on this machine as its user does."""
-        own = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
-        }
+        own = own_environment()
         if self.secret is not None:
             own["STK_SECRET_FILE"] = str(self.secret)
         return subprocess.Popen(

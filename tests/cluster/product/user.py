@@ -15,7 +15,8 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandFailed
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
-from tests.registering import UNDRAWN
+from tests.registering import UNDRAWN, own_environment
+from tests.toolkit.tiny import metrics_lines
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 
@@ -23,9 +24,8 @@ from . import probe
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 
-#: Of a test's surroundings, what would steer the product or Slurm.
-_FOREIGN = ("STK_", "SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "TORCHELASTIC_")
-_FOREIGN_NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONPATH")
+#: metrics.jsonl without what is a matter of the clock.
+curve = metrics_lines
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
 
@@ -70,11 +70,7 @@ class User:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of this user's shell, with the command stk on PATH."""
-        own = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
-        }
+        own = own_environment()
         programs = str(Path(sys.executable).parent)
         return {
             **own,
@@ -214,15 +210,6 @@ class User:
 def weights(run: RunDir) -> bytes:
     """The weights that a run ended with."""
     return (run.last / "model.safetensors").read_bytes()
-
-
-def curve(run: RunDir) -> list[dict[str, Any]]:
-    """metrics.jsonl without what is a matter of the clock."""
-    clock = ("time", "samples_per_s", "tokens_per_s")
-    return [
-        {name: value for name, value in line.items() if name not in clock}
-        for line in read_json_lines(run.metrics)
-    ]
 
 
 def starts(run: RunDir) -> list[dict[str, Any]]:

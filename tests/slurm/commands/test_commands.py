@@ -16,7 +16,7 @@ from filelock import FileLock
 from tests.patience import PATIENCE_S
 from tests.slurm.support.environments import ENVIRONMENTS
 from tests.slurm.support.user import Answer, User, surroundings
-from toolkit.files import append_json_line, read_json, read_json_lines, write_json
+from toolkit.files import append_json_line, read_json, read_json_lines
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
@@ -406,20 +406,6 @@ def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: Use
 
 
 # -- without training ----------------------------------------------------------------------------
-
-
-def test_fresh_sets_the_old_run_aside(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The launcher is a stand-in: what it would do has been seen above."""
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("sys.executable", "/bin/true")
-    run = user.run()
-    assert user.stk("submit", user.config).code == 0
-    write_json(run.result, {"step": 1, "epoch": 1.0, "metrics": {}})
-    assert user.stk("submit", user.config, "--fresh").code == 0
-    assert not run.result.exists()
-    (old,) = (user.experiments / "old").iterdir()
-    assert read_json(old / "result.json")["step"] == 1
-    assert user.runs == [run.run_id]
 
 
 def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(user: User) -> None:

@@ -69,17 +69,6 @@ def test_another_file_is_scored_and_shown_with_what_was_left_out(user: User, fin
 
 
 @pytest.mark.slow
-def test_several_processes_give_the_same_scores_where_they_are_told(
-    user: User, finished: RunDir, tmp_path: Path
-) -> None:
-    options = ("--procs", "2", "--split", "test", "--output", tmp_path / "scores", "--json")
-    found = json.loads(user.stk("evaluate", finished.run_id, *options).out)
-    assert found["metrics"]["test"] == read_json(finished.result)["metrics"]["test"]
-    assert found["folder"] == str(tmp_path / "scores")
-    assert (tmp_path / "scores" / "metrics.json").exists()
-
-
-@pytest.mark.slow
 def test_a_fault_is_told_once_however_many_processes_there_are(user: User, finished: RunDir) -> None:
     refused(
         user.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev"),

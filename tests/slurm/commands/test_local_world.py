@@ -107,6 +107,8 @@ def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> No
         ("--procs 2 --nnodes 2", "--procs and --nnodes each set the number of processes"),
         ("--gpus 2 --gpus-per-node 2", "--gpus and --gpus-per-node each set the number of processes"),
         ("--gpus 0", "--gpus is 0: it must be from 1 to train.batch_size, "),
+        ("--procs 0", "--procs is 0: it must be from 1 to train.batch_size, "),
+        ("--procs 99", "--procs is 99: it must be from 1 to train.batch_size, "),
         ("--nnodes 2", "the number of this one is missing: give --node-rank 0 on the first"),
         ("--nnodes 0", "processes per machine: none"),
         ("--nnodes 2 --node-rank 1", "needs the name or address of node 0: give it as --master-addr"),

@@ -13,15 +13,11 @@ import sys
 import pytest
 
 from slurm.commands.parser import make_parser
-from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 from toolkit.run.create_run import create_run
 
 (_SUB_PARSERS,) = (each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
 COMMANDS: dict[str, argparse.ArgumentParser] = dict(_SUB_PARSERS.choices)
-#: Commands that show rows or results, and so take --json.
-LISTING = ("plan", "submit", "run", "resume", "sweep", "status", "report", "evaluate", "clean", "prepare",
-           "replay", "diff", "drill")  # fmt: skip
 #: Commands that do something with runs, by what else they need.
 WITH_RUNS = {
     name: {"replay": ["--step", "1"], "diff": ["other"], "logs": ["--list"], "export": ["new"]}.get(name, [])
@@ -58,11 +54,6 @@ def test_an_unknown_run_is_the_users_fault(user: User, name: str) -> None:
     assert user.listing == before
 
 
-@pytest.mark.parametrize("name", LISTING)
-def test_commands_that_list_take_json(name: str) -> None:
-    assert "--json" in COMMANDS[name]._option_string_actions
-
-
 @pytest.mark.parametrize("name, values", [("submit", []), ("sweep", ["seed=1,2"]), ("prepare", [])])
 def test_where_slurm_is_wanted_and_is_not_there_it_is_slurms_fault(
     user: User, stubs: object, name: str, values: list[str]
@@ -70,13 +61,8 @@ def test_where_slurm_is_wanted_and_is_not_there_it_is_slurms_fault(
     answer = user.stk(name, user.config, *values, "--cluster", "slurm", "--json")
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("error: ")
-
-
-def test_what_slurm_refuses_is_shown_in_its_own_words(user: User, fake: FakeSlurm) -> None:
-    fake.submits("refuse", "sbatch: error: Invalid account")
-    answer = user.stk("submit", user.config, "--json")
-    assert (answer.code, answer.out) == (3, "")
-    assert "sbatch: error: Invalid account" in answer.err
+    assert "scontrol is not on PATH" in answer.err
+    assert not user.experiments.exists()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from slurm.job.decide_restart import decide
 from tests.mounts import fill, small_disk
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
-from tests.slurm.support.user import CODE, ROOT, User
+from tests.slurm.support.user import CODE, User
 from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, receiving
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json
@@ -204,14 +204,6 @@ def test_a_run_on_a_full_disk_is_not_started_again(job: PretendJob, tmp_path: Pa
         assert read_json(job.run.failure)["class"] == "full_disk"
 
 
-def test_crashes_are_limited(fake: FakeSlurm, user: User) -> None:
-    job = PretendJob(fake, user, "resources.max_crashes=0")
-    job.starts()
-    job.failure("io")
-    assert "max_crashes" in after(job, 1)
-    assert job.requeues == []
-
-
 def test_a_run_that_is_submitted_again_has_the_limit_of_its_last_submission(job: PretendJob) -> None:
     job.run.job.write_text("max_crashes: 0\n")
     job.starts()
@@ -322,14 +314,6 @@ def test_what_it_could_not_do_is_told_without_a_stack_trace(job: PretendJob) -> 
     assert (done.returncode, done.stderr) == (2, "")
     assert "stk resume" in done.stdout
     assert "no run 'nosuch'" in done.stdout
-
-
-def test_it_costs_no_torch(tmp_path: Path) -> None:
-    program = "import sys, slurm.job.decide_restart; print('torch' in sys.modules, 'submitit' in sys.modules)"
-    shown = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert shown.stdout == "False False\n"
 
 
 # ---- what the webhook is told

@@ -111,14 +111,6 @@ def test_a_job_that_ended_well_without_a_result_has_failed(fake: FakeSlurm, run:
     assert "ended without finishing" in row.reason
 
 
-def test_a_failure_is_told_in_its_own_words_and_with_its_place(fake: FakeSlurm, run: RunDir) -> None:
-    submitted(run)
-    fake.add("101", state="FAILED", reason="NonZeroExitCode")
-    write_json(run.failure, FAILURE)
-    row = state(run)
-    assert (row.state, row.reason) == ("failed", "rank 3 on node7: ValueError: no")
-
-
 def test_a_failure_of_an_earlier_start_does_not_hide_that_the_job_is_back_in_the_queue(
     fake: FakeSlurm, run: RunDir
 ) -> None:
@@ -370,19 +362,3 @@ def test_a_run_may_be_named_by_folder_id_or_the_beginning_of_it(user: User, fake
         assert row["run_id"] == run.run_id
     rows = json.loads(user.stk("status", "tiny", "--json", "other").out)
     assert [row["run_id"][:4] for row in rows] == ["tiny", "othe"]
-
-
-def test_a_beginning_of_several_runs_lists_them(user: User, fake: FakeSlurm) -> None:
-    user.stk("submit", user.config)
-    user.stk("submit", user.config, "seed=1")
-    answer = user.stk("status", "tiny")
-    assert answer.code == 2
-    assert "names 2 runs" in answer.err
-    assert all(name in answer.err for name in user.runs)
-
-
-def test_a_run_that_is_not_there_lists_those_that_are(user: User, fake: FakeSlurm) -> None:
-    user.stk("submit", user.config)
-    answer = user.stk("status", "nothing")
-    assert answer.code == 2
-    assert f"no run 'nothing' under {user.experiments}; runs there: {user.run().run_id}" in answer.err

@@ -195,6 +195,7 @@ def test_what_no_script_can_hold_is_refused_before_anything_is_written(
     answer = user.stk("submit", user.config)
     assert answer.code == 2
     assert "holds '%': Slurm expands it as a pattern" in answer.err
+    assert "STK_EXPERIMENT_DIR" in answer.err
     assert not (user.root / "100%").exists()
     answer = user.stk("submit", user.config, "resources.sbatch.array=1-3")
     assert answer.code == 2

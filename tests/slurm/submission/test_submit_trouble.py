@@ -55,16 +55,6 @@ def test_a_missing_sbatch_is_named_with_what_follows(user: User, fake: FakeSlurm
     assert list(user.experiments.iterdir()) == []
 
 
-def test_slurm_that_is_wanted_but_not_installed_is_an_error(
-    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(user.root))
-    answer = user.stk("submit", user.config, "--cluster", "slurm")
-    assert answer.code == 3
-    assert "scontrol is not on PATH" in answer.err
-    assert not user.experiments.exists()
-
-
 def test_slurm_that_is_wanted_but_away_is_an_error_in_its_own_words(user: User, fake: FakeSlurm) -> None:
     fake.goes_away()
     answer = user.stk("submit", user.config, "--cluster", "slurm")

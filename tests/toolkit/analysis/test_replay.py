@@ -97,7 +97,7 @@ def test_without_any_checkpoint_a_step_is_computed_from_the_beginning(copy: RunD
 
 def test_a_stopped_run_shows_its_next_step_before_it_is_done(lab: Lab, exact: Experiment) -> None:
     run = lab.start(exact)
-    in_ranks(1, train_rank, run.path, Attempt(stop_after=5), None)
+    in_ranks(1, train_rank, run.path, Attempt(stop_after=5))
     assert do(run, 5)["verdict"] == "exact"
     assert do(run, 6)["verdict"] == "no_receipt"
     with pytest.raises(UserError, match="has no step 7: it has done 5 steps so far"):
@@ -174,7 +174,7 @@ def test_samples_in_quarantine_are_left_out_as_in_the_run(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "train.reduction=exact", "train.quarantine=3"))
     sample = 17
     write_json(run.quarantine, {"samples": [{"id": sample, "step": 9, "reason": "known"}]})
-    in_ranks(1, train_rank, run.path, Attempt(), None)
+    in_ranks(1, train_rank, run.path, Attempt())
     left_out = {step: do(run, step) for step in range(1, TOTAL_STEPS + 1)}
     assert {found["verdict"] for found in left_out.values()} == {"exact"}
     (step,) = (step for step, found in left_out.items() if found["left_out"])

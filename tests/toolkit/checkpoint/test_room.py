@@ -271,7 +271,7 @@ def test_run_that_was_moved_away_is_not_made_anew(saved: RunDir, tmp_path: Path)
 
 def train_with_faults(world: World, path: Path, attempt: Attempt, faults: str) -> str:
     os.environ["STK_FAULTS"] = faults
-    return train_rank(world, path, attempt, None)
+    return train_rank(world, path, attempt)
 
 
 def test_stop_whose_save_fails_leaves_in_order_and_nothing_is_lost_but_time(tmp_path: Path) -> None:
@@ -284,5 +284,5 @@ def test_stop_whose_save_fails_leaves_in_order_and_nothing_is_lost_but_time(tmp_
     # The second is the last try.
     assert [event["step"] for event in events(run, "save_failed")] == [5, 5]
     assert run.checkpoint_steps()[-1] == 4
-    assert in_ranks(1, train_rank, run.path, Attempt(), None) == ["finished"]
+    assert in_ranks(1, train_rank, run.path, Attempt()) == ["finished"]
     assert_equal_runs(run, lab.train(experiment, Attempt()))

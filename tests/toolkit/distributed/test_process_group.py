@@ -12,7 +12,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from tests.toolkit.ranks import in_ranks, run_ranks
 from toolkit.config.schema import Train
@@ -50,11 +49,6 @@ def join_rank(world: World, folder: Path) -> dict[str, Any]:
 
 def join_twice(world: World, folder: Path) -> list[float]:
     return [join_rank(world, folder / str(time))["sum"] for time in range(2)]
-
-
-def join_as_torchrun(world: World, folder: Path, addresses: dict[str, str]) -> float:
-    os.environ.update(addresses, RANK=str(world.rank), LOCAL_RANK=str(world.rank), WORLD_SIZE=str(world.size))
-    return float(join_rank_of(World.from_environment(), folder))
 
 
 def join_rank_of(world: World, folder: Path) -> float:
@@ -101,19 +95,6 @@ def test_group_is_left_at_the_end_with_its_variables(joined: list[dict[str, Any]
 
 def test_processes_may_join_another_group_after_the_first(tmp_path: Path) -> None:
     assert in_ranks(2, join_twice, tmp_path) == [[3.0, 3.0]] * 2
-
-
-def test_ranks_meet_beside_the_store_of_another_launcher(tmp_path: Path) -> None:
-    """As under torchrun, which opens it and says where; everybody may write it, so nothing is put there."""
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    place = {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(store.port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",
-    }
-    keys = store.num_keys()
-    assert in_ranks(2, join_as_torchrun, tmp_path, place) == [3.0, 3.0]
-    assert store.num_keys() == keys
 
 
 def test_process_alone_needs_no_group(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.mounts import fill, small_disk
-from tests.toolkit.launch.test_launcher import ended, launched, said, until
+from tests.patience import until
+from tests.toolkit.launch.test_launcher import ended, launched, said
 from tests.toolkit.tiny import assert_equal_runs, metrics_lines, tiny
 from tests.toolkit.tiny_training import Attempt, Lab
 from toolkit.errors import ExitCode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -351,17 +350,3 @@ def test_thread_ends_with_training(process: Callable[..., Watchdog]) -> None:
     with process(Pulse(phase="load", step=0)):
         assert "watchdog" in [thread.name for thread in threading.enumerate()]
     assert "watchdog" not in [thread.name for thread in threading.enumerate()]
-
-
-@pytest.mark.slow
-def test_frozen_rank_that_wakes_up_does_no_harm(lab: Lab, experiment: Experiment) -> None:
-    """Its peers have left, another attempt has finished the run; it leaves as well."""
-    run = lab.start(experiment)
-    started = start_ranks(2, train_rank, run.path, "stop at=backward step=5 rank=1")
-    started[0].process.join(PATIENCE_S)
-    assert [end.value for end in run_ranks(2, train_rank, run.path, "")] == ["finished"] * 2
-    started[1].send_signal(signal.SIGCONT)
-    ended = await_ranks(started)
-    assert ended[1].value is None
-    assert_equal_runs(run, lab.train(experiment, Attempt()))
-    assert not run.failure.exists()

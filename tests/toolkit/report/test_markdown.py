@@ -10,7 +10,9 @@ from toolkit.report.rendering import markdown
 
 
 def test_numbers_stand_right_and_the_best_in_bold() -> None:
-    runs = table("Runs", ["run", "loss"], [["a|b", "0.5"], ["<c>", "0.4"]], best=frozenset({(1, 1)}))
+    runs = table(
+        "Runs", ["run", "loss"], [["a|b", "0.5"], ["<c>", "0.4"], ["d_e", "0.6"]], best=frozenset({(1, 1)})
+    )
     assert markdown.table(runs).splitlines() == [
         "## Runs",
         "",
@@ -18,6 +20,7 @@ def test_numbers_stand_right_and_the_best_in_bold() -> None:
         "| --- | ---: |",
         "| a\\|b | 0.5 |",
         "| \\<c\\> | **0.4** |",
+        "| d\\_e | 0.6 |",
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.toolkit.report.parsed_page import Page, parse
 from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished, write_metrics
 from toolkit.errors import DataError
-from toolkit.report import compare, write_comparison, write_report
+from toolkit.report import write_report
 from toolkit.run.run_dir import RunDir
 
 HOSTILE = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "\x1b\u202e'"]
@@ -197,28 +197,3 @@ def test_the_metrics_lie_beside_the_page_as_csv(run: RunDir) -> None:
     assert [row["split"] for row in rows] == ["train"] * 30 + ["validation"] * 3
     assert (rows[0]["step"], rows[0]["lr"], rows[0]["macro_f1"]) == ("10", "0.0009666666666666667", "")
     assert (rows[-1]["step"], rows[-1]["macro_f1"], rows[-1]["lr"]) == ("300", "0.805", "")
-
-
-@pytest.mark.slow
-def test_several_runs_stand_side_by_side(tmp_path: Path) -> None:
-    runs = [write_finished(tmp_path / f"sst2-{name}", lr=lr) for name, lr in (("<a>", 0.001), ("b", 0.01))]
-    path = write_comparison(compare(runs), tmp_path / "new" / "comparison.html")
-    page = parse(path.read_text(encoding="utf-8"))
-    assert page.unclosed == []
-    first, second = page.table_with("run", "state", "step", "best accuracy")
-    assert first == [
-        "sst2-<a>",
-        "finished",
-        "300",
-        "80.00 % @ 200",
-        "0.4312",
-        "79.12 %",
-        "78.50 %",
-        "5 min 00 s",
-    ]
-    assert second[0] == "sst2-b"
-    assert page.table_with("key", "sst2-<a>", "sst2-b") == [["optimizer.lr", "0.001", "0.01"]]
-    # Five curves of the validation, that of the training, and the time lines.
-    assert len(page.pictures) == 5 + 1 + 1
-    assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
-    assert not runs[0].report.exists()

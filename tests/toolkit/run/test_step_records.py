@@ -297,9 +297,9 @@ def test_records_of_a_killed_run_are_those_of_the_undisturbed_one(
     lab: Lab, exact: Experiment, undisturbed: RunDir
 ) -> None:
     run = lab.start(exact)
-    run_ranks(1, train_rank, run.path, Attempt(stop_after=7, kill=True), None)
+    run_ranks(1, train_rank, run.path, Attempt(stop_after=7, kill=True))
     run.step_records.write_bytes(run.step_records.read_bytes() + b'{"step": 7, "samp')
-    run_ranks(1, train_rank, run.path, Attempt(), None)
+    run_ranks(1, train_rank, run.path, Attempt())
     assert record_lines(run) == record_lines(undisturbed)
 
 

@@ -110,7 +110,7 @@ def test_an_equally_large_vocabulary_of_other_words_is_refused_at_the_latest_in_
     table = Path(experiment.data.train)
     table.write_text(table.read_text().replace("film", "movie"))
     run = lab.start(experiment)
-    (ended,) = run_ranks(1, train_rank, run.path, Attempt(), None)
+    (ended,) = run_ranks(1, train_rank, run.path, Attempt())
     assert all(part in ended.error for part in ("DataError", KEY, "'film'", "'movie'"))
     assert "'movie'" in refusal(experiment)
 

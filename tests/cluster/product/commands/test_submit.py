@@ -170,29 +170,6 @@ def test_each_rank_of_each_start_has_its_log(story: Story) -> None:
 # ---- what Slurm would not run
 
 
-@pytest.mark.parametrize(
-    "resource, limit",
-    [
-        ("time=90", "time 01:30:00 is above MaxTime 01:00:00 of partition main"),
-        ("partition=mian", "did you mean main?"),
-        ("gres=gpu:a100:1", "a100"),
-        ("nodes=5", "5 nodes, but partition main has 4"),
-    ],
-)
-def test_what_never_would_run_is_refused_before_it_is_queued(user: User, resource: str, limit: str) -> None:
-    refusal = user.run("stk", "submit", "quick.yaml", f"resources.{resource}", check=False)
-    assert refusal.returncode == 3, refusal.stderr
-    assert limit in refusal.stderr
-    assert "Traceback" not in refusal.stderr
-    assert user.job_folders() == []
-    assert not user.runs.exists() or [*user.runs.iterdir()] == []
-
-
-def test_slurms_own_test_lets_a_time_above_the_limit_through(user: User) -> None:
-    """Why there is a preflight: without it such a job would wait for ever."""
-    user.run("sbatch", "--test-only", "--time=90", "--wrap=true")
-
-
 # ---- a submitter that dies
 
 _KILLS_ITS_PARENT = """\

@@ -137,31 +137,3 @@ def test_the_comment_reaches_slurm_unchanged(story: Story) -> None:
 
 def test_the_job_was_started_once(story: Story) -> None:
     assert [start["world_size"] for start in starts(story.run)] == [2]
-
-
-@pytest.mark.parametrize(
-    "character, reason",
-    [
-        ("%", "Slurm expands it as a pattern"),
-        ("\\", "Slurm drops it"),
-        (":", "separates folders in PYTHONPATH"),
-        ("\n", "line by line"),
-    ],
-)
-def test_a_folder_that_slurm_would_change_is_refused(user: User, character: str, reason: str) -> None:
-    parent = user.home / f"a{character}j"
-    refusal = user.run("stk", "submit", "quick.yaml", env={"STK_EXPERIMENT_DIR": str(parent)}, check=False)
-    assert refusal.returncode == 2, refusal.stderr
-    assert reason in refusal.stderr
-    assert "STK_EXPERIMENT_DIR" in refusal.stderr
-    assert "Traceback" not in refusal.stderr
-    assert user.job_folders() == []
-    assert not parent.exists() or [*parent.iterdir()] == []
-
-
-def test_a_line_break_in_an_option_of_sbatch_is_refused(user: User) -> None:
-    refusal = user.run("stk", "submit", "quick.yaml", 'resources.comment="a\\nb"', check=False)
-    assert refusal.returncode == 2, refusal.stderr
-    assert "resources.comment: found 'a\\nb', which holds a line break" in refusal.stderr
-    assert user.job_folders() == []
-    assert not user.runs.exists() or [*user.runs.iterdir()] == []

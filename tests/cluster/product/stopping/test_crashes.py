@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.product.user import User, curve, starts, weights
-from toolkit.files import read_json_lines
+from tests.toolkit.tiny import events
 from toolkit.run.run_dir import RunDir
 
 
@@ -37,7 +37,3 @@ def test_a_run_gives_up_in_its_job_after_so_many_crashes(user: User) -> None:
     (refusal,) = events(run, "not_requeued")
     assert "failure 2, and resources.max_crashes allows 1" in str(refusal["why"])
     assert user.status(run)["state"] == "failed"
-
-
-def events(run: RunDir, *kinds: str) -> list[dict[str, object]]:
-    return [line for line in read_json_lines(run.events) if line["event"] in kinds]

@@ -96,23 +96,3 @@ def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
     user.wait_until_finished(run, job_id)
     assert len(starts(run)) == 2
     _assert_undisturbed(run, long_alone)
-
-
-@pytest.mark.slow
-def test_a_run_is_preempted_three_times_in_a_row(user: User, cluster: Cluster, long_alone: RunDir) -> None:
-    alone = ("resources.gres=gpu:4", "resources.partition=preemptible")
-    run, job_id = _submit_and_watch(user, *alone, attempts=(1, 2, 3))
-    for number in (1, 2, 3):
-        host = starts(run)[-1]["hosts"][1]
-        urgent = user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")
-        wait_until(
-            lambda wanted=number: cluster.job(job_id)["Restarts"] == str(wanted),  # type: ignore[misc]
-            lambda: f"{cluster.job(job_id)}\n{user.story(run)}",
-        )
-        assert user.wait_for_end(urgent) == "COMPLETED"
-        user.wait_for_step(run)
-    user.wait_until_finished(run, job_id)
-    every = starts(run)
-    assert [start["why"] for start in every] == ["preempted"] * 3 + ["finished"]
-    assert [start["first_step"] for start in every[1:]] == [start["last_step"] for start in every[:-1]]
-    _assert_undisturbed(run, long_alone)

@@ -12,7 +12,8 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.product.user import EPOCHS, User, curve, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
-from toolkit.files import read_json, read_json_lines
+from tests.toolkit.tiny import events
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
@@ -94,7 +95,7 @@ def test_a_preempted_run_saves_and_comes_back_by_itself(story: Story) -> None:
     assert story.preempted[-1] == first["last_step"] == second["first_step"]
     assert second["resumed"]
     assert (first["nonce"], second["nonce"]) == (f"{story.first_job}.0.0", f"{story.first_job}.0.1")
-    (requeue,) = _events(story.run, "requeue")
+    (requeue,) = events(story.run, "requeue")
     assert (requeue["why"], requeue["job_id"]) == ("preempted", story.first_job)
 
 
@@ -102,7 +103,7 @@ def test_a_cancelled_run_saves_and_stays_away(story: Story) -> None:
     _, second, third = starts(story.run)
     assert story.cancelled[-1] == second["last_step"] == third["first_step"]
     assert second["first_step"] < second["last_step"]
-    assert len(_events(story.run, "cancelled")) == 1
+    assert len(events(story.run, "cancelled")) == 1
     record = story.record_when_cancelled
     assert (record["JobState"], record["Restarts"]) == ("CANCELLED", "1")
     assert story.status_when_cancelled["state"] == "cancelled"
@@ -145,7 +146,3 @@ def test_the_report_tells_every_wait_and_what_was_asked_for_in_vain(story: Story
     lived = third["end"] - first["begin"] + first["waiting"]
     assert sum(start[part] for start in report["starts"] for part in parts) == pytest.approx(lived)
     assert "GPUs" in [each["topic"] for each in report["advice"]]
-
-
-def _events(run: RunDir, kind: str) -> list[dict[str, Any]]:
-    return [line for line in read_json_lines(run.events) if line["event"] == kind]

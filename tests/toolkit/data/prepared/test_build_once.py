@@ -63,13 +63,14 @@ def test_a_maker_without_a_sign_of_life_is_not_waited_for(tmp_path: Path) -> Non
         publish_once(path, Path.touch, path.exists, 0.05)
 
 
-def test_a_maker_that_fails_leaves_the_place_to_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [DataError("no"), KeyboardInterrupt()])
+def test_a_maker_that_fails_leaves_the_place_to_the_next(tmp_path: Path, error: BaseException) -> None:
     path = tmp_path / "set"
 
     def fail(folder: Path) -> None:
-        raise DataError("no")
+        raise error
 
-    with pytest.raises(DataError, match="no"):
+    with pytest.raises(type(error)):
         publish_once(path, fail, path.exists, 1.0)
     assert publish_once(path, lambda folder: None, path.exists, 1.0)
     assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".tmp")] == []

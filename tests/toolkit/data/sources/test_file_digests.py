@@ -168,7 +168,7 @@ def ranks_open(world: World, path: Path, attempt: Attempt) -> tuple[str, list[st
     global _SPYING
     _OPENED.clear()
     _SPYING = True
-    outcome = train_rank(world, path, attempt, None)
+    outcome = train_rank(world, path, attempt)
     return outcome, [Path(name).name for name in _OPENED if name.endswith(".tsv")]
 
 

@@ -97,32 +97,6 @@ def test_a_server_of_something_else_is_found_out(ends) -> None:
         authenticate_to_server(ends[1], SECRET, PATIENCE_S)
 
 
-def test_a_proof_that_was_recorded_is_worth_nothing(ends, thread) -> None:
-    first = thread.submit(authenticate_client, ends[0], SECRET, PATIENCE_S)
-    seen: list[bytes] = []
-
-    class Recorded:
-        """The client's end, with what it sends."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(ends[1], name)
-
-        def sendall(self, content: bytes) -> None:
-            seen.append(content)
-            ends[1].sendall(content)
-
-    authenticate_to_server(Recorded(), SECRET, PATIENCE_S)
-    first.result()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        again = socket.create_connection(listener.getsockname())
-        end, _ = listener.accept()
-    with again, end:
-        second = thread.submit(authenticate_client, end, SECRET, PATIENCE_S)
-        again.sendall(seen[0])
-        with pytest.raises(NotAuthenticated):
-            second.result()
-
-
 @pytest.mark.parametrize("said", [b"", b"x", b"\x80\x04."])
 def test_a_guest_that_says_too_little_is_waited_for_a_bounded_time(ends, said: bytes) -> None:
     ends[1].sendall(said)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 from toolkit.files import read_json, write_json
 from toolkit.launch.machines.coordination import Coordinator, Participant, meet_nodes
@@ -32,15 +31,6 @@ class Three:
     leader: Coordinator
     members: tuple[Participant, Participant]
     runs: tuple[RunDir, RunDir, RunDir]
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """What a condition gives once it gives something."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "this took too long"
-        time.sleep(0.01)
-    return value
 
 
 @pytest.fixture

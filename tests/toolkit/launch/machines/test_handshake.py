@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -175,20 +175,6 @@ def test_strangers_disturb_nobody_and_are_named(threads: ThreadPoolExecutor, por
     assert len(told) <= 2
     member.result().connection.close()
     peer.connection.close()
-
-
-def test_more_strangers_than_there_are_descriptors_disturb_nobody(
-    threads: ThreadPoolExecutor, port: int
-) -> None:
-    leader = call(threads, [1, 1], port)
-    with ExitStack() as stack:
-        for _ in range(1100):
-            with suppress(ConnectionError):
-                stack.enter_context(_connected(port))
-        member = answer(threads, 1, [1, 1], port)
-        (peer,) = leader.result()
-        member.result().connection.close()
-        peer.connection.close()
 
 
 def test_a_machine_with_another_secret_is_told_how_to_give_one(

@@ -10,7 +10,6 @@ from slurm import cli
 from slurm.commands.command_line import with_file
 from slurm.commands.common import TAKE_WORDS
 from toolkit.config import load
-from toolkit.errors import UserError
 
 
 @pytest.mark.parametrize("name", TAKE_WORDS)
@@ -34,13 +33,6 @@ def test_without_a_command_the_words_stay() -> None:
 def test_the_same_command_is_the_same_file_and_another_is_not() -> None:
     first, same, other = (with_file(["sweep", "--", "python", "a.py", each])[1] for each in ("1", "1", "2"))
     assert first == same != other
-
-
-def test_nothing_behind_the_dashes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match="no command"):
-        with_file(["run", "--"])
-    assert cli.main(["run", "--"]) == 2
-    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("key", ["lr", "optimizer.lr", "seed"])

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from slurm.commands.command_line import with_file
 from toolkit.config import check, load
 from toolkit.config.identity import identity
-from toolkit.errors import ConfigError
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.from_words import experiment_of
 from toolkit.workloads.custom.command.words import params_json, words_of
@@ -135,23 +134,3 @@ def test_command_params_and_inputs_make_a_run_and_code_does_not(tmp_path: Path) 
     folder = {"kind": "command", "run": ["a"], "folder": str(tmp_path)}
     elsewhere = check({"name": "train", "task": folder, "code": [str(tmp_path / "a")]})
     assert identity(elsewhere) == first
-
-
-@pytest.mark.parametrize(
-    "keys, blamed",
-    [
-        ({"task": {"kind": "command", "run": []}}, "task.run"),
-        ({"task": {"kind": "command"}}, "task.run"),
-        ({"task": {"kind": "command", "run": ["a"], "launch": "all"}}, "task.launch"),
-        ({"params": {"a b": 1}}, "params.a b"),
-        ({"params": {"a": {"b": 1}}}, "params.a"),
-        ({"inputs": ["/no/such/file"]}, "inputs.0"),
-        ({"code": ["/no/such/file"]}, "code.0"),
-        ({"code": ["/"]}, "code.0"),
-        ({"train": {"epochs": 3}}, "train"),
-    ],
-)
-def test_a_fault_names_its_key(keys: dict[str, Any], blamed: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        check({"name": "train", "task": {"kind": "command", "run": ["a"]}, **keys})
-    assert [fault.key for fault in caught.value.faults] == [blamed]

@@ -52,12 +52,6 @@ def test_a_batch_of_tensors_is_that_of_its_samples() -> None:
         split_of(TensorDataset(inputs.to_sparse(), labels), None, "data").batch(places, "py:3")
 
 
-@pytest.mark.parametrize("dataset, lengths", [(iter([1]), None), ([], None), ([1, 2], [1])])
-def test_what_is_no_dataset_is_refused(dataset: Any, lengths: Any) -> None:
-    with pytest.raises(UserError, match="py:3"):
-        split_of(dataset, lengths, "digits.py:3: data('train')")
-
-
 def test_samples_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(UserError, match="py:3"):
         collated([torch.ones(2), torch.ones(3)], "digits.py:3")

@@ -96,12 +96,6 @@ def test_a_module_in_a_package_is_named_with_dots(config: Path, monkeypatch: pyt
     assert load(config, ["task=my_project.digits"]).model.hidden == 32
 
 
-def test_faults_of_the_file_have_its_name_and_line(config: Path) -> None:
-    (config.parent / "digits.py").write_text(DIGITS.replace("def step(model, batch)", "def step(model)"))
-    (fault,) = faults(config)
-    assert fault.startswith("project/digits.py:25: task.module")
-
-
 @pytest.mark.parametrize("name, where", [("kind", "model"), ("prepare", "data")])
 def test_a_parameter_with_a_name_that_is_taken_is_refused(config: Path, name: str, where: str) -> None:
     written = DIGITS.replace(
@@ -112,12 +106,6 @@ def test_a_parameter_with_a_name_that_is_taken_is_refused(config: Path, name: st
     )
     (fault,) = faults(config)
     assert name in fault
-
-
-def test_a_metric_that_step_does_not_return_is_refused(config: Path) -> None:
-    (fault,) = faults(config, "evaluation.metric=acuracy:max")
-    assert "digits.py:25" in fault
-    assert "loss, accuracy" in fault
 
 
 def test_a_metric_without_a_goal_is_refused(config: Path) -> None:

@@ -109,11 +109,6 @@ def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_pa
     score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
 
 
-@pytest.mark.slow
-def test_a_labelled_file_is_scored_without_other_files(run: RunDir, tmp_path: Path) -> None:
-    score_test_set(run, run, tmp_path)
-
-
 def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
     """Check that a file with the test set gets the scores of the finished run."""
     file = write_lines(tmp_path / "labelled.jsonl", list(lines("test")))

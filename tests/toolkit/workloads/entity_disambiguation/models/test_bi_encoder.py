@@ -74,17 +74,6 @@ def test_some_rows_of_a_batch_have_the_scores_of_the_whole_batch(folder: Path, c
     )
 
 
-@pytest.mark.parametrize("co_mention", [False, True])
-def test_other_samples_of_a_batch_have_no_effect(folder: Path, co_mention: bool) -> None:
-    task = opened(folder, co_mention=co_mention)
-    model = model_of(task)
-    together = scores(model, batch_of(task, 3, 9, 40))
-    for row, index in enumerate((3, 9, 40)):
-        torch.testing.assert_close(
-            scores(model, batch_of(task, index))[0], together[row], rtol=1e-4, atol=1e-4
-        )
-
-
 def test_the_prior_adds_the_log_of_a_candidates_share(folder: Path) -> None:
     task = opened(folder)
     model, batch = model_of(task), batch_of(task, 0)

@@ -90,18 +90,6 @@ def test_a_lowercase_file_makes_case_irrelevant(tmp_path: Path) -> None:
     assert {each.model: each.figures["f1"] for each in scored(tmp_path)[0]} == {"idle_1": 0.0, "right": 1.0}
 
 
-def test_bad_predictions_are_named_and_the_others_scored(tmp_path: Path) -> None:
-    folder = correction_benchmark(tmp_path)
-    write_lines(folder / "predictions" / "short.txt", "the cat sat")
-    words = word_benchmark(tmp_path)
-    write_lines(words / "predictions" / "odd.txt", "1 0 x", "0 1", "0")
-    results, faults = scored(tmp_path)
-    assert [each.model for each in results] == ["half", "idle_1", "right"]
-    assert len(faults) == 2
-    assert "odd.txt:1: found 'x'" in faults[0]
-    assert "short.txt: found 1 lines, expected 3" in faults[1]
-
-
 def test_a_bad_benchmark_is_named_once_and_leaves_the_others_alone(tmp_path: Path) -> None:
     (correction_benchmark(tmp_path) / "correct.txt").unlink()
     word_benchmark(tmp_path)
@@ -145,18 +133,6 @@ def test_values_that_look_equal_are_equally_good(tmp_path: Path) -> None:
     ]
     ((_, made),) = tables(results)
     assert shown(made) == {"one": ["*12.34*"], "two": ["*12.34*"], "three": ["12.33"]}
-
-
-def test_markdown_has_the_best_in_bold_and_escapes_names(tmp_path: Path) -> None:
-    correction_benchmark(tmp_path)
-    assert markdown(table(tmp_path, "Correction F1")).splitlines() == [
-        r"## Corrections (sec): Correction F1, %",
-        "",
-        "| model | neuspell/jfleg |",
-        "| --- | ---: |",
-        r"| idle\_1 | 0.00 |",
-        "| right | **100.00** |",
-    ]
 
 
 def test_titles_are_not_cut_in_documents(tmp_path: Path) -> None:

@@ -47,14 +47,6 @@ def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
     assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
 
 
-def test_a_fault_in_the_data_is_a_message_and_leaves_no_files(user: User) -> None:
-    (user.root / "reviews.tsv").write_text("text\tlabel\na film\n")
-    answer = user.call("prepare", user.config)
-    assert (answer.code, answer.out) == (2, "")
-    assert "reviews.tsv:2: 1 fields, expected 2" in answer.err
-    assert list((user.root / "prepared").glob("[!.]*")) == []
-
-
 def test_a_table_is_prepared_without_torch(user: User) -> None:
     """The command then answers fast."""
     assert prepare_without_torch(user.config)[-1] == "0 []"

@@ -69,22 +69,3 @@ def test_a_full_disk_leaves_no_files(table: TextTable, kilobytes: int) -> None:
     assert f"toolkit.errors.DataError: cannot write under {table.prepared_dir}" in error
     assert "et data.prepared_dir to a folder that you may write and that has room" in error
     assert left_over(table) == []
-
-
-def test_an_interrupted_build_leaves_no_files(table: TextTable) -> None:
-    def interrupt(stage: str, done: int, total: int | None) -> None:
-        if stage == "tokenize":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prepare(table, interrupt)
-    assert left_over(table) == []
-
-
-def test_preparing_needs_no_torch() -> None:
-    modules = "toolkit.workloads.text_classification.data.prepared, toolkit.data.order.sample_order"
-    program = f"import sys, {modules}; print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"

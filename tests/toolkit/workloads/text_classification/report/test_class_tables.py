@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tests.toolkit.report.drawn import a_terminal, printed
-from tests.toolkit.report.test_report_tables import HOSTILE, rows_of
-from tests.toolkit.workloads.text_classification.report.classified_runs import write_classes, write_finished
+from tests.toolkit.report.drawn import printed
+from tests.toolkit.report.test_report_tables import rows_of
+from tests.toolkit.workloads.text_classification.report.classified_runs import write_classes
 from toolkit.files import read_json, write_json
-from toolkit.report import show, summarize, write_report
-from toolkit.report.blocks import Document, Section
+from toolkit.report import write_report
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.files import ClassificationFiles
-from toolkit.workloads.text_classification.report.tables import confusions_table
 
 
 def test_the_scores_of_each_class_are_above_the_macro_average(finished_run: RunDir) -> None:
@@ -90,25 +86,3 @@ def test_without_a_matrix_the_most_frequent_confusions_are_shown_everywhere(new_
     assert not (page.parent / "confusion_test.csv").exists()
     assert (page.parent / "classes_test.csv").read_text().startswith("class,precision")
     assert ">77<" in page.read_text()
-
-
-def test_labels_are_neither_markup_nor_terminal_commands(tmp_path: Path) -> None:
-    run = write_finished(tmp_path / "run-0", HOSTILE)
-    text, matrix = printed([run], 80), printed([run], 120).partition("Confusion (test)")[2]
-    scores = "\n".join(line for line in text.splitlines() if line.count("%") == 3)
-    confusions = confusions_table(summarize(run).own.classes["test"])
-    console = a_terminal(80)
-    show(Document(title="", sections=(Section(title="", blocks=(confusions,)),)), console)
-    worst = console.export_text()
-    for label in (
-        "<script>alert(1)</script>",
-        "[bold red]rich[/]",
-        "esc␛[31mape",
-        "日本語 🎬",
-        ":smile: �flip",
-    ):
-        assert label in scores
-        shortened = label if len(label) <= 24 else label[:23]
-        assert worst.count(shortened) == 2
-        assert shortened in matrix
-    assert "\x1b" not in text

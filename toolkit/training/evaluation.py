@@ -112,7 +112,8 @@ def _score(
 ) -> _BatchScores:
     with torch.autocast(device.type, precision, enabled=precision is not None):
         score = task.score(model, batch)
-    outputs = score.outputs if with_outputs else {}
+        # A task may compute them only when they are read.
+        outputs = dict(score.outputs) if with_outputs else {}
     return _BatchScores(score.sums.cpu().numpy(), {name: lists_of(each) for name, each in outputs.items()})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -46,6 +46,26 @@ class Batch:
     tokens: int
 
 
+class _Outputs(Mapping[str, Any]):
+    """The outputs of a batch, computed when they are read: a validation during training reads none."""
+
+    def __init__(self, compute: Callable[[], Mapping[str, Any]]) -> None:
+        self._compute = torch.no_grad()(compute)
+
+    @cached_property
+    def _found(self) -> Mapping[str, Any]:
+        return self._compute()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class FunctionsTask:
     """A task of three functions: see `Task` for what the members are."""
 
@@ -53,7 +73,7 @@ class FunctionsTask:
         self._experiment = experiment
         self._code = UserCode(experiment.task)
         self._outputs: dict[str, Lists] = {}
-        self._has_begun = self._predicts_lists = False
+        self._has_begun = self._has_predicted = self._predicts_lists = False
         self.prepared = None
         self.splits = dict(self._splits())
         self.fingerprint = self._fingerprint()
@@ -153,15 +173,20 @@ class FunctionsTask:
     def score(self, model: nn.Module, batch: Batch) -> Score:
         with torch.no_grad():
             sums = self._step(model, batch)
-            predict = self._code.find("predict")
-            outputs = {}
-            if predict is not None:
-                found, place = predict(model, batch.content), self._code.place("predict")
-                outputs["predictions"] = checked_predictions(found, batch.samples, place)
-                self._predicts_lists = isinstance(outputs["predictions"], Ragged)
+        outputs: Mapping[str, Any] = {}
+        if (predict := self._code.find("predict")) is not None:
+            outputs = _Outputs(lambda: self._predicted(predict(model, batch.content), batch.samples))
+            if not self._has_predicted:
+                # A fault is told at the first validation, and not after the training.
+                self._has_predicted = bool(outputs)
         loss = sums.loss.double()
         count = loss.new_tensor([sums.count])
         return Score(sums=torch.cat([loss[None], count, sums.metrics.to(loss.device)]), outputs=outputs)
+
+    def _predicted(self, found: Any, samples: int) -> dict[str, Any]:
+        predictions = checked_predictions(found, samples, self._code.place("predict"))
+        self._predicts_lists = isinstance(predictions, Ragged)
+        return {"predictions": predictions}
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {name: sums[name] / sums[f"{name} count"] for name in self._metrics if sums[f"{name} count"]}

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.custom.own_digits import DIGITS
 from toolkit.config import load
+from toolkit.distributed.process_group import Group
 from toolkit.errors import ConfigError, UserError
 from toolkit.files import read_json_lines
 from toolkit.report import run_document, summarize
 from toolkit.run.events import read_events
+from toolkit.system.world import World
 from toolkit.testing.contract import open_task, same_results
 from toolkit.training.assembly.optimizers import build_optimizer
+from toolkit.training.evaluation import evaluate
 
 OPTIMIZER = """
 
@@ -157,6 +162,21 @@ def test_one_key_of_the_data_has_one_default(config: Path) -> None:
     write(config, PREPARE.replace("few: bool = False", "few: bool = True"))
     (fault,) = faults(config)
     assert "prepare has few with another type or default" in fault
+
+
+def test_predictions_are_made_where_they_are_wanted_and_once_to_try(config: Path) -> None:
+    """A validation during training needs none, and predict may generate long texts."""
+    code = "\n\ncalls = []\n\n\ndef predict(model, batch):\n    calls.append(1)\n    return batch[1]\n"
+    write(config, code)
+    experiment = load(config)
+    task = open_task(experiment)
+    calls = sys.modules["digits"].calls
+    group = Group(World.single(), torch.device("cpu"))
+    for with_outputs, expected in ((False, 1), (False, 1), (True, 2)):
+        evaluate(
+            task, task.model(), "validation", group, experiment.evaluation, None, with_outputs=with_outputs
+        )
+        assert len(calls) == expected
 
 
 def test_a_report_has_its_own_sections(config: Path, tmp_path: Path) -> None:

@@ -114,6 +114,14 @@ def test_other_data_have_another_digest() -> None:
     assert len({digest(samples), digest(changed), digest(samples[:-1]), digest(samples, range(40))}) == 4
 
 
+def test_processors_that_round_otherwise_see_the_same_data() -> None:
+    exact = np.log(np.arange(1.0, 50.0))
+    for kind in (np.asarray, torch.tensor, np.ndarray.tolist):
+        assert digest(kind(exact)) == digest(kind(np.nextafter(exact, 9))) != digest(kind(exact * 1.1))
+    halves = torch.tensor([[0.5, float("nan")], [-float("inf"), 2.0]], dtype=torch.bfloat16)
+    assert digest(halves) == digest(halves.clone()) != digest(halves * 2)
+
+
 def test_samples_with_augmentation_have_one_digest() -> None:
     class Augmented:
         def __init__(self, draw: Any) -> None:

@@ -138,6 +138,15 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object; an empty one where there is none, or none that can be read now."""
+    try:
+        found = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def read_regular(path: Path, most_bytes: int) -> bytes:
     """Read a whole file that an input names. A pipe or a device is refused: it might never end.
 

@@ -46,8 +46,7 @@ def file_and_overrides(
         return file_of_command(what), words
     raise UserError(
         f"found {what!r:.100}, expected the name of an experiment file, a function, or a command as a "
-        f"list of "
-        'words, ["python", "train.py"]'
+        'list of words, ["python", "train.py"]'
     )
 
 
@@ -100,8 +99,7 @@ def value_text(key: str, value: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         raise UserError(
             f"{key}: found {value!r:.100}, a {type(value).__name__}; expected a number, a text, True, "
-            f"False, None, "
-            "or a list or dictionary of these"
+            "False, None, or a list or dictionary of these"
         ) from None
 
 

@@ -88,7 +88,8 @@ def sweep(
     if chosen == "local":
         _here(wanted)
     else:
-        handed = start(wanted, max_parallel=max_parallel, at_most=None, tick=lambda: None)
+        to_start, live = wanted.to_start, wanted.live
+        handed = start(wanted.folder, wanted.record, to_start, live, max_parallel=max_parallel)
         warn([f"{one.run.run_id} is not submitted yet: {handed.why.splitlines()[0]}" for one in handed.later])
     return [handle(one.run) for one in wanted.known]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurm.client.parse import names_of, parse_seconds
+from slurm.client.parse import names_of, parse_seconds, records
 
 _LIMITS = (
     "MaxWall", "MaxTRES", "MaxTRESPU", "MaxJobs", "MaxJobsPU", "MaxSubmit", "MaxSubmitPU",
@@ -51,7 +51,7 @@ def parse_qos(text: str) -> list[Qos]:
             flags=names_of(fields["Flags"]),
             limits=_limits(fields),
         )
-        for fields in _table(text, _QOS_FIELDS)
+        for fields in records(text, _QOS_FIELDS, separator="|")
     ]
 
 
@@ -64,15 +64,8 @@ def parse_associations(text: str) -> list[Association]:
             qos=names_of(fields["QOS"]),
             limits=_limits(fields),
         )
-        for fields in _table(text, _ASSOCIATION_FIELDS)
+        for fields in records(text, _ASSOCIATION_FIELDS, separator="|")
     ]
-
-
-def _table(text: str, names: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    for line in text.splitlines():
-        values = line.split("|")
-        if len(values) == len(names):
-            yield dict(zip(names, values, strict=True))
 
 
 def _limits(fields: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -175,7 +175,7 @@ def base_id(job_id: str) -> str:
 
 def parse_jobs(text: str) -> list[Job]:
     """Jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
-    return [_job(record) for record in _records(text, f"{_RECORD}\n", len(_JOB_FIELDS))]
+    return [_job(fields) for fields in records(text, _JOB_FIELDS, f"{_RECORD}\n")]
 
 
 def parse_dependencies(text: str) -> dict[str, str]:
@@ -204,8 +204,7 @@ def parse_accounting(text: str) -> list[Accounted]:
             ended=parse_time(fields["End"]),
             hosts="" if fields["NodeList"] == "None assigned" else fields["NodeList"],
         )
-        for values in _records(text, "\n", len(_ACCOUNTING_FIELDS))
-        for fields in [dict(zip(_ACCOUNTING_FIELDS, values, strict=True))]
+        for fields in records(text, _ACCOUNTING_FIELDS)
     ]
 
 
@@ -213,14 +212,14 @@ def parse_hosts(text: str) -> list[HostGroup]:
     """Groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
     return [
         HostGroup(
-            partition=partition,
-            hosts=hosts,
-            cpus=_leading_number(cpus),
-            memory_mb=_leading_number(memory_mb),
-            gres="" if gres in _NOTHING else gres,
-            features=names_of(features),
+            partition=fields["%R"],
+            hosts=fields["%N"],
+            cpus=_leading_number(fields["%c"]),
+            memory_mb=_leading_number(fields["%m"]),
+            gres=_printed(fields["%G"]),
+            features=names_of(fields["%f"]),
         )
-        for partition, cpus, memory_mb, gres, features, hosts in _records(text, "\n", len(_HOST_FIELDS))
+        for fields in records(text, _HOST_FIELDS)
     ]
 
 
@@ -228,13 +227,13 @@ def parse_uses(text: str) -> list[HostUse]:
     """Return the use of hosts, from `sinfo --noheader --Format USE_FORMAT`."""
     return [
         HostUse(
-            partition=partition,
-            state=state,
-            hosts=_leading_number(hosts),
-            gres="" if gres in _NOTHING else gres,
-            gres_used="" if used in _NOTHING else used,
+            partition=fields["PartitionName"],
+            state=fields["StateLong"],
+            hosts=_leading_number(fields["Nodes"]),
+            gres=_printed(fields["Gres"]),
+            gres_used=_printed(fields["GresUsed"]),
         )
-        for partition, state, hosts, gres, used in _records(text, f"{_RECORD}\n", len(_USE_FIELDS))
+        for fields in records(text, _USE_FIELDS, f"{_RECORD}\n")
     ]
 
 
@@ -298,20 +297,27 @@ def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, s
     return fields
 
 
-def _records(text: str, end: str, width: int) -> Iterator[list[str]]:
+def records(
+    text: str, names: Sequence[str], end: str = "\n", separator: str = SEPARATOR
+) -> Iterator[dict[str, str]]:
+    """The records of a program's output, by the names of their fields; the last field may be free text."""
     for record in text.split(end):
-        fields = record.split(SEPARATOR, width - 1)
-        if len(fields) == width:
-            yield fields
+        values = record.split(separator, len(names) - 1)
+        if len(values) == len(names):
+            yield dict(zip(names, values, strict=True))
 
 
-def _job(values: list[str]) -> Job:
-    fields = dict(zip(_JOB_FIELDS, values, strict=True))
+def _printed(text: str) -> str:
+    """A value as printed; empty where Slurm prints a word for nothing."""
+    return "" if text in _NOTHING else text
+
+
+def _job(fields: Mapping[str, str]) -> Job:
     return Job(
         job_id=fields["JobArrayID"],
         raw_id=fields["JobID"],
         state=fields["State"],
-        reason="" if fields["Reason"] in _NOTHING else fields["Reason"],
+        reason=_printed(fields["Reason"]),
         restarts=_leading_number(fields["RestartCnt"]),
         requeue=fields["Requeue"] == "1",
         submitted=parse_time(fields["SubmitTime"]),
@@ -319,7 +325,7 @@ def _job(values: list[str]) -> Job:
         hosts=fields["NodeList"],
         user=fields["UserName"],
         partition=fields["Partition"],
-        dependency="" if fields["Dependency"] in _NOTHING else fields["Dependency"],
+        dependency=_printed(fields["Dependency"]),
         work_dir=fields["WorkDir"],
         name=fields["Name"],
     )
@@ -330,7 +336,7 @@ def _partition(fields: dict[str, str]) -> Partition:
         name=fields["PartitionName"],
         is_default=fields.get("Default") == "YES",
         state=fields.get("State", ""),
-        hosts="" if fields.get("Nodes", "") in _NOTHING else fields["Nodes"],
+        hosts=_printed(fields.get("Nodes", "")),
         total_nodes=_leading_number(fields.get("TotalNodes", "")),
         min_nodes=_leading_number(fields.get("MinNodes", "")),
         max_nodes=whole(fields.get("MaxNodes", "")),

@@ -303,11 +303,9 @@ def config() -> dict[str, str]:
 def qos_flags(name: str) -> frozenset[str] | None:
     """Flags of a QOS; None where accounting does not answer or does not know it."""
     try:
-        text = _sacctmgr("qos", name, "format=Name,Flags")
+        return next((each.flags for each in all_qos() if each.name == name.lower()), None)
     except SchedulerError:
         return None
-    flags = dict(line.split("|", 1) for line in text.splitlines() if "|" in line).get(name.lower())
-    return None if flags is None else frozenset(filter(None, flags.split(",")))
 
 
 def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:

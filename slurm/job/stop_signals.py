@@ -66,7 +66,6 @@ class JobWatch:
         self._end = float(end) if end.isdecimal() else None
         self._answer: _Answer | None = None
         self._budgets: list[Budget] | None = None
-        self._warned_of_budgets = False
         self._near_since: float | None = None
         self._asked = 0.0
         self._thread: threading.Thread | None = None
@@ -142,10 +141,8 @@ class JobWatch:
 
     def check_budgets(self, lead_s: float) -> None:
         """Report once if a warning or a preemption leaves less time than a step and a save take here."""
-        if self._warned_of_budgets or not self._budgets:
-            return
-        if short := too_short(lead_s, self._budgets):
-            self._warned_of_budgets = True
+        if short := too_short(lead_s, self._budgets or ()):
+            self._budgets = []
             for line in short:
                 log.warning("%s", line)
             note_event(self._run, "budget_too_short", lead_s=round(lead_s, 3), reasons=short)

@@ -6,11 +6,13 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from slurm.status.submissions import Submission
-from toolkit.files import read_json, regular
+from toolkit.files import regular
 from toolkit.run.attempts.records import AttemptRecord
+from toolkit.run.failure.records import last_heartbeat
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
 from toolkit.system.output.sanitize import number
@@ -70,13 +72,12 @@ def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:
     """
     if attempt is None or not attempt.nonce:
         return {}
-    path = run.heartbeat(attempt.nonce, 0)
-    try:
-        found, noted = read_json(path), path.stat().st_mtime
-    except (OSError, ValueError):
-        return {}
-    beat = number(found.get("time")) if isinstance(found, dict) else None
-    return {} if beat is None else {**found, "time": min(beat, noted)}
+    found = last_heartbeat(run, attempt.nonce, 0)
+    beat = number(found.get("time"))
+    with suppress(OSError):
+        if beat is not None:
+            return {**found, "time": min(beat, run.heartbeat(attempt.nonce, 0).stat().st_mtime)}
+    return {}
 
 
 def silent_s(sign: Mapping[str, Any]) -> float:

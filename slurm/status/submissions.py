@@ -18,9 +18,9 @@ from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
 from toolkit.errors import RunBusy
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
+from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
-from toolkit.system.output.sanitize import number
 
 if TYPE_CHECKING:
     from slurm.config.resources import Resources
@@ -31,8 +31,6 @@ _CLOCKS_S = 5.0
 _LATE_S = 60.0
 _LOCK_S = 10.0
 _LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
-_TYPES = {"cluster": str, "job_id": str, "host": str, "name": str, "time": int | float}
-_OPTIONAL = ("boot", "array", "awaits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +81,10 @@ def submissions(run: RunDir) -> list[Submission]:
 
 def submission_of(line: Mapping[str, Any]) -> Submission | None:
     """Return the submission of a line of submissions.jsonl; None if it is not one."""
-    facts = {name: line.get(name) for name in _TYPES}
-    if not all(isinstance(facts[name], kind) for name, kind in _TYPES.items()):
+    try:
+        return from_json(Submission, line)
+    except TypeError:
         return None
-    if number(facts["time"]) is None:
-        return None
-    others = {name: text for name in _OPTIONAL if isinstance(text := line.get(name), str)}
-    return Submission(**facts, **others)  # type: ignore[arg-type]
 
 
 def last_submission(run: RunDir) -> Submission | None:
@@ -137,8 +132,8 @@ def resolve_lost(run: RunDir) -> Submission | None:
     """
     found = recover(run)
     if found is None:
-        lost = number((read_json(run.intent) or {}).get("lost"))
-        if lost is not None and (left := lost + _LATE_S - time.time()) > 0:
+        left = (read_json(run.intent) or {}).get("lost", 0.0) + _LATE_S - time.time()
+        if left > 0:
             raise programs.AnswerLost(
                 f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
                 f"submit it again in {left:.0f} s"

@@ -12,7 +12,7 @@ from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.batch.job_options import Component
 from slurm.submission.batch.single_task import single_task, with_one_gpu
 from slurm.submission.submit import start_detached
-from slurm.submission.submit_job import make_submitit, sbatch_and_keep
+from slurm.submission.submit_job import make_submitit, sbatch
 from toolkit.config import load_resolved
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
@@ -88,7 +88,7 @@ def submit_evaluation(
     )
     if cluster == "slurm":
         make_submitit(run)
-        job_id = sbatch_and_keep(plan, os.environ)
+        job_id = sbatch(plan, os.environ)
         found = Evaluation(job_id=job_id, log=run.logs / f"{job_id}.evaluate.log")
     else:
         log = run.logs / f"{plan.job_name}.log"

@@ -16,7 +16,7 @@ from slurm.submission.batch.job_options import Component, signal_lead_s
 from slurm.submission.batch.single_task import single_task, without_gpus
 from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit import resolve_if_possible, run_folder
-from slurm.submission.submit_job import make_submitit, sbatch_and_keep, submit_plan
+from slurm.submission.submit_job import make_submitit, sbatch, submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.files import write_atomic
@@ -110,7 +110,7 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
             return live
         _renew(folder, experiment)
         plan = _plan(experiment, folder)
-        submission = submit_plan(plan, lambda: sbatch_and_keep(plan, os.environ))
+        submission = submit_plan(plan, lambda: sbatch(plan, os.environ))
     return PreparationJob(folder=folder, submission=submission, state="pending", is_new=True)
 
 

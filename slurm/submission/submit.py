@@ -19,7 +19,7 @@ from slurm.status.rows import status
 from slurm.status.submissions import Awaited, Submission, exclusively, record, resolve_lost, submissions
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.preflight import preflight
-from slurm.submission.submit_job import submit_plan
+from slurm.submission.submit_job import sbatch, submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError
@@ -105,10 +105,16 @@ def submit(
             return Submitted(run, _start_here(run, experiment, awaits))
         job_id = awaits.job_id if awaits else None
         plan = JobPlan(experiment=experiment, run=run, number=len(submissions(run)), awaits=job_id)
-        # submitit is imported late: planning and status do without it.
-        from slurm.submission.executor import PlanExecutor
+        return Submitted(run, submit_plan(plan, lambda: launch(plan), **_facts(awaits)))
 
-        return Submitted(run, submit_plan(plan, PlanExecutor(plan).launch, **_facts(awaits)))
+
+def launch(plan: JobPlan) -> str:
+    """Submit a plan and return the job's id. The pickle is there before, should this process die then."""
+    # submitit is imported late: planning and status do without it.
+    from slurm.submission.job_pickle import pack
+
+    pack(plan.run)
+    return sbatch(plan, os.environ)
 
 
 def check(experiment: Experiment, run: RunDir, awaits: str | None = None) -> None:

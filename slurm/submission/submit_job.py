@@ -82,14 +82,19 @@ def make_submitit(run: RunDir) -> None:
 
 
 def sbatch(plan: JobPlan, environ: Mapping[str, str]) -> str:
-    """Write a plan's script beside the pickle, submit it and return the job's id. Raises SchedulerError.
+    """Submit a plan and return the job's id; as with submitit, the script is then named after it.
 
     A job inherits the environment it was submitted from; SLURM_* of a surrounding job would shape its
-    steps.
+    steps. What the script needs besides itself is there already. Raises SchedulerError.
     """
     script = plan.run.submitit / "script.sh"
     script.write_text(str(plan), encoding="utf-8")
-    return programs.sbatch(script, cwd=plan.run.path, env=environment(plan.run, environ))
+    try:
+        job_id = programs.sbatch(script, cwd=plan.run.path, env=environment(plan.run, environ))
+        script.rename(script.with_name(f"{job_id}_submission.sh"))
+    finally:
+        script.unlink(missing_ok=True)
+    return job_id
 
 
 def environment(run: RunDir, environ: Mapping[str, str]) -> dict[str, str]:
@@ -129,7 +134,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         resources = without_hosts(last_resources(run), _names_of_slurm(exclude, environ))
         experiment = replace(load_resolved(run.config), resources=resources)
         plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
-        following = submit_plan(plan, lambda: sbatch_and_keep(plan, environ))
+        following = submit_plan(plan, lambda: sbatch(plan, environ))
         _bring_along(run, job_id, following.job_id)
         return following
 
@@ -157,16 +162,6 @@ def _live_follower(later: list[Submission]) -> Submission | None:
     ids = [one.job_id for one in later if one.cluster == "slurm"]
     states = poll(ids) if ids else {}
     return next((one for one in later if one.job_id in states and not states[one.job_id].is_terminal), None)
-
-
-def sbatch_and_keep(plan: JobPlan, environ: Mapping[str, str]) -> str:
-    """Submit a plan and return the job's id; as with submitit, the script is then named after it.
-
-    Raises SchedulerError. What the script needs besides itself is there already.
-    """
-    job_id = sbatch(plan, environ)
-    (plan.run.submitit / "script.sh").rename(plan.run.submitit / f"{job_id}_submission.sh")
-    return job_id
 
 
 def without_hosts(resources: Resources, exclude: Iterable[str]) -> Resources:

@@ -13,7 +13,6 @@ from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import exclusively, hold, last_submission
 from slurm.sweeps.candidates import Candidate, states
-from slurm.sweeps.request import Wanted
 from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_to_run
@@ -27,28 +26,37 @@ _IDS_A_CALL = 500
 
 
 def start(
-    wanted: Wanted, *, max_parallel: int | None, at_most: int | None, tick: Callable[[], None]
+    folder: SweepDir,
+    record: Record,
+    runs: Sequence[Candidate],
+    live: Sequence[str],
+    *,
+    max_parallel: int | None = None,
+    at_most: int | None = None,
+    tick: Callable[[], None] = lambda: None,
 ) -> SubmittedRuns:
-    """Hand the runs that are to start to Slurm, and write the sweep down. As `submit_runs`.
+    """Hand runs to Slurm, and write the sweep down. As `submit_runs`. Raises UntrustedFolder, too.
 
-    Raises UntrustedFolder, too.
-
+    live           job ids of the sweep's live runs
     max_parallel   None: that of the sweep, else resources.max_parallel
     """
-    folder, before = wanted.folder, read_record(wanted.folder)
+    before = read_record(folder)
     make_sweep(folder)
     check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
     try:
         with hold(folder.lock, f"the sweep {folder.name}"):
-            write_record(folder, wanted.record)
-            return _submit(folder, wanted.to_start, wanted.live, max_parallel, at_most, tick, wanted.record)
+            write_record(folder, record)
+            if not runs:
+                return SubmittedRuns()
+            throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
+            return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
     except programs.AnswerLost:
         raise
     except BaseException:
         # Nothing was submitted, so nothing is kept of it.
         if before is not None:
             write_record(folder, before)
-        elif not any(one.run.path.exists() for one in wanted.to_start if one.now is None):
+        elif not any(one.run.path.exists() for one in runs if one.now is None):
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
 
@@ -64,21 +72,6 @@ def renew_code(runs: Sequence[Candidate], *, asked: bool, dry_run: bool = False)
         with exclusively(run):
             take_new_code(run, experiment, asked=asked)
     return warnings
-
-
-def _submit(
-    folder: SweepDir,
-    runs: Sequence[Candidate],
-    live: Sequence[str],
-    max_parallel: int | None,
-    at_most: int | None,
-    tick: Callable[[], None],
-    record: Record,
-) -> SubmittedRuns:
-    if not runs:
-        return SubmittedRuns()
-    throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
-    return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
 
 
 def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
@@ -98,22 +91,6 @@ def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[s
         elif row is not None and not row.is_live and row.state != "finished":
             found.append(Candidate(experiment=load_to_run(run.config), run=run, now=row))
     return found, live
-
-
-def resume(
-    folder: SweepDir,
-    record: Record,
-    runs: Sequence[Candidate],
-    live: Sequence[str],
-    *,
-    max_parallel: int | None,
-    at_most: int | None,
-    tick: Callable[[], None],
-) -> SubmittedRuns:
-    """Hand in what `to_resume` found. As `submit_runs`. Raises UntrustedFolder, too."""
-    check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
-    with hold(folder.lock, f"the sweep {folder.name}"):
-        return _submit(folder, runs, live, max_parallel, at_most, tick, record)
 
 
 def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> tuple[list[str], list[str]]:

@@ -55,9 +55,9 @@ def submit_runs(
     wanted: Sequence[Candidate],
     *,
     throttle: int | None,
-    live: Iterable[str] = (),
-    at_most: int | None = None,
-    tick: Callable[[], None] = lambda: None,
+    live: Iterable[str],
+    at_most: int | None,
+    tick: Callable[[], None],
 ) -> SubmittedRuns:
     """Hand runs in, and write down those that have to wait.
 

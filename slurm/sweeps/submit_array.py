@@ -134,7 +134,7 @@ def _script(folder: Path) -> Path:
 def _write(array: ArrayPlan, tick: Callable[[], None]) -> Path:
     """Make all that the tasks need, and write down what is going to be asked; return the script."""
     # submitit is imported late: planning and status do without it.
-    from slurm.submission.executor import pack
+    from slurm.submission.job_pickle import pack
 
     array.folder.mkdir(mode=0o755)
     for task, plan in enumerate(array.plans):

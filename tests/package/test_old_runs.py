@@ -15,7 +15,7 @@ import pytest
 from slurm.client.topology import scrub
 from slurm.config.resources import Resources
 from slurm.submission.batch.batch_script import JobPlan
-from slurm.submission.executor import pack
+from slurm.submission.job_pickle import pack
 from tests.cluster.waiting import wait_until
 from tests.old_runs.experiments import reviews
 from tests.old_runs.unpacking import SHIPPED, OldRuns, archives, digests, unpack

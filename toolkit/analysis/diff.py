@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +78,15 @@ def compare(one: RunDir, other: RunDir) -> Difference:
             raise UserError(
                 f"{run.run_id} has no step records ({run.step_records}): there is nothing to compare"
             )
-    walk = _Walk()
-    first = walk.to_the_end(one, other)
-    if walk.compared == 0:
+    steps, compared, first = _walk(one, other)
+    if compared == 0:
         raise UserError(f"{one.run_id} and {other.run_id} have no step in common")
     saves, weights = _compare_saves(one, other)
     manifests = (newest_manifest(one), newest_manifest(other))
     return Difference(
         runs=(one.run_id, other.run_id),
-        steps=(walk.last[0], walk.last[1]),
-        compared=walk.compared,
+        steps=steps,
+        compared=compared,
         first=first,
         saves=saves,
         weights=weights,
@@ -109,38 +110,25 @@ def trained_on(run: RunDir) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-class _Walk:
-    """Iterates over the step records of two runs together; keeps one of each in memory."""
+def _walk(one: RunDir, other: RunDir) -> tuple[tuple[int, int], int, FirstStep | None]:
+    """The last steps of two runs, the number of steps that both have, and the first of these that differs.
 
-    def __init__(self) -> None:
-        self.last = [0, 0]
-        self.compared = 0
+    Keeps one record of each in memory.
+    """
+    sides = (zip(repeat(side), read_step_records(run), strict=False) for side, run in ((0, one), (1, other)))
+    last, compared, first = [0, 0], 0, None
+    for step, group in groupby(merge(*sides, key=_step), key=_step):
+        records = dict(group)
+        for side in records:
+            last[side] = step
+        if len(records) == 2:
+            compared += 1
+            first = first or _differ(records[0], records[1])
+    return (last[0], last[1]), compared, first
 
-    def to_the_end(self, one: RunDir, other: RunDir) -> FirstStep | None:
-        """The first step that differs. A step that only one run has is passed over."""
-        first = None
-        for a, b in self._pairs(one, other):
-            self.compared += 1
-            first = first or _differ(a, b)
-        return first
 
-    def _pairs(self, one: RunDir, other: RunDir) -> Iterator[tuple[StepRecord, StepRecord]]:
-        sides = [self._noted(0, one), self._noted(1, other)]
-        a, b = next(sides[0], None), next(sides[1], None)
-        while a is not None and b is not None:
-            if a.step == b.step:
-                yield a, b
-            step = min(a.step, b.step)
-            a = next(sides[0], None) if a.step == step else a
-            b = next(sides[1], None) if b.step == step else b
-        # To see how far the longer one goes.
-        for _ in (*sides[0], *sides[1]):
-            pass
-
-    def _noted(self, side: int, run: RunDir) -> Iterator[StepRecord]:
-        for record in read_step_records(run):
-            self.last[side] = record.step
-            yield record
+def _step(noted: tuple[int, StepRecord]) -> int:
+    return noted[1].step
 
 
 def _differ(a: StepRecord, b: StepRecord) -> FirstStep | None:

@@ -7,12 +7,11 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toolkit.checkpoint.checksums import inside
-from toolkit.files import crc32, read_json
+from toolkit.files import crc32, read_json, read_object
 from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir
 
 #: Damaged checkpoints that are kept for inspection: they take room.
@@ -103,10 +102,8 @@ def _matches_record(file: Path, facts: dict[str, Any]) -> bool:
 def newest_manifest(run: RunDir) -> dict[str, Any]:
     """The newest readable manifest of a run's checkpoints; empty without one."""
     for step in reversed(run.checkpoint_steps()):
-        with suppress(OSError, ValueError):
-            manifest = read_json(run.checkpoint(step) / MANIFEST)
-            if isinstance(manifest, dict):
-                return manifest
+        if manifest := read_object(run.checkpoint(step) / MANIFEST):
+            return manifest
     return {}
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
 from toolkit.errors import DataError
-from toolkit.files import read_json
+from toolkit.files import read_object
 from toolkit.run.edited_code import edit_warnings
 from toolkit.run.events import forced_steps
 from toolkit.run.run_dir import MANIFEST, RunDir
@@ -37,7 +35,5 @@ def data_warnings(run: RunDir, experiment: Experiment) -> list[str]:
 
 def _fits(run: RunDir, step: int, data: str) -> bool:
     """Whether a checkpoint is one of these data, or is used all the same; also if that cannot be read."""
-    manifest: dict[str, str] = {}
-    with suppress(OSError, ValueError):
-        manifest = read_json(run.checkpoint(step) / MANIFEST) or {}
+    manifest = read_object(run.checkpoint(step) / MANIFEST)
     return manifest.get("data", data) == data or step in forced_steps(run)

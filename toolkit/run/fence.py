@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ExitCode, RunBusy
-from toolkit.files import read_json, write_json
+from toolkit.files import read_json, read_object, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -56,7 +56,8 @@ def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
 
 def is_fenced(run: RunDir, nonce: str) -> bool:
     """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced."""
-    present = _read(run)
+    # Unreadable through a temporary fault of a network file system: the next write checks again.
+    present = read_object(run.fence)
     return present.get("nonce") != nonce and nonce in present.get("earlier", ())
 
 
@@ -71,14 +72,6 @@ def leave_if_fenced(run: RunDir, nonce: str) -> None:
     if is_fenced(run, nonce):
         log.warning("another attempt has replaced this one: leaving without writing anything")
         os._exit(ExitCode.FENCED)
-
-
-def _read(run: RunDir) -> dict[str, Any]:
-    try:
-        return read_json(run.fence) or {}
-    except (OSError, ValueError):
-        # A temporary fault of a network file system; the next write checks again.
-        return {}
 
 
 @contextmanager
@@ -103,7 +96,7 @@ def _continues(run: RunDir, world: World, patience_s: float) -> bool:
     """Whether the scheduler started this attempt in place of the one that may hold the lock."""
     if not world.job:
         return False
-    holder = _read(run)
+    holder = read_object(run.fence)
     if not holder:
         return world.restart > 0
     return holder.get("job") == world.job or _is_silent(run, holder["nonce"], patience_s)
@@ -111,11 +104,8 @@ def _continues(run: RunDir, world: World, patience_s: float) -> bool:
 
 def _is_silent(run: RunDir, nonce: str, patience_s: float) -> bool:
     """Whether the heartbeat of an attempt's rank 0 has stopped."""
-    try:
-        heartbeat = read_json(run.heartbeat(nonce, 0))
-    except (OSError, ValueError):
-        return False
-    return heartbeat is not None and time.time() - float(heartbeat["time"]) > patience_s
+    heartbeat = read_object(run.heartbeat(nonce, 0))
+    return bool(heartbeat) and time.time() - float(heartbeat["time"]) > patience_s
 
 
 def _take(run: RunDir) -> FileLock:

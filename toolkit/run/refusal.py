@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from toolkit.files import read_json, write_json
+from toolkit.files import read_object, write_json
 from toolkit.run.run_dir import RunDir
 
 
@@ -19,11 +19,9 @@ def write_refusal(run: RunDir, nonce: str, why: str) -> None:
 
 def read_refusal(run: RunDir, nonce: str) -> str | None:
     """Why a process of an attempt cannot take part, with its host; None if none has reported that."""
-    with suppress(OSError, ValueError, RecursionError):
-        found = read_json(run.refusal(nonce))
-        if isinstance(found, dict):
-            return f"a process of this attempt on {found.get('host')} cannot take part: {found.get('why')}"
-    return None
+    if not (found := read_object(run.refusal(nonce))):
+        return None
+    return f"a process of this attempt on {found.get('host')} cannot take part: {found.get('why')}"
 
 
 def forget_refusal(run: RunDir, nonce: str) -> None:

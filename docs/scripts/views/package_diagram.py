@@ -14,7 +14,7 @@ from drawing import save
 
 _TOP = ("slurm", "toolkit")
 #: The imports that the contracts in pyproject.toml allow against the direction.
-_DEFERRED = ("slurm.submission.executor", "slurm.job.task")
+_DEFERRED = ("slurm.submission.job_pickle", "slurm.job.task")
 _STYLE = """
 body { margin: 0; padding: 18px; background: #fff; font: 13px/1.35 "DejaVu Sans", sans-serif; color: #1b1f27 }
 h2 { font-size: 17px; margin: 4px 0 8px } h2 small { font-weight: normal; color: #667 }

@@ -12,7 +12,6 @@ from argparse import Namespace
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from slurm.client.topology import scrub
@@ -91,11 +90,8 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
 @contextmanager
 def _interrupted_by_signals() -> Iterator[None]:
     """Let SIGTERM and a terminal that closes interrupt as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield
     finally:

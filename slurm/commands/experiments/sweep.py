@@ -12,10 +12,10 @@ from typing import Any
 from slurm.commands.common import warn
 from slurm.commands.experiments import sweep_actions
 from slurm.commands.experiments.submit import choose
-from slurm.commands.experiments.sweep_actions import bar, print_submitted, train
+from slurm.commands.experiments.sweep_actions import print_submitted, submit, train
 from slurm.status.rows import status
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.sweeps.actions import cancel, renew_code, start
+from slurm.sweeps.actions import cancel, renew_code
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
@@ -116,8 +116,7 @@ def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Subm
         write_record(wanted.folder, wanted.record)
         code = train(wanted.to_start, quiet=arguments.json)
     else:
-        with bar(len(wanted.to_start), quiet=arguments.json) as tick:
-            handed = start(wanted, max_parallel=arguments.max_parallel, at_most=arguments.at_most, tick=tick)
+        handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
     if arguments.cancel_removed:
         cancelled, _ = cancel(wanted.folder, wanted.removed)
         for run_id in cancelled:

@@ -13,7 +13,7 @@ from slurm.commands.common import warn
 from slurm.commands.experiments.run import explain, take_away
 from slurm.commands.experiments.submit import choose
 from slurm.config.rank_count import local_processes
-from slurm.sweeps.actions import cancel, renew_code, resume, to_resume
+from slurm.sweeps.actions import cancel, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
 from toolkit.errors import ExitCode, UserError
@@ -70,9 +70,7 @@ def _resume(arguments: Namespace) -> int:
         if cluster == "local":
             code = train(runs, quiet=arguments.json)
         else:
-            limits = {"max_parallel": arguments.max_parallel, "at_most": arguments.at_most}
-            with bar(len(runs), quiet=arguments.json) as tick:
-                handed = resume(folder, record, runs, live, **limits, tick=tick)
+            handed = submit(folder, record, runs, live, arguments)
     if arguments.json:
         later = [one.run.run_id for one in handed.later]
         jobs = {run.run_id: job.job_id for run, job in handed.jobs.items()}
@@ -131,8 +129,17 @@ def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
     return folder, record
 
 
+def submit(
+    folder: SweepDir, record: Record, runs: Sequence[Candidate], live: Sequence[str], arguments: Namespace
+) -> SubmittedRuns:
+    """Hand runs to Slurm, as many as the options allow."""
+    limits = {"max_parallel": arguments.max_parallel, "at_most": arguments.at_most}
+    with _bar(len(runs), quiet=arguments.json) as tick:
+        return start(folder, record, runs, live, **limits, tick=tick)
+
+
 @contextmanager
-def bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+def _bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
     """Show a progress bar of the folders that are made: yield what is called for each.
 
     Shown on a terminal, where there are many.

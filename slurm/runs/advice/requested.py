@@ -41,12 +41,6 @@ class AskedMemory:
     units: int
 
 
-def asked_minutes(resources: Resources) -> int | None:
-    """Return the time limit in minutes; None where none was asked for."""
-    limit = resources.get("time")
-    return parse_minutes(str(limit)) if limit else None
-
-
 def asked_cpus(resources: Resources) -> int:
     """Return the CPUs of each rank: those of the plan where nothing is asked for."""
     return int(resources.get("cpus_per_task") or (CPUS_BESIDE_A_GPU if asks_for_gpus(resources) else 1))
@@ -222,7 +216,7 @@ def limit_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
 
     Raises UserError for a limit in no known notation.
     """
-    minutes = asked_minutes(resources)
+    minutes = parse_minutes(str(resources.get("time") or "UNLIMITED"))
     if minutes is None:
         return
     held = [attempt.time.end - attempt.time.begin for attempt in summary.attempt_usage]

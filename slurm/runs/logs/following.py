@@ -113,13 +113,11 @@ class Follower:
 
     def _mixed(self, last: bool) -> Iterator[str]:
         """The lines of all ranks, by time as far as they have come."""
-        # By file: ranks of several attempts have the same labels.
-        by_name = {followed.source.path.name: followed for followed in self._followed}
-        looks = {name: followed.tail.look(last=last) for name, followed in by_name.items()}
-        clocks = {name: followed.clock for name, followed in by_name.items()}
-        for name, line in merged(looks, clocks):
-            yield from self._heading(by_name[name].source)
-            yield labelled(by_name[name].source.label, line)
+        looks = [followed.tail.look(last=last) for followed in self._followed]
+        for number, line in merged(looks, [followed.clock for followed in self._followed]):
+            source = self._followed[number].source
+            yield from self._heading(source)
+            yield labelled(source.label, line)
 
     def _heading(self, source: Source) -> Iterator[str]:
         """Yield a heading if the lines are of another attempt than those before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from slurm.runs.logs.lines import read_lines, shown, tail_start
@@ -30,18 +30,17 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     """The lines of all logs by time, each after its rank; of all together the last ones, or all."""
-    # By file: ranks of several attempts have the same labels.
-    logs = {str(source.path): _lines(source.path, lines) for source in sources}
     labels = _labels(sources)
-    found = (labelled(labels[name], line) for name, line in merged(logs))
+    logs = [_lines(source.path, lines) for source in sources]
+    found = (labelled(labels[number], line) for number, line in merged(logs))
     return found if lines is None else iter(deque(found, maxlen=lines))
 
 
-def _labels(sources: Sequence[Source]) -> dict[str, str]:
-    """Return the label of each file's lines: its rank, and its attempt if there are several."""
+def _labels(sources: Sequence[Source]) -> list[str]:
+    """Return the label of each log's lines: its rank, and its attempt if there are several."""
     if len({source.group for source in sources}) == 1:
-        return {str(source.path): source.label for source in sources}
-    return {str(each.path): f"{each.title.partition(': ')[0]}, {each.label}" for each in sources}
+        return [source.label for source in sources]
+    return [f"{source.title.partition(': ')[0]}, {source.label}" for source in sources]
 
 
 def labelled(label: str, raw: bytes) -> str:
@@ -72,15 +71,15 @@ class Clock:
 
 
 def merged(
-    logs: Mapping[str, Iterable[bytes]], clocks: Mapping[str, Clock] | None = None
-) -> Iterator[tuple[str, bytes]]:
-    """The lines of all logs by time, each after the name of its log; those of one log in their order."""
-    known = clocks or {name: Clock() for name in logs}
-    streams = [_named(name, known[name].times(lines)) for name, lines in logs.items()]
-    for _, name, line in heapq.merge(*streams, key=lambda each: each[0]):
-        yield name, line
+    logs: Sequence[Iterable[bytes]], clocks: Sequence[Clock] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The lines of all logs by time, each after the number of its log; those of one log in their order."""
+    known = clocks or [Clock() for _ in logs]
+    streams = [_numbered(number, known[number].times(lines)) for number, lines in enumerate(logs)]
+    for _, number, line in heapq.merge(*streams, key=lambda each: each[0]):
+        yield number, line
 
 
-def _named(name: str, timed: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, str, bytes]]:
+def _numbered(number: int, timed: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, int, bytes]]:
     for time, line in timed:
-        yield time, name, line
+        yield time, number, line

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import submissions
-from toolkit.files import parsed, read_end, read_json
+from toolkit.files import parsed, read_end, read_object
 from toolkit.monitoring.usage.values import RankUsage, usage_of
 from toolkit.report.formats import NOT_SCORES, clean
 from toolkit.run.attempts.goodput import Span, spans
@@ -115,11 +114,8 @@ class RunReader:
 
     def _last_sign(self, newest: AttemptRecord | None, metrics: Sequence[Record]) -> float:
         """When a run that is not live was last heard of."""
-        progress: Any = None
-        with suppress(OSError, ValueError):
-            progress = read_json(self._run.progress)
-        signs = [*metrics[-1:], *self._events.look()[-1:], progress]
-        times = [moment for sign in signs if isinstance(sign, dict) for moment in _numbers(sign, "time")]
+        signs = [*metrics[-1:], *self._events.look()[-1:], read_object(self._run.progress)]
+        times = [moment for sign in signs for moment in _numbers(sign, "time")]
         known = (newest.time_start, newest.time_end) if newest else ()
         return max([*times, *(moment for moment in known if moment is not None)], default=0.0)
 
@@ -130,8 +126,7 @@ class RunReader:
 
     def _rank(self, nonce: str, record: RankRecord, now: float) -> Rank:
         number = record.rank or 0
-        sign: Any = last_heartbeat(self._run, nonce, number)
-        sign = sign if isinstance(sign, dict) else {}
+        sign = last_heartbeat(self._run, nonce, number)
         said = next(iter(_numbers(sign, "time")), now)
         return Rank(
             rank=number,

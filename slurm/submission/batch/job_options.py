@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from slurm.client.hostlist import expand
 from slurm.client.parse import Partition
-from slurm.client.quantities import parse_minutes
+from slurm.client.quantities import gres_of_request, parse_mb, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
 from slurm.config.world_size import node_range
 from slurm.submission.batch.allowed_options import SAME_NAME, check_options
@@ -22,7 +23,7 @@ class Component:
     """Equal hosts of a job.
 
     least_nodes   enough to start
-    options       for sbatch
+    options       for sbatch, by its long names
     step_options  for its srun, because sbatch did not get them
     """
 
@@ -30,6 +31,52 @@ class Component:
     options: Mapping[str, object]
     least_nodes: int
     step_options: Mapping[str, object]
+
+    def text(self, name: str) -> str:
+        """An option as text, empty where it was not given."""
+        value = self.options.get(name)
+        return "" if value is None else str(value).strip()
+
+    def hosts(self, name: str) -> list[str]:
+        """The hosts of an option; none for a file of hosts, which sbatch reads itself."""
+        text = self.text(name)
+        return [] if "/" in text else expand(text)
+
+    def partitions(self, known: Iterable[Partition]) -> list[str]:
+        """Names of the partitions that it may run in: those that it names, else the default one."""
+        named = [name for name in self.text("partition").split(",") if name]
+        return named or [each.name for each in known if each.is_default]
+
+    @property
+    def cpus(self) -> int:
+        """CPUs on each host."""
+        # A range of hosts is asked for by what each host must give.
+        tasks = self.tasks_per_node if "ntasks-per-node" in self.options else 1
+        return tasks * int(self.text("cpus-per-task") or 1)
+
+    @property
+    def gres(self) -> dict[tuple[str, str], int]:
+        """Generic resources on each host by name and type; the type is empty if any is accepted."""
+        wanted = gres_of_request(self.text("gres"))
+        for option, factor in (("gpus-per-node", 1), ("gpus-per-task", self.tasks_per_node)):
+            for key, count in gres_of_request(self.text(option), "gpu").items():
+                wanted[key] = max(count * factor, wanted.get(key, 0))
+        return wanted
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of each host, of all types."""
+        return sum(count for (name, _), count in self.gres.items() if name == "gpu")
+
+    def memory_mb(self, *, is_tracked: bool) -> int:
+        """Memory that each host must have at least, 0 where nothing definite was asked for.
+
+        Where memory is not handed out (measured), one CPU's share must fit a host and nothing more.
+        """
+        per_cpu, per_gpu = parse_mb(self.text("mem-per-cpu")), parse_mb(self.text("mem-per-gpu"))
+        if not is_tracked or self.options.get("overcommit"):
+            return max(parse_mb(self.text("mem")), per_cpu)
+        return max(parse_mb(self.text("mem")), per_cpu * self.cpus, per_gpu * self.gpus)
 
 
 def components(resources: Resources) -> tuple[Component, ...]:
@@ -45,11 +92,8 @@ def components(resources: Resources) -> tuple[Component, ...]:
 
 
 def partitions_of(resources: Resources, partitions: Iterable[Partition]) -> list[str]:
-    """Names of the partitions that a job may run in: those that it names, else the default one."""
-    named = str(components(resources)[0].options.get("partition", ""))
-    return [name for name in named.split(",") if name] or [
-        each.name for each in partitions if each.is_default
-    ]
+    """Names of the partitions that a job may run in."""
+    return components(resources)[0].partitions(partitions)
 
 
 def _job_host(name: str) -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from slurm.config.resources import Resources
 from slurm.submission.batch.allowed_options import unused_variables
-from slurm.submission.batch.job_options import Component, components, signal_lead_s
-from slurm.submission.checks.host_fit import Request
+from slurm.submission.batch.job_options import components, signal_lead_s
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.precheck.check_inputs import input_violations
@@ -59,9 +58,8 @@ def ranks_without_gpus(experiment: Experiment) -> Iterator[Violation]:
     if not experiment.each_rank_needs_a_gpu:
         return
     for part in components(experiment.resources):
-        gpus = _gpus(part)
-        if 0 < gpus < part.tasks_per_node:
-            ranks = part.tasks_per_node
+        gpus, ranks = part.gpus, part.tasks_per_node
+        if 0 < gpus < ranks:
             problem = f"{ranks} ranks on each host, but {gpus} GPU{'s' if gpus > 1 else ''} there"
             hint = f"{gpus} ranks, or {ranks} GPUs: each rank needs one (train.device: cpu needs none)"
             yield Violation(key=("resources", _blamed(experiment.resources)), problem=problem, hint=hint)
@@ -72,7 +70,7 @@ def gpus_without_ranks(experiment: Experiment) -> Iterator[Violation]:
     if not experiment.each_rank_needs_a_gpu or experiment.train.parallel == "dp":
         return
     for part in components(experiment.resources):
-        gpus, ranks = _gpus(part), part.tasks_per_node
+        gpus, ranks = part.gpus, part.tasks_per_node
         if gpus > ranks:
             problem = (
                 f"{ranks} rank{'s' if ranks > 1 else ''} on each host, but {gpus} GPUs there: "
@@ -105,11 +103,6 @@ def late_warning(experiment: Experiment) -> Iterator[Violation]:
             f"{lead} s before the end: two minutes after its start at the earliest, or in its last sixth",
             hint="a longer resources.time",
         )
-
-
-def _gpus(part: Component) -> int:
-    """GPUs of each host, of all types."""
-    return sum(count for (name, _), count in Request.of(part).gres.items() if name == "gpu")
 
 
 def _blamed(resources: Resources) -> str:

@@ -9,64 +9,10 @@ from dataclasses import dataclass
 
 from slurm.client.hostlist import expand
 from slurm.client.parse import HostGroup, Partition
-from slurm.client.quantities import format_mb, gres_of_host, gres_of_request, parse_mb
+from slurm.client.quantities import format_mb, gres_of_host
 from slurm.submission.batch.job_options import Component
 from toolkit.errors import UserError
 from toolkit.system.output.few import few
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Equal hosts that are asked for; options by sbatch's long names."""
-
-    nodes: int
-    tasks_per_node: int
-    options: Mapping[str, object]
-
-    @classmethod
-    def of(cls, part: Component) -> Request:
-        return cls(
-            nodes=_number(part.options.get("nodes"), part.least_nodes),
-            # A range of hosts is asked for by what each host must give.
-            tasks_per_node=_number(part.options.get("ntasks-per-node"), 1),
-            options=part.options,
-        )
-
-    def text(self, name: str) -> str:
-        """An option as text, empty where it was not given."""
-        value = self.options.get(name)
-        return "" if value is None else str(value).strip()
-
-    def hosts(self, name: str) -> list[str]:
-        """The hosts of an option; none for a file of hosts, which sbatch reads itself."""
-        text = self.text(name)
-        return [] if "/" in text else expand(text)
-
-    @property
-    def cpus(self) -> int:
-        """CPUs on each host."""
-        return self.tasks_per_node * _number(self.options.get("cpus-per-task"), 1)
-
-    @property
-    def gres(self) -> dict[tuple[str, str], int]:
-        """Generic resources on each host by name and type; the type is empty if any is accepted."""
-        wanted = gres_of_request(self.text("gres"))
-        for (name, kind), count in gres_of_request(self.text("gpus-per-node"), "gpu").items():
-            wanted[name, kind] = max(count, wanted.get((name, kind), 0))
-        for (name, kind), count in gres_of_request(self.text("gpus-per-task"), "gpu").items():
-            wanted[name, kind] = max(count * self.tasks_per_node, wanted.get((name, kind), 0))
-        return wanted
-
-    def memory_mb(self, *, is_tracked: bool) -> int:
-        """Memory that each host must have at least, 0 where nothing definite was asked for.
-
-        Where memory is not handed out (measured), one CPU's share must fit a host and nothing more.
-        """
-        per_cpu, per_gpu = parse_mb(self.text("mem-per-cpu")), parse_mb(self.text("mem-per-gpu"))
-        gpus = sum(count for (name, _), count in self.gres.items() if name == "gpu")
-        if not is_tracked or self.options.get("overcommit"):
-            return max(parse_mb(self.text("mem")), per_cpu)
-        return max(parse_mb(self.text("mem")), per_cpu * self.cpus, per_gpu * gpus)
 
 
 def unseen_hosts(partition: Partition, groups: Iterable[HostGroup]) -> int:
@@ -85,7 +31,7 @@ class _Need:
 
 
 def host_reasons(
-    request: Request, partition: Partition, groups: Iterable[HostGroup], *, tracks_memory: bool
+    part: Component, partition: Partition, groups: Iterable[HostGroup], *, tracks_memory: bool
 ) -> Iterator[str]:
     """Why too few hosts of a partition serve: each thing alone, else all of them together.
 
@@ -94,9 +40,9 @@ def host_reasons(
     """
     groups = [group for group in groups if group.partition == partition.name]
     try:
-        excluded = set(request.hosts("exclude"))
-        wanted = request.hosts("nodelist")
-        needs = list(_needs(request, partition, tracks_memory))
+        excluded = set(part.hosts("exclude"))
+        wanted = part.hosts("nodelist")
+        needs = list(_needs(part, partition, tracks_memory))
     except UserError as error:
         yield str(error)
         return
@@ -105,9 +51,10 @@ def host_reasons(
         return
     if outside := [host for host in wanted if host not in usable]:
         yield f"nodelist: {listed(outside)} not in partition {partition.name}, or excluded"
-    if excluded and request.nodes > len(usable):
-        yield f"{request.nodes} nodes, but partition {partition.name} has {len(usable)} that are not excluded"
-    yield from _shortages(needs, request.nodes, partition, Counter(usable.values()))
+    nodes = part.least_nodes
+    if excluded and nodes > len(usable):
+        yield f"{nodes} nodes, but partition {partition.name} has {len(usable)} that are not excluded"
+    yield from _shortages(needs, nodes, partition, Counter(usable.values()))
 
 
 def _shortages(
@@ -136,24 +83,24 @@ def _offers(need: _Need, kinds: Mapping[HostGroup, int]) -> str:
     return "; ".join(shown[:6]) + (f"; and {len(shown) - 6} more kinds of host" if len(shown) > 6 else "")
 
 
-def _needs(request: Request, partition: Partition, tracks_memory: bool) -> Iterator[_Need]:
-    for (name, kind), count in request.gres.items():
+def _needs(part: Component, partition: Partition, tracks_memory: bool) -> Iterator[_Need]:
+    for (name, kind), count in part.gres.items():
         label = f"gres {':'.join(filter(None, (name, kind)))}:{count}"
         yield _Need(label, _has_gres(name, kind, count), lambda group: group.gres or "none")
-    if not request.options.get("overcommit"):
+    if not part.options.get("overcommit"):
         limit = partition.max_cpus_per_node
         yield _Need(
-            f"{request.cpus} CPUs a host ({request.tasks_per_node} tasks)",
-            lambda group: request.cpus <= (group.cpus if limit is None else min(limit, group.cpus)),
+            f"{part.cpus} CPUs a host ({part.tasks_per_node} tasks)",
+            lambda group: part.cpus <= (group.cpus if limit is None else min(limit, group.cpus)),
             lambda group: f"{group.cpus if limit is None else min(limit, group.cpus)} CPUs",
         )
-    if memory_mb := request.memory_mb(is_tracked=tracks_memory):
+    if memory_mb := part.memory_mb(is_tracked=tracks_memory):
         yield _Need(
             f"{format_mb(memory_mb)} of memory a host",
             lambda group: memory_mb <= group.memory_mb,
             lambda group: format_mb(group.memory_mb),
         )
-    feature = request.text("constraint")
+    feature = part.text("constraint")
     if re.fullmatch(r"[\w.-]+", feature):
         yield _Need(
             f"constraint {feature}",
@@ -164,12 +111,6 @@ def _needs(request: Request, partition: Partition, tracks_memory: bool) -> Itera
 
 def _has_gres(name: str, kind: str, count: int) -> Callable[[HostGroup], bool]:
     return lambda group: gres_of_host(group.gres).get((name, kind), 0) >= count
-
-
-def _number(value: object, default: int) -> int:
-    """The number at the start of an option, as in `2-4` nodes."""
-    match = re.match(r"\d+", str(value))
-    return int(match[0]) if match else default
 
 
 def listed(names: Iterable[str]) -> str:

@@ -15,8 +15,8 @@ from slurm.client.hostlist import expand
 from slurm.client.parse import HostGroup, Partition, whole
 from slurm.client.quantities import format_minutes, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
-from slurm.submission.batch.job_options import components
-from slurm.submission.checks.host_fit import Request, host_reasons, listed, unseen_hosts
+from slurm.submission.batch.job_options import Component, components
+from slurm.submission.checks.host_fit import host_reasons, listed, unseen_hosts
 from toolkit.config.faults import nearest
 from toolkit.errors import SlurmRefused, UserError
 
@@ -94,41 +94,40 @@ def _reasons(resources: Resources, facts: Facts) -> list[str]:
     names = [*resources.hosts] or [f"groups[{number}]" for number in range(len(parts))]
     for number, part in enumerate(parts):
         prefix = f"{names[number]}: " if len(parts) > 1 else ""
-        reasons += [prefix + reason for reason in _component(Request.of(part), facts)]
+        reasons += [prefix + reason for reason in _component(part, facts)]
     return list(dict.fromkeys(reasons))
 
 
-def _component(request: Request, facts: Facts) -> list[str]:
+def _component(part: Component, facts: Facts) -> list[str]:
     """Reasons against one component: it may run in any partition that it names."""
     known = {partition.name: partition for partition in facts.partitions}
     if not known:
         return []
-    named = [name for name in request.text("partition").split(",") if name]
-    chosen = named or [partition.name for partition in facts.partitions if partition.is_default]
+    chosen = part.partitions(facts.partitions)
     if not chosen:
         return [f"no partition was given and the cluster has no default; there are {listed(known)}"]
     missing = [name for name in chosen if name not in known]
     there_are = f"does not exist; there are {listed(known)}"
     reasons = [f"partition {name!r} {there_are}{_hint(name, known)}" for name in missing]
-    reasons += _host_names(request, facts)
+    reasons += _host_names(part, facts)
     if reasons:
         return reasons
-    attempts = [list(_partition(request, known[name], facts)) for name in chosen]
+    attempts = [list(_partition(part, known[name], facts)) for name in chosen]
     return [] if not all(attempts) else [reason for attempt in attempts for reason in attempt]
 
 
-def _partition(request: Request, partition: Partition, facts: Facts) -> Iterator[str]:
+def _partition(part: Component, partition: Partition, facts: Facts) -> Iterator[str]:
     # In one that is DOWN jobs wait until it is UP again.
     if partition.state not in ("UP", "DOWN"):
         yield f"partition {partition.name} is {partition.state}: it takes no jobs"
-    yield from _time(request, partition, facts.qos_flags)
-    yield from _node_count(request, partition, facts.qos_flags)
-    yield from _permissions(request, partition)
-    yield from host_reasons(request, partition, facts.hosts, tracks_memory=facts.tracks_memory)
+    yield from _time(part, partition, facts.qos_flags)
+    yield from _node_count(part, partition, facts.qos_flags)
+    yield from _permissions(part, partition)
+    yield from host_reasons(part, partition, facts.hosts, tracks_memory=facts.tracks_memory)
 
 
-def _time(request: Request, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
-    if not (text := request.text("time")):
+def _time(part: Component, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
+    if not (text := part.text("time")):
         return
     try:
         minutes = parse_minutes(text)
@@ -136,15 +135,15 @@ def _time(request: Request, partition: Partition, qos_flags: frozenset[str] | No
         yield f"time: {error}"
         return
     limit = partition.max_time_min
-    if limit is None or "time-min" in request.options or _is_lifted("PartitionTimeLimit", qos_flags):
+    if limit is None or "time-min" in part.options or _is_lifted("PartitionTimeLimit", qos_flags):
         return
     if minutes is None or minutes > limit:
         asked, allowed = format_minutes(minutes), format_minutes(limit)
         yield f"time {asked} is above MaxTime {allowed} of partition {partition.name}"
 
 
-def _node_count(request: Request, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
-    nodes, name, most = request.nodes, partition.name, partition.max_nodes
+def _node_count(part: Component, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
+    nodes, name, most = part.least_nodes, partition.name, partition.max_nodes
     if partition.total_nodes and nodes > partition.total_nodes:
         yield f"{nodes} nodes, but partition {name} has {partition.total_nodes}"
     if most is not None and nodes > most and not _is_lifted("PartitionMaxNodes", qos_flags):
@@ -158,14 +157,14 @@ def _is_lifted(flag: str, qos_flags: frozenset[str] | None) -> bool:
     return qos_flags is None or flag in qos_flags
 
 
-def _permissions(request: Request, partition: Partition) -> Iterator[str]:
+def _permissions(part: Component, partition: Partition) -> Iterator[str]:
     rules = (
         ("account", "AllowAccounts", partition.allow_accounts, partition.deny_accounts),
         ("qos", "AllowQos", partition.allow_qos, partition.deny_qos),
     )
     for option, rule, allowed, denied in rules:
         # The default account and QOS are not known here. Slurm writes both in small letters.
-        if not (value := request.text(option).lower()):
+        if not (value := part.text(option).lower()):
             continue
         if allowed is not None and value not in {name.lower() for name in allowed}:
             yield f"{option} {value} is not among {rule} of partition {partition.name}: {listed(allowed)}"
@@ -173,14 +172,14 @@ def _permissions(request: Request, partition: Partition) -> Iterator[str]:
             yield f"{option} {value} is denied by partition {partition.name}"
 
 
-def _host_names(request: Request, facts: Facts) -> Iterator[str]:
+def _host_names(part: Component, facts: Facts) -> Iterator[str]:
     """Hosts that are named but do not exist."""
     if any(unseen_hosts(partition, facts.hosts) for partition in facts.partitions):
         return
     known = {host for group in facts.hosts for host in expand(group.hosts)}
     for option in ("nodelist", "exclude"):
         try:
-            named = request.hosts(option)
+            named = part.hosts(option)
         except UserError as error:
             yield f"{option}: {error}"
             continue

@@ -317,8 +317,8 @@ def test_a_requeued_job_is_released_but_not_within_the_second_of_its_end(stubs: 
 @pytest.mark.parametrize(
     "output, flags",
     [
-        ("long|PartitionTimeLimit,DenyOnLimit\n", frozenset({"PartitionTimeLimit", "DenyOnLimit"})),
-        ("long|\n", frozenset()),
+        ("long||||NoReserve,DenyOnLimit||||||||\n", frozenset({"NoReserve", "DenyOnLimit"})),
+        ("long||||||||||||\n", frozenset()),
         ("", None),
     ],
 )

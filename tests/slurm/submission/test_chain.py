@@ -35,7 +35,8 @@ def only(user: User, name: str) -> RunDir:
 
 
 def script(run: RunDir) -> str:
-    return (run.submitit / "script.sh").read_text()
+    (path,) = run.submitit.glob("*_submission.sh")
+    return path.read_text()
 
 
 def finish(run: RunDir) -> None:

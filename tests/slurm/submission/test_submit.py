@@ -59,7 +59,7 @@ def test_what_plan_shows_is_what_sbatch_gets(user: User, fake: FakeSlurm) -> Non
     overrides = ["resources.nodes=2", "resources.tasks_per_node=2", "resources.environment.A=it's $HOME"]
     planned = json.loads(user.stk("plan", user.config, *overrides, "--json").out)["script"]
     user.stk("submit", user.config, *overrides)
-    assert (user.run().submitit / "script.sh").read_bytes() == planned.encode()
+    assert (user.run().submitit / "101_submission.sh").read_bytes() == planned.encode()
 
 
 def test_a_live_run_is_refused(user: User, fake: FakeSlurm) -> None:
@@ -115,7 +115,7 @@ def test_resume_takes_the_resources_of_the_last_submission(user: User, fake: Fak
     user.stk("submit", user.config, "resources.nodes=2", "resources.partition=long")
     fake.change("101", state="FAILED")
     assert user.stk("resume", user.run().run_id).code == 0
-    script = (user.run().submitit / "script.sh").read_text()
+    script = (user.run().submitit / "102_submission.sh").read_text()
     assert "#SBATCH --nodes=2\n" in script
     assert "#SBATCH --partition=long\n" in script
 

@@ -89,15 +89,15 @@ def test_a_name_that_is_none_for_a_folder_is_refused(user: User, fake: FakeSlurm
 def test_an_interrupt_while_folders_are_made_leaves_nothing(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from slurm.submission import executor
+    from slurm.submission import job_pickle
 
     def interrupt(run: RunDir) -> None:
         if run == user.run("seed=2"):
             raise KeyboardInterrupt
         pack(run)
 
-    pack = executor.pack
-    monkeypatch.setattr(executor, "pack", interrupt)
+    pack = job_pickle.pack
+    monkeypatch.setattr(job_pickle, "pack", interrupt)
     before = user.listing
     assert user.stk("sweep", user.config, "seed=1,2,3").code == 130
     assert [path for path in user.listing if path not in before] == ["experiments", "experiments/sweeps"]

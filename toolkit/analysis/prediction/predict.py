@@ -53,7 +53,38 @@ class Answering:
         read_as   one of toolkit.analysis.prediction.formats.INPUTS
         """
         rows = rows_of(lines, read_as, self.predictor.format)
-        return predictions(rows, self.predictor, self.predict, self.at_once, lines.name, lines.are_at_hand)
+        return self.predictions(rows, lines.name, lines.are_at_hand)
+
+    def predictions(
+        self, rows: Iterable[Row], name: str, are_at_hand: Callable[[], bool] = lambda: True
+    ) -> Iterator[list[object]]:
+        """Yield the prediction for each row, in their order, some rows at a time. Memory: that of these rows.
+
+        name         of the input, for messages
+        are_at_hand  whether further rows can be read without waiting; where not, those read are answered
+        Raises UserError, which names the lines.
+        """
+        numbers: list[int] = []
+        samples: list[object] = []
+        for row in rows:
+            try:
+                samples.append(self.predictor.sample(row.value))
+            except UnfitRow as error:
+                raise DataError(f"{name}:{row.line}: {error}") from error
+            numbers.append(row.line)
+            if len(samples) == self.at_once or not are_at_hand():
+                yield self._predicted(samples, numbers, name)
+                numbers, samples = [], []
+        if samples:
+            yield self._predicted(samples, numbers, name)
+
+    def _predicted(self, samples: Sequence[object], numbers: Sequence[int], name: str) -> list[object]:
+        try:
+            found = self.predict(samples)
+        except UserError as error:
+            raise UserError(f"{name}, rows of lines {numbers[0]} to {numbers[-1]}: {error}") from error
+        assert len(found) == len(samples), f"{len(found)} predictions of {len(samples)} samples"
+        return found
 
 
 def answering(run: RunDir, batch_size: int | None) -> Answering:
@@ -100,49 +131,8 @@ def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None
     with contextlib.chdir(os.getcwd()):
         found = answering(run, batch_size)
     numbered = itertools.starmap(Row, enumerate(rows, start=1))
-    for part in predictions(numbered, found.predictor, found.predict, found.at_once, "samples"):
+    for part in found.predictions(numbered, "samples"):
         yield from part
-
-
-def predictions(
-    rows: Iterable[Row],
-    predictor: Predictor,
-    predict: Predict,
-    at_once: int,
-    name: str,
-    are_at_hand: Callable[[], bool] = lambda: True,
-) -> Iterator[list[object]]:
-    """Yield the prediction for each row, in their order, some rows at a time. Memory: that of these rows.
-
-    at_once      rows that are read before they are answered
-    name         of the input, for messages
-    are_at_hand  whether further rows can be read without waiting; where not, those read are answered
-    Raises UserError, which names the lines.
-    """
-    numbers: list[int] = []
-    samples: list[object] = []
-    for row in rows:
-        try:
-            samples.append(predictor.sample(row.value))
-        except UnfitRow as error:
-            raise DataError(f"{name}:{row.line}: {error}") from error
-        numbers.append(row.line)
-        if len(samples) == at_once or not are_at_hand():
-            yield _predicted(predict, samples, numbers, name)
-            numbers, samples = [], []
-    if samples:
-        yield _predicted(predict, samples, numbers, name)
-
-
-def _predicted(
-    predict: Predict, samples: Sequence[object], numbers: Sequence[int], name: str
-) -> list[object]:
-    try:
-        found = predict(samples)
-    except UserError as error:
-        raise UserError(f"{name}, rows of lines {numbers[0]} to {numbers[-1]}: {error}") from error
-    assert len(found) == len(samples), f"{len(found)} predictions of {len(samples)} samples"
-    return found
 
 
 def _settings(experiment: Experiment, batch_size: int | None) -> Evaluation:

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolkit.files import read_json, write_quickly
+from toolkit.files import read_object, write_quickly
 from toolkit.workload import Progress
 
 _FOLDER = ".digests"
@@ -141,11 +141,8 @@ def _file(memory: Path, key: str) -> Path:
 
 def _look_up(memory: Path, key: str, stamps: Stamps) -> str | None:
     """The digest that was noted for these very stamps, if there is one."""
-    try:
-        noted = read_json(_file(memory, key))
-    except (OSError, ValueError):
-        return None
-    is_this = isinstance(noted, dict) and noted.get("stamps") == [list(stamp) for stamp in stamps]
+    noted = read_object(_file(memory, key))
+    is_this = noted.get("stamps") == [list(stamp) for stamp in stamps]
     return str(noted["sha256"]) if is_this and "sha256" in noted else None
 
 

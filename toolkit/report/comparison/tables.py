@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from toolkit.registry import brief_metrics
 from toolkit.report import formats
@@ -100,7 +100,9 @@ def groups_table(runs: Sequence[RunSummary]) -> Table:
 def differences_table(runs: Sequence[RunSummary]) -> Table:
     """Return one row for each key that differs, grouped by section, with the value of each run."""
     differences = config_differences(runs)
-    keys = sorted(differences, key=_Order(differences))
+    sections = [key.partition(".")[0] for key in differences]
+    # Sections in their order, those that change no result last.
+    keys = sorted(differences, key=lambda key: _place(key.partition(".")[0], sections))
     rows = [(key, *map(facts.setting, differences[key])) for key in keys]
     firsts = [key.partition(".")[0] for key in keys]
     parts = frozenset(place for place in range(1, len(keys)) if firsts[place] != firsts[place - 1])
@@ -109,15 +111,8 @@ def differences_table(runs: Sequence[RunSummary]) -> Table:
     return turned(made, "run") if len(runs) > COLUMNS and len(keys) < len(runs) else made
 
 
-class _Order:
-    """The position of a key: sections in order, those that change no result last."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._sections = list(dict.fromkeys(key.partition(".")[0] for key in keys))
-
-    def __call__(self, key: str) -> tuple[bool, int]:
-        section = key.partition(".")[0]
-        return section in ("resources", "checkpoint"), self._sections.index(section)
+def _place(section: str, sections: Sequence[str]) -> tuple[bool, int]:
+    return section in ("resources", "checkpoint"), sections.index(section)
 
 
 def costs_table(runs: Sequence[RunSummary]) -> Table:

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.config.secrets import concealed
 from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
-from toolkit.files import create_once, read_json, read_json_lines, write_json
+from toolkit.files import create_once, read_json, read_json_lines, read_object, write_json
 from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, PEER_LOST, advice_on, describe
@@ -112,10 +112,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
 
 def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:
     """The last heartbeat of a rank (toolkit.reliability.watchdog); empty without one."""
-    try:
-        return read_json(run.heartbeat(nonce, rank)) or {}
-    except (OSError, ValueError):
-        return {}
+    return read_object(run.heartbeat(nonce, rank))
 
 
 def _culprit(run: RunDir, world: World, error: BaseException) -> tuple[int, str]:

@@ -270,7 +270,7 @@ def cluster(stubs: Stubs) -> Stubs:
     stubs.answers("sinfo", (RECORDED / "sinfo.txt").read_text())
     partitions, config = RECORDED / "partitions.txt", RECORDED / "config.txt"
     stubs.add("scontrol", f'case "$*" in *partition) /bin/cat {partitions};; *) /bin/cat {config};; esac')
-    stubs.answers("sacctmgr", "long|PartitionTimeLimit\n")
+    stubs.answers("sacctmgr", "long||||PartitionTimeLimit||||||||\n")
     return stubs
 
 

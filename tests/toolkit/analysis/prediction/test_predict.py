@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from toolkit.analysis.prediction.predict import predictions
+from toolkit.analysis.prediction.predict import Answering
 from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.analysis.prediction.request import input_format, output_format
 from toolkit.analysis.prediction.rows import Row
@@ -43,9 +43,13 @@ def rows(count: int, read: list[int] | None = None) -> Iterator[Row]:
         yield Row(number + 1, number)
 
 
+def answering(doubling: Doubling, at_once: int) -> Answering:
+    return Answering(predictor=doubling, predict=doubling.predict, at_once=at_once)
+
+
 def test_predictions_come_in_the_order_of_the_rows() -> None:
     doubling = Doubling()
-    found = [*predictions(rows(10), doubling, doubling.predict, 4, "rows")]
+    found = [*answering(doubling, 4).predictions(rows(10), "rows")]
     assert [*chain.from_iterable(found)] == [2 * number for number in range(10)]
     assert doubling.handed == [4, 4, 2]
 
@@ -54,7 +58,7 @@ def test_a_large_input_is_never_read_further_than_a_few_rows_ahead() -> None:
     doubling, read, written = Doubling(), [0], 0
     most = 0
     numbers = (row for row in rows(100_000, read) if row.value != 13)
-    for part in predictions(numbers, doubling, doubling.predict, 64, "rows"):
+    for part in answering(doubling, 64).predictions(numbers, "rows"):
         most = max(most, read[0] - written)
         written += len(part)
     assert written == 99_999
@@ -64,7 +68,7 @@ def test_a_large_input_is_never_read_further_than_a_few_rows_ahead() -> None:
 def test_rows_are_answered_when_no_more_are_there_yet() -> None:
     doubling = Doubling()
     waits = iter([True, False, False, True])
-    found = predictions(rows(4), doubling, doubling.predict, 99, "rows", lambda: next(waits))
+    found = answering(doubling, 99).predictions(rows(4), "rows", lambda: next(waits))
     assert [*found] == [[0, 2], [4], [6]]
 
 
@@ -72,13 +76,13 @@ def test_a_row_that_is_no_sample_is_named_with_its_line() -> None:
     doubling = Doubling()
     broken = [Row(1, 1), Row(7, None)]
     with pytest.raises(DataError, match="rows:7: found nothing, expected a number"):
-        [*predictions(broken, doubling, doubling.predict, 9, "rows")]
+        [*answering(doubling, 9).predictions(broken, "rows")]
 
 
 def test_a_batch_that_fails_is_named_with_its_lines() -> None:
     doubling = Doubling()
     with pytest.raises(UserError, match="rows, rows of lines 13 to 16: 13 is unlucky"):
-        [*predictions(rows(99), doubling, doubling.predict, 4, "rows")]
+        [*answering(doubling, 4).predictions(rows(99), "rows")]
 
 
 def test_formats_follow_the_endings_of_names() -> None:

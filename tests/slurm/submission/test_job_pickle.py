@@ -1,4 +1,4 @@
-"""submitit makes the job: its pickle, its folder, and sbatch called with our own script."""
+"""Launching a plan: submitit's pickle, and sbatch called with our own script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from slurm.job.task import TrainJob
 from slurm.submission.batch.batch_script import JobPlan
-from slurm.submission.executor import PlanExecutor
+from slurm.submission.submit import launch
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 from toolkit.errors import SlurmRefused
@@ -25,30 +25,28 @@ def plan(user: User, fake: FakeSlurm) -> JobPlan:
 
 
 def test_a_launch_returns_the_jobs_id(plan: JobPlan, fake: FakeSlurm) -> None:
-    assert PlanExecutor(plan).launch() == "101"
+    assert launch(plan) == "101"
     (job,) = fake.jobs
     assert (job["name"], job["work_dir"]) == (plan.job_name, str(plan.run.path))
 
 
 def test_sbatch_gets_the_plan_to_the_byte(plan: JobPlan, fake: FakeSlurm) -> None:
-    PlanExecutor(plan).launch()
+    launch(plan)
     ((*_, script),) = fake.calls("sbatch")
     assert Path(script) == plan.run.submitit / "script.sh"
-    assert Path(script).read_bytes() == str(plan).encode()
+    assert (plan.run.submitit / "101_submission.sh").read_bytes() == str(plan).encode()
 
 
-def test_the_pickle_is_there_under_its_own_name_and_that_of_the_job(plan: JobPlan, fake: FakeSlurm) -> None:
-    PlanExecutor(plan).launch()
-    for name in ("job.pkl", "101_submitted.pkl"):
-        submission = pickle.loads((plan.run.submitit / name).read_bytes())
-        assert submission.function == TrainJob(str(plan.run.path))
-    assert {path.name for path in plan.run.submitit.glob("*.pkl")} == {"job.pkl", "101_submitted.pkl"}
+def test_the_pickle_calls_the_ranks_function(plan: JobPlan, fake: FakeSlurm) -> None:
+    launch(plan)
+    submission = pickle.loads((plan.run.submitit / "job.pkl").read_bytes())
+    assert submission.function == TrainJob(str(plan.run.path))
 
 
 def test_the_pickle_holds_a_path_and_nothing_of_the_experiment(plan: JobPlan, fake: FakeSlurm) -> None:
     """What it names is imported where it is loaded: our callable and submitit's wrapper, no more."""
-    PlanExecutor(plan).launch()
-    content = (plan.run.submitit / "101_submitted.pkl").read_bytes()
+    launch(plan)
+    content = (plan.run.submitit / "job.pkl").read_bytes()
     assert named_globals(content) <= {
         "slurm.job TrainJob",
         "submitit.core.utils DelayedSubmission",
@@ -78,7 +76,7 @@ def test_the_pickle_is_there_before_sbatch_is_called(plan: JobPlan, fake: FakeSl
     """A refused launch shows what lay there at that moment."""
     fake.submits("refuse", "sbatch: error: no")
     with pytest.raises(SlurmRefused):
-        PlanExecutor(plan).launch()
+        launch(plan)
     assert (plan.run.submitit / "job.pkl").exists()
 
 
@@ -93,7 +91,7 @@ def test_a_job_from_inside_a_job_inherits_nothing_of_it_but_the_sites_configurat
         monkeypatch.setenv(name, "7")
     monkeypatch.setenv("SLURM_CONF", "/etc/site/slurm.conf")
     monkeypatch.setenv("MY_TOKEN_FILE", "kept")
-    PlanExecutor(plan).launch()
+    launch(plan)
     assert not set(leaks) & set(fake.environment)
     assert fake.environment["SLURM_CONF"] == "/etc/site/slurm.conf"
     assert fake.environment["MY_TOKEN_FILE"] == "kept"

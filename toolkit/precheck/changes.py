@@ -6,7 +6,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
 from toolkit.errors import DataError
 from toolkit.files import read_object
-from toolkit.run.edited_code import edit_warnings
+from toolkit.run.edited_code import edit_warnings, edits_since
 from toolkit.run.events import forced_steps
 from toolkit.run.run_dir import MANIFEST, RunDir
 
@@ -24,6 +24,9 @@ def data_warnings(run: RunDir, experiment: Experiment) -> list[str]:
     steps = run.checkpoint_steps()
     place = place_of_prepared_set(experiment.data) if steps else None
     if place is None or any(_fits(run, step, place[1]) for step in steps):
+        return []
+    if edits_since(run, experiment).core:
+        # Its own version may know the same data by another fingerprint.
         return []
     if run.result.exists():
         return [f"{run.run_id} has finished with other data: they have changed since (--fresh trains anew)"]

@@ -24,7 +24,7 @@ from tests.toolkit.tiny_training import Attempt, Lab, train_rank
 from toolkit.config import Experiment
 from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
-from toolkit.precheck.changes import change_warnings
+from toolkit.precheck.changes import change_warnings, data_warnings
 from toolkit.run.run_dir import RunDir
 
 TOTAL_STEPS = 2 * STEPS_PER_EPOCH
@@ -322,3 +322,7 @@ def test_other_data_under_the_same_run_are_refused(lab: Lab, tmp_path: Path) -> 
     (ended,) = run_ranks(1, train_rank, run.path, Attempt())
     assert ended.error.startswith("CheckpointError")
     assert "saved for other data" in events(run, "checkpoint_rejected")[0]["reason"]
+    # The code of another version decides for itself.
+    (run.code / "toolkit").mkdir(parents=True, exist_ok=True)
+    (run.code / "toolkit" / "files.py").write_text("# of another version")
+    assert data_warnings(run, experiment) == []

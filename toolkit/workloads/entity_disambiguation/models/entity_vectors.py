@@ -26,8 +26,8 @@ from toolkit.nlp.encoder import Encoder
 from toolkit.workload import Progress, silent
 from toolkit.workloads.entity_disambiguation.config import BiEncoder
 from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
-from toolkit.workloads.entity_disambiguation.models.known import Known
 from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_of
 
 _VERSION = 1

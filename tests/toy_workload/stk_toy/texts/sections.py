@@ -177,8 +177,8 @@ class Convolutions(ModelSection):
     teacher: str | None = option(None, path=True, run=True, added=True)
     """Folder of an earlier run. Only kept from `stk clean`: nothing is learnt from it."""
 
-    def violations(self, experiment, *, is_trained=False, coming=None) -> Iterator[Violation]:
-        return iter(()) if is_trained else missing_files(self, "model")
+    def violations(self, experiment, *, coming=None) -> Iterator[Violation]:
+        return missing_files(self, "model")
 
     def sizes(self, data, meta) -> Iterator[tuple[str, int]]:
         yield "filters (model.filters)", self.filters

@@ -196,12 +196,9 @@ class ModelSection:
     SHAPES: ClassVar[tuple[str, ...]] = ()
     kind: str
 
-    def violations(
-        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
-    ) -> Iterator[Violation]:
-        """Find files and runs that are missing or do not fit.
+    def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
+        """Find files and runs that are missing or do not fit. Not called once the model is trained.
 
-        is_trained   a model exists, so what it began with no longer matters
         coming       experiments by the folders of their runs, which will have finished when this run begins
         """
         return iter(())

@@ -21,7 +21,16 @@ from toolkit.workloads.custom.commands.starters import starters
 
 pytestmark = pytest.mark.slow
 
-_IN_THE_WHEEL = ("toolkit", "slurm", "configs", "stk.py", "pyproject.toml", "README.md", "LICENSE")
+_IN_THE_WHEEL = (
+    "toolkit",
+    "slurm",
+    "configs",
+    "examples",
+    "stk.py",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 _INIT, _RUN, _ = readme.FIRST
 
 

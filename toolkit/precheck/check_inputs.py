@@ -51,4 +51,5 @@ def input_violations(
         yield from violation_of("train.batch_max_length", check_token_budget, experiment)
         yield from task_kinds()[experiment.task.kind].file_check(experiment)
     yield from experiment.data.violations(is_trained=is_trained)
-    yield from experiment.model.violations(experiment, is_trained=is_trained, coming=coming)
+    if not is_trained:
+        yield from experiment.model.violations(experiment, coming=coming)

@@ -12,9 +12,6 @@ from toolkit.config.fields import limits
 from toolkit.errors import DataError
 from toolkit.workload import Violation
 
-#: Files of a section that is cut into splits, in the order in which they are listed.
-_FILES = ("path", "train", "validation", "test")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
@@ -34,13 +31,6 @@ def missing_files(
     """
     for where, problem in _missing(section, key, besides, folders or Folders()):
         yield Violation(key=tuple(where.split(".")), problem=problem)
-
-
-def split_files(data: Any) -> Iterator[tuple[str, Path]]:
-    """Key and path of every file of a data section with one file or a file for each split."""
-    for name in _FILES:
-        if (file := getattr(data, name)) is not None:
-            yield f"data.{name}", Path(file).expanduser()
 
 
 def violation_of(key: str, check: Callable[..., object], *arguments: object) -> Iterator[Violation]:

@@ -151,11 +151,7 @@ class _OfPretrained(ModelSection):
     entity_layers: int | None = option(None, minimum=1)
     """First layers of the encoder of entities to keep; null: all."""
 
-    def violations(
-        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
-    ) -> Iterator[Violation]:
-        if is_trained:
-            return iter(())
+    def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
         keys = ["max_tokens", "max_entity_tokens"]
         layers = {f"model.{name}": getattr(self, name) for name in ("context_layers", "entity_layers")}
         return check_encoder("model.path", self.path, experiment.data, keys, layers)

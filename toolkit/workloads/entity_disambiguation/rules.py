@@ -16,15 +16,12 @@ from toolkit.workloads.entity_disambiguation.config import (
     WHOLE_SLICE,
     BiEncoder,
     CoMention,
-    EntityMentions,
 )
 
 
 @rule("task.kind", "data.eval_slices", "data.slices")
 def _slice_names(experiment: Experiment) -> Iterator[Violation]:
     data = experiment.data
-    if not isinstance(data, EntityMentions):
-        return
     for place, name in enumerate(data.eval_slices):
         key = ("data", "eval_slices", str(place))
         if name.startswith(BUILT_PREFIX) and name not in BUILT_SLICES:
@@ -52,7 +49,7 @@ def _slice_name(key: tuple[str, ...], name: str) -> Iterator[Violation]:
 @rule("task.kind", "data.torso_above", "data.head_above")
 def _thresholds(experiment: Experiment) -> Iterator[Violation]:
     data = experiment.data
-    if isinstance(data, EntityMentions) and data.torso_above >= data.head_above:
+    if data.torso_above >= data.head_above:
         problem = f"found {data.torso_above}, expected less than data.head_above ({data.head_above})"
         yield Violation(key=("data", "torso_above"), problem=problem)
 
@@ -60,7 +57,7 @@ def _thresholds(experiment: Experiment) -> Iterator[Violation]:
 @rule("task.kind", "data.title", "data.types", "data.relations", "data.description")
 def _entity_text(experiment: Experiment) -> Iterator[Violation]:
     data, parts = experiment.data, ("title", "types", "relations", "description")
-    if isinstance(data, EntityMentions) and not any(getattr(data, part) for part in parts):
+    if not any(getattr(data, part) for part in parts):
         problem = f"an entity's text would be empty: {', '.join(parts)} are all false"
         yield Violation(key=("data",), problem=problem, hint="set one of them to true")
 
@@ -69,7 +66,7 @@ def _entity_text(experiment: Experiment) -> Iterator[Violation]:
 def _masked_titles(experiment: Experiment) -> Iterator[Violation]:
     model = experiment.model
     is_fixed = isinstance(model, CoMention) or getattr(model, "entity_vectors", "") == "cached"
-    if getattr(experiment.task, "mask_title", False) and is_fixed:
+    if experiment.task.mask_title and is_fixed:
         problem = "found true, but the texts of entities are read only once, so nothing can be hidden in them"
         yield Violation(
             key=("task", "mask_title"), problem=problem, hint="model.entity_vectors: encode, or false"

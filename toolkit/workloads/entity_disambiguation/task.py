@@ -23,6 +23,7 @@ from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lin
 from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
 from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
@@ -35,7 +36,6 @@ from toolkit.workloads.entity_disambiguation.models.entity_vectors import (
     fixed_encoder,
     fixed_pooling,
 )
-from toolkit.workloads.entity_disambiguation.models.known import Known
 from toolkit.workloads.entity_disambiguation.models.mention_batch import (
     BatchMaker,
     MentionBatch,

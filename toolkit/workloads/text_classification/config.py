@@ -164,10 +164,8 @@ class DocNN(ModelSection):
     vectors: str | None = option(None, path=True)
     """Text file of initial word vectors: a token and its numbers per line."""
 
-    def violations(
-        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
-    ) -> Iterator[Violation]:
-        return iter(()) if is_trained else missing_files(self, "model")
+    def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
+        return missing_files(self, "model")
 
     def sizes(self, data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         yield "filters (model.filters)", self.filters
@@ -191,11 +189,7 @@ class Pretrained(ModelSection):
     """first_token: the last layer computes only the token that the head of BERT reads. Scores are equal
     within rounding, dropout differs."""
 
-    def violations(
-        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
-    ) -> Iterator[Violation]:
-        if is_trained:
-            return iter(())
+    def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
         data = experiment.data
         more = "; data.fold makes several samples of a longer text" if data.fold == "none" else ""
         return check_encoder(

@@ -14,9 +14,7 @@ from toolkit.workloads.text_classification.config import BALANCED
 
 @rule("data.splits")
 def _splits(experiment: Experiment) -> Iterator[Violation]:
-    splits = getattr(experiment.data, "splits", None)
-    if not isinstance(splits, dict):
-        return
+    splits = experiment.data.splits
     for name, share in splits.items():
         if name not in SPLITS:
             hint = suggest(name, SPLITS)
@@ -36,18 +34,18 @@ def _splits(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("data.tokenizer", "data.tokenizer_path", "model.kind")
 def _tokenizer(experiment: Experiment) -> Iterator[Violation]:
-    kind, path = (getattr(experiment.data, name, None) for name in ("tokenizer", "tokenizer_path"))
-    if kind == "pretrained" and path is None:
+    kind = experiment.data.tokenizer
+    if kind == "pretrained" and experiment.data.tokenizer_path is None:
         problem = "is missing, though data.tokenizer is pretrained"
         yield Violation(key=("data", "tokenizer_path"), problem=problem, hint="usually ${model.path}")
-    if experiment.model.kind == "pretrained" and kind is not None and kind != "pretrained":
+    if experiment.model.kind == "pretrained" and kind != "pretrained":
         problem = f"found {kind}, but a pretrained model reads the tokens that it was trained with"
         yield Violation(key=("data", "tokenizer"), problem=problem, hint="pretrained")
 
 
 @rule("data.columns", "data.text_column", "data.label_column")
 def _columns(experiment: Experiment) -> Iterator[Violation]:
-    columns = getattr(experiment.data, "columns", None)
+    columns = experiment.data.columns
     if columns is None:
         return
     for name in ("text_column", "label_column"):
@@ -59,7 +57,7 @@ def _columns(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("data.delimiter")
 def _delimiter(experiment: Experiment) -> Iterator[Violation]:
-    delimiter = getattr(experiment.data, "delimiter", None)
+    delimiter = experiment.data.delimiter
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n\0"'):
         problem = f"found {delimiter!r}, expected one character, no line break and no quotation mark"
         yield Violation(key=("data", "delimiter"), problem=problem, hint=r'a tab is "\t" in double quotes')
@@ -67,7 +65,7 @@ def _delimiter(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("task.class_weights", "data.labels")
 def _class_weights(experiment: Experiment) -> Iterator[Violation]:
-    given, labels = experiment.task.class_weights, getattr(experiment.data, "labels", None)
+    given, labels = experiment.task.class_weights, experiment.data.labels
     if given is None or given == BALANCED:
         return
     if not isinstance(given, dict):

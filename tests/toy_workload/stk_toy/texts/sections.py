@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 from toolkit.config.faults import suggest
 from toolkit.config.fields import option
 from toolkit.data.sources.file_digests import memory_of
-from toolkit.data.sources.named_files import missing_files, split_files, violation_of
+from toolkit.data.sources.named_files import missing_files, violation_of
 from toolkit.data.sources.source_files import SourceFile, set_place, with_fingerprint
-from toolkit.data.sources.split_files import SPLITS, one_file_or_splits
+from toolkit.data.sources.split_files import SPLITS, files_by_split, key_of_split, one_file_or_splits
 from toolkit.errors import DataError
 from toolkit.workload import DataSection, ModelSection, Progress, Violation, rule
 
@@ -77,17 +77,17 @@ class TextsData(DataSection):
 
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         yield from missing_files(self, "data")
-        for key, path in split_files(self):
-            yield from self._wrong_rows(key, path)
+        for split, path in files_by_split(self).items():
+            yield from self._wrong_rows(key_of_split(split), path)
 
     def warnings(self) -> Iterator[Violation]:
-        name, path = next(split_files(self))
+        split, path = next(iter(files_by_split(self).items()))
         first_rows = islice(self.rows(path), _CHECKED_ROWS) if path.is_file() else ()
         labels = {label for _, _, label in first_rows}
         for one, other in pairwise(sorted(labels, key=lambda label: (label.lower(), label))):
             if one.lower() == other.lower():
                 yield Violation(
-                    key=tuple(name.split(".")), problem=f"the labels {one!r}, {other!r} look alike"
+                    key=("data", split or "path"), problem=f"the labels {one!r}, {other!r} look alike"
                 )
 
     def with_workers(self, count: int) -> TextsData:
@@ -112,9 +112,8 @@ class TextsData(DataSection):
 
     def sources(self, progress: Progress) -> list[SourceFile]:
         """The tables, `path` without a split."""
-        files = {None: self.path, "train": self.train, "validation": self.validation, "test": self.test}
-        memory = memory_of(self)
-        return [SourceFile.open(file, split, progress, memory) for split, file in files.items() if file]
+        files, memory = files_by_split(self), memory_of(self)
+        return [SourceFile.open(str(path), split, progress, memory) for split, path in files.items()]
 
     def description(self, sources: list[SourceFile], **further: object) -> dict[str, object]:
         """What decides the content of the prepared set, with its fingerprint."""
@@ -178,8 +177,8 @@ class Convolutions(ModelSection):
     teacher: str | None = option(None, path=True, run=True, added=True)
     """Folder of an earlier run. Only kept from `stk clean`: nothing is learnt from it."""
 
-    def violations(self, experiment, *, is_trained=False, coming=None) -> Iterator[Violation]:
-        return iter(()) if is_trained else missing_files(self, "model")
+    def violations(self, experiment, *, coming=None) -> Iterator[Violation]:
+        return missing_files(self, "model")
 
     def sizes(self, data, meta) -> Iterator[tuple[str, int]]:
         yield "filters (model.filters)", self.filters

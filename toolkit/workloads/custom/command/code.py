@@ -187,11 +187,9 @@ def _check_amount(folder: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _nothing(name: Path) -> bool:
-    return False
-
-
-def _link_others(folder: Path, work: Path, around: Path, is_left: Callable[[Path], bool] = _nothing) -> None:
+def _link_others(
+    folder: Path, work: Path, around: Path, is_left: Callable[[Path], bool] = lambda name: False
+) -> None:
     """Link what is in a folder of the user's and was not copied.
 
     around    that folder, relative to both

@@ -9,8 +9,7 @@ from pathlib import Path
 from toolkit.command import Command, Host
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
-from toolkit.workloads.custom.commands.starters import files_of, starters
-from toolkit.workloads.custom.functions.project.new_files import new_files
+from toolkit.workloads.custom.commands.starters import files_of, new_files, starters
 
 _DESCRIPTION = """\
 Write a project that works into a folder: digits.py with a model, data and a step, an experiment file, a test.

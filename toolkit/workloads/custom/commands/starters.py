@@ -1,4 +1,4 @@
-"""Experiment files that come with the package, to begin with one's own."""
+"""Files that come with the package, to begin with one's own: experiments, and a small project."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import toolkit
 from toolkit.errors import UserError
 
 _DISTRIBUTION = "slurm-toolkit"
-#: Where a wheel puts the folder `configs`, and what distinguishes it from another of that name.
-_INSTALLED, _MARK = "share/slurm-toolkit/configs", "stk.schema.json"
+#: The schema of experiment files.
+_SCHEMA = "stk.schema.json"
+_NEW_PROJECT = ("digits.py", "digits.yaml", "test_digits.py", ".gitignore")
 #: The path of an include, which may contain a reference.
 _INCLUDE = re.compile(r"\$\{\s*from_file\s*:((?:[^${}]|\$\{[^{}]*\})*)\}")
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
@@ -57,16 +58,33 @@ def _text(file: Path) -> str:
     return _SCHEMA_LINE.sub("", file.read_text(encoding="utf-8"))
 
 
+def new_files() -> dict[str, str]:
+    """The files of a new project, by name: those of an example, and the schema that its experiment names."""
+    from toolkit.sweeps.json_schema import file_schema  # imports all sections
+
+    folder = _shipped("examples/digits", "digits.py")
+    files = {name: _text(folder / name) for name in _NEW_PROJECT}
+    files["digits.yaml"] = f"# yaml-language-server: $schema={_SCHEMA}\n{files['digits.yaml']}"
+    return {**files, _SCHEMA: f"{file_schema([folder / 'digits.yaml'])}\n"}
+
+
 def _root() -> Path:
-    """The folder of the experiment files: that of a copy of the repository, else where a wheel has put it."""
-    beside = Path(toolkit.__file__).parents[1] / "configs"
-    if (beside / _MARK).is_file():
+    return _shipped("configs", _SCHEMA)
+
+
+def _shipped(folder: str, mark: str) -> Path:
+    """A folder of the package: that of a copy of the repository, else where a wheel has put it.
+
+    mark  a file in it, which distinguishes it from another folder of that name
+    """
+    beside = Path(toolkit.__file__).parents[1] / folder
+    if (beside / mark).is_file():
         return beside
     try:
         files = distribution(_DISTRIBUTION).files or ()
     except PackageNotFoundError:
         files = ()
     for file in files:
-        if str(file).endswith(f"{_INSTALLED}/{_MARK}"):
+        if str(file).endswith(f"share/{_DISTRIBUTION}/{folder}/{mark}"):
             return Path(str(file.locate())).resolve().parent
-    raise UserError(f"the experiment files of {_DISTRIBUTION} are not installed here")
+    raise UserError(f"the files of {_DISTRIBUTION} in {folder} are not installed here")

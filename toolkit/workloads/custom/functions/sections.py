@@ -14,6 +14,7 @@ from toolkit.workload import (
     Goal,
     Metric,
     ModelSection,
+    NoData,
     OwnSections,
     Progress,
     UnfitTask,
@@ -106,16 +107,10 @@ class NothingPrepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnyData(_Values, DataSection):
+class AnyData(_Values, NoData):
     """Arguments of the function `data` beside the split: its parameters are the keys."""
 
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
-
-    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
-        return iter(())
-
-    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
-        raise DataError("a task of three functions prepares no data")
 
     def prepare(self, progress: Progress) -> NothingPrepared:
         return NothingPrepared(Path())

@@ -22,10 +22,9 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import writ
 from toolkit.workloads.entity_disambiguation.data.entities.contents import current_folder
 from toolkit.workloads.entity_disambiguation.data.entities.write_folder import folder_fingerprint
 from toolkit.workloads.entity_disambiguation.data.samples.build import Base
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
-from toolkit.workloads.entity_disambiguation.models.known import Known
 
 _LOCK_TIMEOUT_S = 600.0
 #: More layers than any model has.
@@ -111,11 +110,7 @@ def kept_base(run: RunDir, fingerprint: str) -> Base | None:
     stored, counts = read_json(files.known), read_json(files.gold_counts)
     if stored is None or counts is None or not files.entity_db.is_dir():
         return None
-    known = _read(files.known, stored)
-    return Base(
-        fingerprint=fingerprint, counts=Counter(counts), types=Names.known(known.types),
-        relations=Names.known(known.relations), pad_id=known.pad_id,
-    )  # fmt: skip
+    return Base(fingerprint=fingerprint, counts=Counter(counts), known=_read(files.known, stored))
 
 
 def without_origin(run: RunDir, experiment: Experiment) -> Experiment:

@@ -17,24 +17,27 @@ from zlib import crc32
 import numpy as np
 import torch
 
-from toolkit.data.prepared.build_once import publish_once
-from toolkit.data.prepared.manifest import read_manifest, write_manifest
+from toolkit.data.prepared.folder import PreparedFolder
+from toolkit.data.prepared.manifest import write_manifest
 from toolkit.data.ragged import Array, Lists
 from toolkit.data.sources.source_files import with_fingerprint
-from toolkit.errors import DataError
 from toolkit.nlp.encoder import Encoder
 from toolkit.workload import Progress, silent
 from toolkit.workloads.entity_disambiguation.config import BiEncoder
 from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
-from toolkit.workloads.entity_disambiguation.models.known import Known
 from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_of
 
-_VERSION = 1
 _VECTORS = "vectors.npy"
 #: Number of entities that are sorted by length together.
 _BLOCK = 4096
-_LOCK_TIMEOUT_S = 3600.0
+
+
+class _VectorsFolder(PreparedFolder[None]):
+    """The folder of the vectors; it has no splits."""
+
+    VERSION = 1
 
 
 def fixed_encoder(model: Any, path: str, known: Known) -> Encoder:
@@ -66,14 +69,7 @@ def entity_vectors(
         _compute(folder / _VECTORS, encoder, pooling, prepared, progress)
         write_manifest(folder, description)
 
-    def is_ready() -> bool:
-        try:
-            found = read_manifest(path, _VERSION, growing="")["fingerprint"]
-            return bool(found == description["fingerprint"])
-        except DataError:
-            return False
-
-    publish_once(path, fill, is_ready, _LOCK_TIMEOUT_S)
+    _VectorsFolder.open_or_build(path, description["fingerprint"], fill)
     vectors: Array = np.load(path / _VECTORS, mmap_mode="r")
     return vectors
 
@@ -82,7 +78,7 @@ def _describe(encoder: Encoder, pooling: str, prepared: MentionSet) -> dict[str,
     files = prepared.meta["files"]
     columns = (layout.ENTITY_TOKENS, layout.ENTITY_OFFSETS)
     description: dict[str, Any] = {
-        "version": _VERSION,
+        "version": _VectorsFolder.VERSION,
         "weights": encoder.digest(),
         "pooling": pooling,
         "entities": [files[column.file] for column in columns],

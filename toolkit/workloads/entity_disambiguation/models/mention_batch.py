@@ -13,8 +13,8 @@ from torch import nn
 from toolkit.data.ragged import Array
 from toolkit.workloads.entity_disambiguation.config import CoMention
 from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
-from toolkit.workloads.entity_disambiguation.models.known import Known
 
 #: Entities that are encoded together: first, last (exclusive), number of tokens of the longest.
 Chunk = tuple[int, int, int]

@@ -20,7 +20,6 @@ from toolkit.workloads.spelling.benchmarks.lines import (
 )
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
-from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
 from toolkit.workloads.spelling.metrics.detection import score_labels
 from toolkit.workloads.spelling.metrics.edits import Words
@@ -102,11 +101,11 @@ class _Detection(Sheet):
         self._golds = self._labels(source, golds)
         self._real: Labels | None = None
         if self._of_words and dictionary is not None:
-            self._real = RealWords(dictionary).of([word for line in inputs for word in words_of(line)])
+            self._real = RealWords(dictionary).of([word for line in inputs for word in line.split()])
 
     def _labels(self, source: str, lines: Sequence[str]) -> Labels:
         if self._of_words:
-            counts = [len(words_of(line)) for line in self.inputs]
+            counts = [len(line.split()) for line in self.inputs]
             return labels(source, lines, counts, "one for each word of the input")
         return flags(source, lines)
 

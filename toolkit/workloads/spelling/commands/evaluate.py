@@ -9,8 +9,7 @@ import argparse
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,6 +90,7 @@ def score_single(arguments: Namespace, host: Host) -> int:
     from toolkit.workloads.spelling.benchmarks.lines import read_lines
     from toolkit.workloads.spelling.benchmarks.sheets import open_sheet
     from toolkit.workloads.spelling.benchmarks.tables import figure_lines
+    from toolkit.workloads.spelling.progress_bar import progress_bar
 
     missing = [f"--{name}" for name in ("input", "gold", "prediction") if getattr(arguments, name) is None]
     if missing:
@@ -105,8 +105,8 @@ def score_single(arguments: Namespace, host: Host) -> int:
         dictionary=_dictionary(arguments),
     )
     predictions = read_lines(arguments.prediction)
-    with _progress("scoring", len(sheet.inputs)) as (_, advance):
-        figures = sheet.score(predictions, str(arguments.prediction), advance)
+    with progress_bar("scoring", len(sheet.inputs)) as update:
+        figures = sheet.score(predictions, str(arguments.prediction), lambda lines: update(advance=lines))
     if arguments.json:
         print(json.dumps({"kind": arguments.kind, "lines": len(predictions), "metrics": figures}))
     else:
@@ -122,6 +122,7 @@ def score_folder(arguments: Namespace, host: Host) -> int:
     from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
     from toolkit.workloads.spelling.benchmarks.scoring import Result, entries, score_entries
     from toolkit.workloads.spelling.commands.benchmark_runs import predict
+    from toolkit.workloads.spelling.progress_bar import progress_bar
 
     benchmarks = find_benchmarks(arguments.benchmark)
     names = [arguments.run, *arguments.overrides] if arguments.run else []
@@ -140,11 +141,15 @@ def score_folder(arguments: Namespace, host: Host) -> int:
             f"{benchmarks[0].corrupt}, a RUN, or --baselines"
         )
     found: list[Result | UserError] = []
-    with _progress("scoring", len(wanted)) as (show, advance):
-        lowercase = arguments.lowercase
-        for each in score_entries(wanted, dictionary=dictionary, lowercase=lowercase, advance=advance):
+    with progress_bar("scoring", len(wanted)) as update:
+        for each in score_entries(
+            wanted,
+            dictionary=dictionary,
+            lowercase=arguments.lowercase,
+            advance=lambda share: update(advance=share),
+        ):
             found.append(each)
-            show(len(found))
+            update(completed=len(found))
     results = [each for each in found if isinstance(each, Result)]
     faults = [each for each in found if not isinstance(each, Result)]
     _show(results, faults, unused, arguments)
@@ -187,23 +192,6 @@ def _show(
         console.print(terminal(table))
     for path in files:
         print(f"wrote {path}")
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[tuple[Callable[[float], None], Callable[[float], None]]]:
-    """Show a progress bar on a terminal; yield a function that sets it, and one that advances it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(None), TextColumn("{task.percentage:3.0f} %"))
-    times = (TimeElapsedColumn(), TimeRemainingColumn())
-    bar = Progress(
-        *columns, *times, console=console, transient=True, disable=not console.is_terminal, expand=True
-    )
-    with bar:
-        task = bar.add_task(what, total=total)
-        yield (lambda done: bar.update(task, completed=done), lambda more: bar.update(task, advance=more))
 
 
 EVALUATE = EvaluateOptions(

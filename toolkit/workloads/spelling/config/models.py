@@ -175,13 +175,10 @@ class TokenizationRepairPlus(ModelSection):
     max_word_length: int = option(32, minimum=2)
     """Longest output of one word, in tokens, the end included."""
 
-    def violations(
-        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
-    ) -> Iterator[Violation]:
+    def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
         from toolkit.workloads.spelling.repair_run import check_repair_run
 
-        if not is_trained:
-            yield from violation_of("model.repair_run", check_repair_run, experiment, coming)
+        return violation_of("model.repair_run", check_repair_run, experiment, coming)
 
     def files(self) -> Iterator[tuple[str, Path]]:
         from toolkit.training.warm_start.find import find_weights

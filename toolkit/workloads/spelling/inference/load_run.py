@@ -26,7 +26,7 @@ from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
 from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
 from toolkit.workloads.spelling.repair_run import without_origin
 
@@ -84,14 +84,14 @@ class OpenRun:
             return []
         lists = self.encoder.lists(text, None, None)
         if len(lists[layout.TOKENS]) <= self.max_tokens:
-            whole = Passage(text=text, core=(0, len(text)), words=(0, len(words_of(text))))
+            whole = Passage(text=text, core=(0, len(text)), words=(0, len(text.split())))
             return [(whole, lists)]
         # Two special tokens are added.
         size = self.max_tokens - 2
         if self.encoder.tokens.tokenizer.reads_spaces and not by_words:
             passages = passages_of_characters(text, size)
         else:
-            passages = passages_of_words(words_of(text), size, self._tokens)
+            passages = passages_of_words(text.split(), size, self._tokens)
         return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
 
     def _tokens(self, word: str) -> int:

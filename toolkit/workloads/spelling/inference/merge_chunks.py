@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, islice, pairwise
 
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.inference.chunks import Passage
 from toolkit.workloads.spelling.metrics.edits import Edit, edits_between
 
@@ -26,7 +26,7 @@ def joined_corrections(passages: Sequence[Passage], made: Sequence[str]) -> str:
 def joined_words(passages: Sequence[Passage], made: Sequence[str]) -> str:
     """Merge passages of words that were corrected one by one; no word is lost."""
     cores = (
-        [passage.kept] if passage.kept is not None else words_of(correction)[slice(*passage.words)]
+        [passage.kept] if passage.kept is not None else correction.split()[slice(*passage.words)]
         for passage, correction in zip(passages, made, strict=True)
     )
     return " ".join(word for core in cores for word in core)
@@ -87,7 +87,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
     Two words become one if either is marked. A marked word stays unchanged if nothing is left of it. Raises
     DataError if the text is too long and too different from its correction to be compared.
     """
-    words = words_of(text)
+    words = text.split()
     if not words or len(labels) != len(words) or all(labels):
         return made if any(labels) else " ".join(words)
     text, made = " ".join(words), normalised(made)
@@ -110,6 +110,6 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
 
 def only_marked_words(text: str, made: str, labels: Sequence[int]) -> str:
     """Do the same for a text whose words were corrected one by one, so that words match by their places."""
-    words, others = words_of(text), words_of(made)
+    words, others = text.split(), made.split()
     marks = labels if len(labels) == len(words) else [any(labels)] * len(words)
     return " ".join(other if mark else word for word, other, mark in zip(words, others, marks, strict=True))

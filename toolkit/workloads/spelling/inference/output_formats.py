@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolkit.errors import DataError
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.metrics.edits import edited_words, edits_between
 
 Labels = Sequence[int]
@@ -16,7 +16,7 @@ REPAIRED = "repaired"
 
 
 def _marked(text: str, labels: Labels) -> str:
-    words = words_of(text)
+    words = text.split()
     if len(labels) != len(words):
         return f"[{' '.join(words)}]" if any(labels) else " ".join(words)
     return " ".join(f"[{word}]" if label else word for word, label in zip(words, labels, strict=True))
@@ -61,7 +61,7 @@ def parse_detected(line: str, where: str) -> tuple[str, list[int]]:
 
 def parse_labels(line: str, text: str, where: str) -> list[int]:
     """Return the labels of a text. Raises DataError whose message begins with `where`."""
-    cells, words = line.split(), len(words_of(text))
+    cells, words = line.split(), len(text.split())
     if wrong := [cell for cell in cells if cell not in ("0", "1")]:
         raise DataError(
             f"{where}: found {wrong[0][:40]!r} among the labels, expected 0 (right) and 1 (wrong)"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from toolkit.errors import DataError
 from toolkit.files import open_atomic
@@ -30,6 +26,7 @@ from toolkit.workloads.spelling.inference.output_formats import (
     parse_labels,
 )
 from toolkit.workloads.spelling.inference.requests import Job, Request
+from toolkit.workloads.spelling.progress_bar import progress_bar
 from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 #: Corrects texts: all words, or with labels only the words labelled 1.
@@ -50,11 +47,15 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
             sink = output if job.output is None else stack.enter_context(_file(Path(job.output)))
             # By default, the bar is not shown on the terminal that shows the lines.
             is_shown = not sink.isatty() if request.progress is None else request.progress
-            advance = stack.enter_context(_bar(given, is_shown and sys.stderr.isatty()))
+            bar = progress_bar(
+                Path(given.name).name, given.size, "{task.fields[lines]:,} lines", is_shown=is_shown
+            )
+            update, done = stack.enter_context(bar), 0
             for texts, labels, size in _labelled(given, job, stack):
                 sink.writelines(f"{line}\n" for line in answers(texts, labels, job.form))
                 sink.flush()
-                advance(size, len(texts))
+                done += len(texts)
+                update(advance=size, lines=done)
 
 
 def _answers(run: RunDir, request: Request) -> Answers:
@@ -126,23 +127,3 @@ def _file(path: Path) -> Iterator[TextIO]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_atomic(path) as stream:
             yield stream
-
-
-@contextmanager
-def _bar(given: Source, is_shown: bool) -> Iterator[Callable[[int, int], object]]:
-    """Show progress; yield a function to call with the number of processed bytes and lines."""
-    columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
-    times = (TimeElapsedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, *times, console=console, transient=True, disable=not is_shown, expand=True
-    ) as bar:
-        task = bar.add_task(Path(given.name).name, total=given.size, lines=0)
-        done = 0
-
-        def advance(count: int, lines: int) -> None:
-            nonlocal done
-            done += lines
-            bar.update(task, advance=count, lines=done)
-
-        yield advance

@@ -1,13 +1,13 @@
 """Errors and warnings about the tables of an experiment, found before its job is submitted.
 
-Imports no numpy, which takes time, unless a table has to be cut into its splits, or samples are very short.
+Imports no numpy, which takes time, unless a small table needs a survey, or samples are very short.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from toolkit.config.faults import nearest
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import Stamp
-from toolkit.data.sources.named_files import split_files, violation_of
+from toolkit.data.sources.named_files import violation_of
+from toolkit.data.sources.source_files import file_state
+from toolkit.data.sources.split_files import files_by_split, key_of_split
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
-from toolkit.workload import Violation
+from toolkit.workload import Violation, silent
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
 from toolkit.workloads.text_classification.data.sources.formats.opening import opened
 from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet, unpacked_size
 from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database
@@ -33,8 +35,8 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     describe_skipped,
     nothing_known,
     refuse_unknown,
-    refuse_untrained,
 )
+from toolkit.workloads.text_classification.data.sources.source_files import Rows, Source
 from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 
@@ -56,8 +58,11 @@ def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[V
 
     is_trained   whether the run has kept the tokenizer
     """
-    files = split_files(data)
-    found = [each for key, path in files for each in violation_of(key, _check_rows, path, data, is_trained)]
+    found = [
+        each
+        for split, path in files_by_split(data).items()
+        for each in violation_of(key_of_split(split), _check_rows, path, data, is_trained)
+    ]
     yield from found
     if not (found or is_trained):
         yield from violation_of("data", _survey, data)
@@ -121,7 +126,7 @@ def _survey(data: TextTable) -> Mapping[str, Any] | None:
     """
     if (path := find_prepared_set(data)) is not None:
         return read_meta(path)
-    files = _files(data)
+    files = files_by_split(data)
     if not _are_small(files.values(), data):
         return None
     key = (repr(data), *map(Stamp.of, files.values()))
@@ -131,11 +136,39 @@ def _survey(data: TextTable) -> Mapping[str, Any] | None:
     return _surveys[key]
 
 
-def _survey_of(files: Mapping[str, Path], data: TextTable) -> Mapping[str, Any]:
-    skipped = Skipped()
-    tables = {split: _usable(read_rows(path, data), path, data, skipped) for split, path in files.items()}
-    found = _of_rows(tables, files, data, skipped)
-    return {"notable": found, "skipped": skipped.to_json()}
+def _survey_of(files: Mapping[str | None, Path], data: TextTable) -> Mapping[str, Any]:
+    """Survey a table as when it is prepared, unless there is nothing to be found that would need numpy."""
+    sources = [_source(split, path, data) for split, path in files.items()]
+    rows, skipped = Rows(data, sources), Skipped()
+    tables = [_usable(rows.of(source), source.path, data, skipped) for source in sources]
+    labels = data.labels or tuple(sorted({row.label for table in tables for row in table}))
+    is_cut = None in files and data.split_unit == "text" and not is_database(sources[0].path)
+    if is_cut:
+        check_sizes(sources[0].path, len(tables[0]), data.splits)
+    if (None in files and not is_cut) or _is_plain(tables, labels):
+        return {"notable": notable(labels, {}, []), "skipped": skipped.to_json()}
+    from toolkit.workloads.text_classification.data.sources.first_pass import survey
+
+    found = survey(data, sources, rows, silent)
+    return {"notable": found.notable, "skipped": found.skipped.to_json()}
+
+
+def _source(split: str | None, path: Path, data: TextTable) -> Source:
+    """A file whose hash is not needed, because nothing is prepared."""
+    return Source(path=path, split=split, sha256="", state=file_state(path), format=Format.of(path, data))
+
+
+def _is_plain(tables: Sequence[Sequence[Row]], labels: Sequence[str]) -> bool:
+    """Whether each split has all labels, and shares no text with another one.
+
+    Of a table that is cut into its splits: whether these have all labels, except by a rare chance.
+    """
+    least = _FREQUENT if len(tables) == 1 else 1
+    texts = [{row.text for row in table} for table in tables]
+    alone = sum(map(len, tables if len(tables) == 1 else texts))
+    counts = [Counter(row.label for row in table) for table in tables]
+    has_all = all(of_label[label] >= least for of_label in counts for label in labels)
+    return has_all and bool(labels) and len(set().union(*texts)) == alone
 
 
 def _learnt_labels(data: TextTable) -> Sequence[str]:
@@ -147,8 +180,8 @@ def _learnt_labels(data: TextTable) -> Sequence[str]:
         if (prepared := find_prepared_set(data)) is not None:
             found: Sequence[str] = read_meta(prepared).get("labels", ())
             return found
-        files = _files(data)
-        learnt = files.get("train", files.get("path"))
+        files = files_by_split(data)
+        learnt = files.get("train", files.get(None))
         if learnt is None or not _are_small([learnt], data):
             return ()
         return sorted({row.label for row in _usable(read_rows(learnt, data), learnt, data, Skipped())})
@@ -172,91 +205,18 @@ def _size(path: Path, data: TextTable) -> int:
         return len(stream.read(_FEW_BYTES + 1))
 
 
-def _files(data: TextTable) -> dict[str, Path]:
-    """The files by split; a file that is cut into splits has the key `path`."""
-    return {key.removeprefix("data."): path for key, path in split_files(data)}
-
-
 def _usable(rows: Iterable[Row], path: Path, data: TextTable, skipped: Skipped) -> list[Row]:
     """The rows with a text and one of data.labels; the others are counted, or raise DataError."""
-    return [
-        row
-        for row in rows
-        if not count_empty(path, row, data, skipped)
-        and (data.labels is None or _is_known(row, data.labels, path, data, skipped))
-    ]
+    return [row for row in rows if _is_usable(row, path, data, skipped)]
 
 
-def _is_known(row: Row, labels: Container[str], path: Path, data: TextTable, skipped: Skipped) -> bool:
-    """Whether a row has one of these labels; if not it is counted. Raises DataError where that is refused."""
-    if row.label in labels:
+def _is_usable(row: Row, path: Path, data: TextTable, skipped: Skipped) -> bool:
+    if count_empty(path, row, data, skipped):
+        return False
+    if data.labels is None or row.label in data.labels:
         return True
     place = f"{path}:{row.line}"
     if data.unknown_labels == "refuse":
-        if data.labels is None:
-            raise refuse_untrained(place, row.label, data)
         raise refuse_unknown(place, row.label, data.labels)
     skipped.unknown(row.label, place)
     return False
-
-
-def _of_rows(
-    tables: Mapping[str, list[Row]], files: Mapping[str, Path], data: TextTable, skipped: Skipped
-) -> dict[str, Any]:
-    """Return the unusual properties of tables, and count the rows whose label training does not have."""
-    splits, places = tables, files
-    if "path" in tables:
-        rows, path = tables["path"], files["path"]
-        is_whole = data.split_unit == "fragment" or is_database(path)
-        if not is_whole:
-            check_sizes(path, len(rows), data.splits)
-        if is_whole or not _may_lack_or_share(rows):
-            return notable(data.labels or sorted({row.label for row in rows}), {}, [])
-        splits = _cut(rows, data)
-        places = dict.fromkeys(splits, path)
-    labels = data.labels or tuple(sorted({row.label for row in splits.get("train", ())}))
-    known = frozenset(labels)
-    for name, rows in tables.items():
-        for row in rows:
-            _is_known(row, known, files[name], data, skipped)
-    splits = {split: [row for row in rows if row.label in known] for split, rows in splits.items()}
-    for split, rows in splits.items():
-        if not rows and (data.path is None or data.splits[split] > 0):
-            raise nothing_known(places[split], data, labels, skipped)
-    found = {split: Counter(row.label for row in rows) for split, rows in splits.items() if rows}
-    counts = {split: [of_label[label] for label in labels] for split, of_label in found.items()}
-    return notable(labels, counts, _shared(splits, places))
-
-
-def _may_lack_or_share(rows: Sequence[Row]) -> bool:
-    """Whether a split may by chance have no text of a label, or share a text with another split."""
-    rarest = min(Counter(row.label for row in rows).values(), default=0)
-    return rarest < _FREQUENT or len({row.text for row in rows}) < len(rows)
-
-
-def _cut(rows: Sequence[Row], data: TextTable) -> dict[str, list[Row]]:
-    """Cut a table into its splits, as when it is prepared."""
-    import numpy as np
-
-    from toolkit.workloads.text_classification.data.sources.splits import assign_splits
-
-    numbers: dict[str, int] = {}
-    labels = np.array([numbers.setdefault(row.label, len(numbers)) for row in rows], np.int32)
-    cut = assign_splits(
-        len(rows), list(data.splits.values()), data.split_seed, labels if data.stratify else None
-    )
-    parts = {name: np.flatnonzero(cut == number).tolist() for number, name in enumerate(data.splits)}
-    return {name: [rows[place] for place in places] for name, places in parts.items()}
-
-
-def _shared(splits: Mapping[str, list[Row]], files: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """The texts in two splits, for each pair of splits that shares some."""
-    lines = {split: {row.text: row.line for row in reversed(rows)} for split, rows in splits.items()}
-    found = []
-    for one, other in combinations(lines, 2):
-        common = [text for text in lines[other] if text in lines[one]]
-        if common:
-            first = min(common, key=lines[one].__getitem__)
-            places = (f"{files[one]}:{lines[one][first]}", f"{files[other]}:{lines[other][first]}")
-            found.append({"splits": (one, other), "texts": len(common), "places": places})
-    return found

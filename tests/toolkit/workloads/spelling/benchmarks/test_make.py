@@ -10,9 +10,8 @@ from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.benchmarks.make import Size, tasks_of, write_benchmark
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings, divide
-from toolkit.workloads.spelling.data.texts.words import words_of
 
-WORDS = {word.strip("(),.;?").lower() for text in TEXTS for word in words_of(text)}
+WORDS = {word.strip("(),.;?").lower() for text in TEXTS for word in text.split()}
 LISTED = {word: [f"{word}{letter}" for letter in "qxyzk"] for word in sorted(WORDS) if word.isalpha()}
 SPLITS = divide(LISTED, {"train": 0.5, "test": 0.5}, 22)
 TASKS = tasks_of(0.0, Misspellings(SPLITS["test"]))
@@ -39,9 +38,9 @@ def test_right_texts_are_the_clean_texts(tmp_path):
 def test_words_are_labelled_where_they_differ(tmp_path):
     corrupt, correct, size = written(tmp_path, "sed_words")
     for text, labels, clean in zip(corrupt, correct, TEXTS, strict=True):
-        differ = [a != b for a, b in zip(words_of(text), words_of(clean), strict=True)]
+        differ = [a != b for a, b in zip(text.split(), clean.split(), strict=True)]
         assert labels == " ".join(str(int(each)) for each in differ)
-    assert size.words == sum(map(len, map(words_of, TEXTS)))
+    assert size.words == sum(map(len, map(str.split, TEXTS)))
     assert size.errors == sum(labels.count("1") for labels in correct) > 0
 
 
@@ -86,7 +85,7 @@ def test_no_error_of_a_test_is_a_misspelling_of_training(tmp_path):
     assert seen
     assert not seen & unseen
     corrupt, correct, _ = written(tmp_path, "sec")
-    pairs = [zip(words_of(a), words_of(b), strict=True) for a, b in zip(corrupt, correct, strict=True)]
+    pairs = [zip(a.split(), b.split(), strict=True) for a, b in zip(corrupt, correct, strict=True)]
     errors = {a.strip("(),.;?").lower() for each in pairs for a, b in each if a != b}
     assert errors
     assert errors <= unseen

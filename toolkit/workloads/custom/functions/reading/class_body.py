@@ -26,8 +26,11 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
     ]
     if problems:
         raise Unfit(problems)
-    body = [_function(node) if isinstance(node, ast.FunctionDef) else node for node in found.body]
-    return ast.Module(body=body, type_ignores=[])
+    for node in methods:
+        if not _is_static(node):
+            # Defaults are those of the last places; the first one, `self`, has none.
+            del (node.args.posonlyargs or node.args.args)[:1]
+    return ast.Module(body=found.body, type_ignores=[])
 
 
 def _arguments(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
@@ -65,25 +68,3 @@ def _takes_object(node: ast.FunctionDef) -> bool:
     taken = node.args
     places = len(taken.posonlyargs) + len(taken.args)
     return taken.vararg is not None if not places else len(taken.defaults) < places
-
-
-def _function(node: ast.FunctionDef) -> ast.FunctionDef:
-    """A method as the function that is called."""
-    if _is_static(node):
-        return node
-    taken = node.args
-    places = [*taken.posonlyargs, *taken.args]
-    bound = ast.arguments(
-        posonlyargs=taken.posonlyargs[1:],
-        args=taken.args if taken.posonlyargs else taken.args[1:],
-        vararg=taken.vararg,
-        kwonlyargs=taken.kwonlyargs,
-        kw_defaults=taken.kw_defaults,
-        kwarg=taken.kwarg,
-        # Those of the last places; `self` has none.
-        defaults=taken.defaults[-(len(places) - 1) :] if len(places) > 1 else [],
-    )
-    function = ast.FunctionDef(
-        name=node.name, args=bound, body=node.body, decorator_list=node.decorator_list, returns=node.returns
-    )
-    return ast.copy_location(function, node)

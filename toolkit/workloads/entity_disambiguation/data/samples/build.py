@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
 from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCounts, built_slices
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, Names
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.rows import MentionRows
 from toolkit.workloads.entity_disambiguation.data.samples.slice_members import members, slice_names
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
@@ -35,25 +36,16 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """The properties of a trained model with which files are prepared for scoring.
+    """A trained model, for the preparation of files that are only scored.
 
-    fingerprint  of the training data; None before training
+    fingerprint  of the training data
     counts       how often training has seen each gold
-    types        numbers of types
-    relations    numbers of relations
-    pad_id       number of the padding token
+    known        the properties of the training data that the model depends on
     """
 
-    fingerprint: str | None = None
-    counts: Counter[str] = field(default_factory=Counter)
-    types: Names = field(default_factory=Names)
-    relations: Names = field(default_factory=Names)
-    pad_id: int | None = None
-
-    @property
-    def is_new(self) -> bool:
-        """Whether there is no trained model yet."""
-        return self.fingerprint is None
+    fingerprint: str
+    counts: Counter[str]
+    known: Known
 
 
 def build(
@@ -62,7 +54,7 @@ def build(
     files: Sequence[SentenceFile],
     database: EntityDatabase,
     description: dict[str, Any],
-    base: Base,
+    base: Base | None,
     progress: Progress,
 ) -> None:
     """Write a whole prepared set into an empty folder and flush it to disk, the manifest last.
@@ -70,18 +62,20 @@ def build(
     Raises DataError with file and line, and OSError or sqlite3.Error if writing fails.
     """
     longest = max(data.max_tokens, data.max_entity_tokens)
-    tokenizer = MarkedTokenizer(data.tokenizer_path, longest, base.pad_id)
+    tokenizer = MarkedTokenizer(data.tokenizer_path, longest, base.known.pad_id if base else None)
     numbers = {qid: number for number, qid in enumerate(database.entity_ids, start=1)}
-    entities = EntityTables(
-        database=database, data=data, numbers=numbers, types=base.types, relations=base.relations
-    )
+    types, relations = Names(), Names()
+    if base is not None:
+        types, relations = Names.known(base.known.types), Names.known(base.known.relations)
+    entities = EntityTables(database=database, data=data, numbers=numbers, types=types, relations=relations)
     rows = MentionRows(
         data=data, database=database, entities=entities, tokenizer=tokenizer,
-        counts=GoldCounts(entities=base.counts),
+        counts=GoldCounts(entities=base.counts) if base else GoldCounts(),
     )  # fmt: skip
     with new_database(folder, layout.SCHEMA) as connection:
-        rows.read(folder, connection, files, progress, counts=base.is_new)
-        _check_splits(rows, data, base)
+        rows.read(folder, connection, files, progress, counts=base is None)
+        if base is None:
+            _check_splits(rows, data)
         entities.write(folder, connection, tokenizer, progress)
         width = rows.write_candidates(folder, connection)
         counts = _write_counts(connection, rows)
@@ -103,9 +97,9 @@ def build(
     write_manifest(folder, description | facts_of_set | {"width": width, "slice_sizes": sizes})
 
 
-def _check_splits(rows: MentionRows, data: EntityMentions, base: Base) -> None:
+def _check_splits(rows: MentionRows, data: EntityMentions) -> None:
     sizes = rows.split_sizes()
-    for split in SPLITS[:2] if base.is_new else ():
+    for split in SPLITS[:2]:
         if not sizes.get(split):
             where = data.path or getattr(data, split)
             raise DataError(

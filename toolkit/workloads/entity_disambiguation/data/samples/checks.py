@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from toolkit.data.sources.named_files import split_files, violation_of
+from toolkit.data.sources.named_files import violation_of
+from toolkit.data.sources.split_files import files_by_split, key_of_split
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
@@ -23,8 +24,8 @@ def sentence_violations(data: EntityMentions, *, is_trained: bool = False) -> It
 
     is_trained   whether the run has kept database and tokenizer
     """
-    for key, path in split_files(data):
-        yield from violation_of(key, _check_sentences, path)
+    for split, path in files_by_split(data).items():
+        yield from violation_of(key_of_split(split), _check_sentences, path)
     if is_trained:
         return
     if not Path(data.entity_db).expanduser().is_dir():

@@ -25,7 +25,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.database import Entit
 from toolkit.workloads.entity_disambiguation.data.entities.division import TEST
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.build import Base, build
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import (
     SentenceFile,
@@ -104,11 +104,7 @@ class MentionSet(PreparedFolder[MentionSamples]):
         """Return the properties of a model that was trained on this set, for scoring other files."""
         with reading(self.database) as connection:
             counts = Counter(dict(connection.execute("SELECT gold, count FROM counts").fetchall()))
-        types, relations = (Names.known(self.meta[key]) for key in ("types", "relations"))
-        return Base(
-            fingerprint=self.fingerprint, counts=counts, types=types, relations=relations,
-            pad_id=int(self.meta["pad_id"]),
-        )  # fmt: skip
+        return Base(fingerprint=self.fingerprint, counts=counts, known=Known.of(self.meta))
 
 
 def prepare(
@@ -126,6 +122,6 @@ def prepare(
 
     def fill(folder: Path) -> None:
         database = EntityDatabase.load(Path(data.entity_db).expanduser())
-        build(folder, data, files, database, description, base or Base(), report)
+        build(folder, data, files, database, description, base, report)
 
     return MentionSet.open_or_build(*set_place(data.prepared_dir, files, description), fill)

@@ -9,6 +9,7 @@ from typing import Any
 
 from toolkit.data.sources.file_digests import memory_of, remembered
 from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.data.sources.split_files import files_by_split
 from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
@@ -40,13 +41,8 @@ class SentenceFile(SourceFile):
 
 def find_files(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, ...]:
     """Hash the files of a section. Raises DataError."""
-    memory = memory_of(data)
-    if data.path is not None:
-        return (SentenceFile.open(data.path, None, progress, memory),)
-    given = {TRAIN: data.train, VALIDATION: data.validation, TEST: data.test}
-    return tuple(
-        SentenceFile.open(name, split, progress, memory) for split, name in given.items() if name is not None
-    )
+    files, memory = files_by_split(data), memory_of(data)
+    return tuple(SentenceFile.open(str(path), split, progress, memory) for split, path in files.items())
 
 
 def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None) -> dict[str, Any]:

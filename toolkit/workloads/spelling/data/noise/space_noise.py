@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit.workloads.spelling.config.noise import WhitespaceNoise
 from toolkit.workloads.spelling.data.noise.noise import Sample
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 
 
 def respaced(sample: Sample, noise: WhitespaceNoise, random: np.random.Generator) -> Sample:
@@ -45,7 +45,7 @@ def part_of(sample: Sample, most: int, random: np.random.Generator) -> Sample:
     """
     if len(sample.text) <= most:
         return sample
-    words = words_of(sample.text if sample.spaced is None else sample.spaced)
+    words = (sample.text if sample.spaced is None else sample.spaced).split()
     places = _places(words, sample.text)
     first, last = _choose(places, most, random)
     return replace(
@@ -78,6 +78,6 @@ def _places(words: Sequence[str], text: str) -> list[tuple[int, int]]:
 
 
 def _part(text: str, first: int, last: int, count: int) -> str:
-    words = words_of(text)
+    words = text.split()
     assert len(words) == count, "no noise changes the number of words"
     return " ".join(words[first : last + 1])

@@ -14,7 +14,7 @@ from toolkit.workloads.spelling.data.noise.character_edits import misspelt, pick
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample
 from toolkit.workloads.spelling.data.texts.token_types import is_special
-from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+from toolkit.workloads.spelling.data.texts.words import pieces_of
 
 #: Distinct words whose pieces are cached.
 _REMEMBERED = 1 << 18
@@ -42,7 +42,7 @@ class WordNoise:
     def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
         """Return the sample with words of its text misspelt."""
         assert sample.spaced is None, "words are misspelt before white space is changed"
-        words = words_of(sample.text)
+        words = sample.text.split()
         editable = [place for place, word in enumerate(words) if editable_pieces(word)]
         drawn = int((random.random(len(words)) < self._rate).sum())
         count = min(max(drawn, self._at_least), len(editable))

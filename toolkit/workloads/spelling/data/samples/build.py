@@ -26,7 +26,6 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.pool import make_all
 from toolkit.workloads.spelling.data.samples.shards import Job, Made, Shard, ShardMaker, read_shard
 from toolkit.workloads.spelling.data.samples.sources import Source
-from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 STAGE = SpellingTexts.RESUMABLE_STAGE
@@ -132,7 +131,7 @@ class _Joined:
             self.lengths[group].append(lengths)
         self.connection.executemany(_SAMPLE, self._rows(shard.source, made))
         for line, split, text, tokens, reason in made.left_out:
-            row = (shard.source, line + 1, layout.SPLITS[split], text, tokens, len(words_of(text)), reason)
+            row = (shard.source, line + 1, layout.SPLITS[split], text, tokens, len(text.split()), reason)
             self.connection.execute(_LEFT_OUT, row)
             self.left_out[reason] += 1
         self.count += len(lines)

@@ -17,7 +17,7 @@ from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
 from toolkit.workloads.spelling.data.texts.repairs import repaired_text, repairs_of
-from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
+from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
 #: Distinct words whose tokens are cached.
@@ -92,8 +92,8 @@ class TextEncoder:
             repairs = np.full(len(text) + 2, UNKNOWN, dtype=np.uint8)
             if known is not None and labels is None:
                 repairs[1:-1] = repairs_of(text, known)
-            labels = (UNKNOWN,) * len(words_of(text)) if known is None else labels
-        words = words_of(repaired)
+            labels = (UNKNOWN,) * len(text.split()) if known is None else labels
+        words = repaired.split()
         tokens, pieces = self.tokens.of(text, words)
         features, word_of_piece = self._features.of(words)
         real = self._real.of(words)[word_of_piece]

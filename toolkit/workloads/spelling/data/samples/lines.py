@@ -16,7 +16,7 @@ from toolkit.errors import DataError
 from toolkit.nlp.characters import no_character
 from toolkit.workloads.spelling.data.samples.sources import Source
 from toolkit.workloads.spelling.data.texts.text_files import decoded
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 
 Starts = npt.NDArray[np.int64]
 
@@ -88,7 +88,7 @@ class LineReader:
         return self._labelled(place, text, gold) if self.has_labels else Line(text=text, target=gold)
 
     def _labelled(self, place: int, text: str, gold: str) -> Line:
-        labels, words = tuple(map(int, gold.split())), len(words_of(text))
+        labels, words = tuple(map(int, gold.split())), len(text.split())
         if len(labels) not in (1, words) and (labels or words):
             raise DataError(
                 f"{self.source.files[1]}:{place + 1}: found {len(labels)} labels, expected {words}, one for "

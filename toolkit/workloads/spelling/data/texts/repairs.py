@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 
 #: Operations on a character: keep it; insert a space before it; delete it, if it is white space.
 KEEP, INSERT, DELETE = range(3)
@@ -53,7 +53,7 @@ def repaired_text(text: str, target: str | None, labels: object, spaced: str | N
     if differs_in_space(text, target):
         return target
     # Texts with the same number of words have the same words, some of them misspelt.
-    return text if len(words_of(text)) == len(words_of(target)) else None
+    return text if len(text.split()) == len(target.split()) else None
 
 
 def repaired(text: str, repairs: Sequence[int]) -> str:

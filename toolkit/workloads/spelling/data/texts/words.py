@@ -24,11 +24,6 @@ def normalised(text: str) -> str:
     return " ".join(text.split())
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text."""
-    return text.split()
-
-
 def pieces_of(text: str) -> list[Piece]:
     """Split a text or a word into its pieces; together they have all characters but white space."""
     return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
@@ -39,6 +34,6 @@ def word_labels(text: str, target: str) -> list[int]:
 
     Words beyond the end of the target are errors.
     """
-    words, golds = words_of(text), words_of(target)
+    words, golds = text.split(), target.split()
     missing = len(words) - len(golds)
     return [int(word != gold) for word, gold in zip(words, golds, strict=False)] + [1] * missing

@@ -16,7 +16,7 @@ from toolkit.nlp.decoding.language_model import Limits
 from toolkit.task import Ragged
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
-from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.correction.lost_words import with_lost_words
@@ -61,7 +61,7 @@ def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: Tex
 
 
 def _word_of(unit: Written, word: str, tokenizer: TextTokenizer) -> str:
-    return "".join(words_of("" if unit is None else tokenizer.decode(unit))) or word
+    return "".join(("" if unit is None else tokenizer.decode(unit)).split()) or word
 
 
 def text_targets(outputs: Array, lengths: Array, tokenizer: TextTokenizer) -> tuple[Array, Array]:

@@ -12,7 +12,6 @@ from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
-from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
 from toolkit.workloads.spelling.tasks.base import on
@@ -54,7 +53,7 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         )
 
     def _text(self, text: str, units: Sequence[Written]) -> str:
-        return text_of_words(units, words_of(text), self._output)
+        return text_of_words(units, text.split(), self._output)
 
     def _fits(self, samples: SpellingSamples) -> np.ndarray:
         return learnable(samples, np.arange(len(samples)), self._experiment.model.max_output_length)

@@ -28,7 +28,6 @@ from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.texts.repairs import repaired
-from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
@@ -207,7 +206,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         """Return the written words of repaired texts: one in the place of each word."""
         assert self._output is not None
         written = self.write(model, self.texts_repaired(texts, repaired, device))
-        words = map(words_of, repaired)
+        words = map(str.split, repaired)
         return [text_of_words(units, own, self._output) for units, own in zip(written, words, strict=True)]
 
     def texts_repaired(
@@ -286,7 +285,7 @@ def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:
     for place, (text, _) in enumerate(samples.texts(indices)):
         repairs = samples.rows(layout.REPAIRS, indices[place : place + 1], layout.UNKNOWN)[0, 1:-1]
         # UNKNOWN is not a class, so it changes nothing.
-        yield words_of(repaired(text, repairs.tolist()))
+        yield repaired(text, repairs.tolist()).split()
 
 
 def _scores(model: nn.Module, batch: RepairPlusBatch) -> PlusScores:

@@ -10,6 +10,7 @@ from typing import Any
 from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, file_state, with_fingerprint
+from toolkit.data.sources.split_files import files_by_split
 from toolkit.errors import DataError
 from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
@@ -84,11 +85,9 @@ class Rows:
 def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
     """Check the section's encoding and labels, and hash its files. Raises DataError."""
     _check_settings(data)
-    if data.path is not None and is_database(Path(data.path)):
-        path = Path(data.path).expanduser()
+    if data.path is not None and is_database(path := Path(data.path).expanduser()):
         return tuple(_prepared(path, split, part=split) for split in known_set(path)["splits"])
-    named = {None: data.path, TRAIN: data.train, "validation": data.validation, "test": data.test}
-    return tuple(_source(name, split, data, progress) for split, name in named.items() if name is not None)
+    return tuple(_source(path, split, data, progress) for split, path in files_by_split(data).items())
 
 
 def one_source(data: TextTable, split: str, progress: Progress) -> Source:
@@ -97,7 +96,7 @@ def one_source(data: TextTable, split: str, progress: Progress) -> Source:
     assert data.path is not None
     if is_database(path := Path(data.path).expanduser()):
         return _prepared(path, split, part=None)
-    return _source(data.path, split, data, progress)
+    return _source(path, split, data, progress)
 
 
 def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
@@ -131,9 +130,8 @@ def _prepared(path: Path, split: str, part: str | None) -> PreparedTexts:
     return PreparedTexts(path=path, split=split, sha256=fingerprint, state=state, format=form, part=part)
 
 
-def _source(name: str, split: str | None, data: TextTable, progress: Progress) -> Source:
-    form = Format.of(Path(name).expanduser(), data)
-    return Source.open(name, split, progress, memory_of(data), format=form)
+def _source(path: Path, split: str | None, data: TextTable, progress: Progress) -> Source:
+    return Source.open(str(path), split, progress, memory_of(data), format=Format.of(path, data))
 
 
 def _check_settings(data: TextTable) -> None:

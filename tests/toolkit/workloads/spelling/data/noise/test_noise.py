@@ -29,7 +29,7 @@ from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces
 from toolkit.workloads.spelling.data.texts.token_types import is_special
-from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
+from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 
 #: Most words of the texts, so that there are always enough words with a misspelling.
 LISTED = Misspellings(
@@ -166,8 +166,8 @@ def _is_one_edit(word: str, made: str) -> bool:
 def test_the_number_of_words_and_special_pieces_stay(noise, texts, seed):
     sample = noise.apply(Sample.of(" ".join(texts)), np.random.default_rng(seed))
     assert sample.target == " ".join(texts)
-    assert len(words_of(sample.text)) == len(texts)
-    for word, made in zip(texts, words_of(sample.text), strict=True):
+    assert len(sample.text.split()) == len(texts)
+    for word, made in zip(texts, sample.text.split(), strict=True):
         if word != made:
             assert editable_pieces(word)
         kept = [piece.text for piece in pieces_of(word) if is_special(piece.text)]
@@ -206,7 +206,7 @@ def test_a_fifth_of_the_errors_of_mixed_noise_is_artificial():
 
 
 def _errors(sample: Sample) -> list[tuple[str, str]]:
-    pairs = zip(words_of(sample.target), words_of(sample.text), strict=True)
+    pairs = zip(sample.target.split(), sample.text.split(), strict=True)
     return [(word, made) for word, made in pairs if word != made]
 
 
@@ -224,7 +224,7 @@ def test_realistic_errors_are_all_listed():
 def test_texts_have_at_least_the_requested_number_of_errors():
     noise = described(MixedNoise(misspellings="listed.json", rate=0.0, at_least=2))
     for sample in noised(noise, [*TEXTS, "one", "1,000"], 1):
-        possible = sum(bool(editable_pieces(word)) for word in words_of(sample.target))
+        possible = sum(bool(editable_pieces(word)) for word in sample.target.split())
         assert len(_errors(sample)) == min(2, possible)
 
 
@@ -306,7 +306,7 @@ def test_parts_of_text_target_and_clean_text_belong_together(seed):
         assert "".join(sample.text.split()) == "".join(sample.target.split())
         assert sample.clean is not None
         assert sample.clean in TEXTS or any(f" {sample.clean} " in f" {text} " for text in TEXTS)
-        assert len(words_of(sample.clean)) == len(words_of(sample.target))
+        assert len(sample.clean.split()) == len(sample.target.split())
 
 
 def test_the_target_stays_clean_without_replace():

@@ -23,7 +23,7 @@ from toolkit.workloads.spelling.config.noise import (
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
-from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+from toolkit.workloads.spelling.data.texts.words import pieces_of
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 
 Make = Callable[..., SpellingTexts]
@@ -73,9 +73,7 @@ def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., Spe
         of_character = pieces[pieces != layout.NO_PIECE]
         cut = ["".join(c for c, own in zip(read, of_character, strict=True) if own == piece)
                for piece in range(of_character.max() + 1)]  # fmt: skip
-        wanted = [
-            (piece.text, word) for word, each in enumerate(words_of(target)) for piece in pieces_of(each)
-        ]
+        wanted = [(piece.text, word) for word, each in enumerate(target.split()) for piece in pieces_of(each)]
         assert list(zip(cut, row(found, layout.WORDS, index), strict=True)) == wanted
         assert not any(row(found, layout.LABELS, index))
 
@@ -87,7 +85,7 @@ def test_repairs_give_the_misspelt_words_and_labels_compare_them_with_the_clean_
     errors = 0
     for index in range(20):
         text = text_of(found, index)
-        words = words_of(repaired(text, row(found, layout.REPAIRS, index)[1:-1]))
+        words = repaired(text, row(found, layout.REPAIRS, index)[1:-1]).split()
         labels = row(found, layout.LABELS, index)
         assert len(words) == len(labels)
         known = {"stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under"}

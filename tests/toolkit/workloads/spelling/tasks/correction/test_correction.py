@@ -23,7 +23,6 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, lists_of
 from toolkit.testing.contract import evaluated
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import CorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
@@ -75,7 +74,7 @@ def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> Non
     def write(model: nn.Module, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         read = [reads.decode(row) for row in batch.tokens.tolist()]
         if of_words:
-            return [[unit(said.get(word, word)) for word in words_of(text)] for text in read]
+            return [[unit(said.get(word, word)) for word in text.split()] for text in read]
         return [[unit(said[text])] for text in read]
 
     task.write = write  # type: ignore[method-assign]
@@ -154,7 +153,7 @@ def test_the_written_texts_of_the_model_are_scored(made):
     with torch.no_grad():
         ids = lists_of(task.score(model, batch).outputs["written"])
     units = task.write(model, batch.read, [text for text, _ in batch.texts])
-    assert [len(each) for each in units] == [len(words_of(text)) for text, _ in batch.texts]
+    assert [len(each) for each in units] == [len(text.split()) for text, _ in batch.texts]
     assert [units_of(each, task._output.end) for each in ids] == [
         [unit or () for unit in each] for each in units
     ]

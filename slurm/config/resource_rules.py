@@ -57,7 +57,7 @@ def _hosts(experiment: Experiment) -> Iterator[Violation]:
     given += [name for name in ("groups", "nodelist") if getattr(resources, name)]
     if resources.hosts and given:
         problem = f"found hosts together with {' and '.join(given)}"
-        hint = "hosts say which there are and how many processes: leave the others out"
+        hint = "hosts give the hosts and their processes: leave the others out"
         yield Violation(key=("resources", given[0]), problem=problem, hint=hint)
 
 

@@ -157,7 +157,7 @@ def _ask_on_host(
     partition = partition or next(iter(partitions_of(resources, cluster.partitions)), "")
     if not partition:
         raise UserError("this cluster has no default partition: say where with --partition")
-    say(f"asking on a host of partition {partition}, for which it may wait {WAIT_S} s")
+    say(f"checking a host of partition {partition}; may wait {WAIT_S} s for one")
     try:
         return ask_on_host(cluster, partition, resources, experiments)
     except (SchedulerError, OSError) as error:

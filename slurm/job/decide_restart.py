@@ -213,7 +213,7 @@ def main() -> int:
         outcome = decide(run, int(code), os.environ, in_place=in_place)
         print(f"stk: {outcome.text}", flush=True)
     except StkError as error:
-        print(f"stk: not started again, stk resume does it. {error}", flush=True)
+        print(f"stk: not started again; use stk resume. {error}", flush=True)
         return error.exit_code
     return ExitCode.RESTART_STEP if outcome.again else 0
 

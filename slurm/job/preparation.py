@@ -84,7 +84,7 @@ class TimeLimitWatch:
             return f"the job was stopped: {why}"
         if why == TIME_LIMIT and not self._progress.has_kept_something:
             return (
-                "the time limit is near, and no part is finished that another attempt could use: it needs a "
+                "the time limit is near, and another attempt could reuse nothing: this needs a "
                 "longer resources.time"
             )
         programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)

@@ -142,7 +142,7 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
 def _check_folder(run: RunDir, experiment: Experiment) -> None:
     """Raise UserError unless its config makes this very run, and its code is there."""
     if run_id(experiment) != run.run_id:
-        raise UserError(f"the folder {run.path} holds the run {run_id(experiment)}: give it this name first")
+        raise UserError(f"the folder {run.path} holds the run {run_id(experiment)}: rename it to that")
     if not (run.code / "slurm").is_dir():
         raise UserError(f"{run.code} is gone: without its own code the run cannot be repeated")
     # The stored config holds texts literally; as an experiment file it is composed.

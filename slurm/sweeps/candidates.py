@@ -80,7 +80,7 @@ def _check_resources(found: Sequence[Combination]) -> None:
         key = next(key for key in one if one[key] != two[key])
         raise UserError(
             f"resources.{key} is {one[key]!r} with {found[0]} and {two[key]!r} with {other}, but all "
-            "tasks of a job array get the same. Sweep keys of what is computed; resources take a sweep each"
+            "tasks of a job array get the same resources. Start one sweep for each value of this key"
         )
 
 

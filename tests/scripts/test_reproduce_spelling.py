@@ -82,9 +82,7 @@ def test_scoring_that_no_partition_has_time_for_is_refused_and_not_queued(study:
     assert "--time=1:00:00" in (study.home / "calls.sbatch").read_text()
 
 
-def test_without_slurm_all_is_done_here_and_a_run_that_fails_costs_no_other_run_and_no_table(
-    study: Study,
-) -> None:
+def test_without_slurm_a_failed_run_stops_neither_the_others_nor_the_table(study: Study) -> None:
     (study.home / "scontrol").write_text("#!/bin/sh\nexit 1\n")
     failing = "configs/spelling/sec_words_nmt_transformer.yaml"
     done = study.run("reproduce_spelling.sh", SMALL="1", STK_REPAIR_RUN="", FAILS=failing)

@@ -115,7 +115,7 @@ def wait_for_manifest(folder: Path, expected_crc32: int) -> None:
         if time.monotonic() > deadline:
             what = "none" if seen is None else f"another one (CRC-32 {seen:08x})"
             raise CheckpointError(
-                f"{folder / MANIFEST}: rank 0 reads one with CRC-32 {expected_crc32:08x}, this host {what}; "
+                f"{folder / MANIFEST}: rank 0 has CRC-32 {expected_crc32:08x}, this host {what}; "
                 "is the run folder on a file system that all hosts share?"
             )
         time.sleep(0.5)

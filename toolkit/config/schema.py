@@ -54,7 +54,7 @@ class Train:
     batch_size: int | None = option(None, minimum=1, known_as="per_device_train_batch_size train_batch_size")
     """Samples per step of all ranks together. null: 64, unless batch_max_length is given."""
     batch_max_length: int | None = option(None, minimum=1)
-    """Most tokens per step of all ranks together, instead of batch_size."""
+    """Maximum tokens per step of all ranks, instead of batch_size."""
     bucket_span: int | None = option(None, minimum=1)
     """For batch_max_length: width of a range of lengths, in tokens. A step then has samples of one range, and
     padding counts. null: any samples share a step, and padding does not count."""
@@ -207,7 +207,7 @@ class Evaluation:
     batch_size: int | None = option(None, minimum=1, known_as="per_device_eval_batch_size eval_batch_size")
     """Samples per batch. It affects rounding. null: 256, unless batch_max_length is given."""
     batch_max_length: int | None = option(None, minimum=1)
-    """Most tokens per batch, padding included, instead of batch_size."""
+    """Maximum tokens per batch, with padding, instead of batch_size."""
     patience: int | None = option(None, minimum=1, known_as="early_stopping early_stopping_patience")
     """Evaluations without improvement until training stops; null: never."""
     test: bool = option(True)

@@ -112,7 +112,7 @@ class Sweep:
         listed = {key for run in self.runs for key in run}
         own = [*self.parameters, *(["seed"] if self.seeds else [])]
         if twice := next((key for key in own if key in listed or own.count(key) > 1), None):
-            raise UserError(f"{twice} is varied twice: by parameters, runs or seeds, but by one of them only")
+            raise UserError(f"{twice} is varied twice: use only one of parameters, runs and seeds for it")
 
 
 def with_seeds(sweep: Sweep, points: Sequence[Point]) -> list[Point]:

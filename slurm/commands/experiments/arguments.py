@@ -23,9 +23,9 @@ Changes nothing.
 """
 _CHECK = """\
 Try an experiment on this machine before its job waits in a queue: whether its data can be read, its loss is
-finite and adds up over samples, a few samples can be learnt by heart, two processes train to the same weights
-as one, and a stop changes nothing; then what a step takes in time and memory. It trains for a few steps, on
-the CPU, and keeps none of it. Exit status 1 if a check fails.
+finite and adds up over samples, the model can fit a few samples, two processes train to the same weights
+as one, and a stop changes nothing; then measure time and memory of a step. It trains for a few steps, on
+the CPU, and keeps nothing. Exit status 1 if a check fails.
 """
 _SUBMIT = """\
 Plan, then start a job. The same experiment again joins its run: it is refused while the run is live,
@@ -33,8 +33,8 @@ reported if the run has finished, and otherwise continued from its latest checkp
 
   stk submit pretrain.yaml --then finetune.yaml train.epochs=3 --evaluate test.csv
 
-One run after the other: the next starts when the one before it has finished, however often that is
-interrupted, and never if it fails. A file after --then may name the run before it:
+One run after the other: the next starts when the one before it has finished, even after
+interruptions, and never if that one fails. A file after --then may name the run before it:
   train.start_from_checkpoint: ${oc.env:STK_EARLIER_RUN}
 """
 _SWEEP = """\
@@ -49,10 +49,10 @@ Many runs of one experiment, as one job array, or as few as the cluster allows:
   stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' model.hidden='randint(10,100)' --random 20
                                                         20 draws; also uniform(a,b), choice(a,b)
   stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' --sampler tpe --samples 8
-                                                        8 more each time, where Optuna proposes them
+                                                        8 more each time, proposed by Optuna
   stk sweep CONFIG                                      what the section `sweep:` of the file lists
 
-Each run is the one that `stk submit` would make of its values. Runs that have finished or are live are
+Each run equals that of `stk submit` with the same values. Runs that have finished or are live are
 left out. All are checked first, and nothing is submitted if one has a fault. The same command after a
 change of the file shows the difference, and applies it. All runs have the same resources. Without Slurm
 the runs are trained here, one after the other. A sweep has a name, by default that of the experiment:
@@ -137,7 +137,7 @@ def sweep(parsers: Parsers) -> None:
         parser,
         config_help=f"{CONFIG_HELP}, or status, cancel, resume, report",
         metavar="key=a,b",
-        help="set a key of the experiment to each of these values; after status … the sweep's name",
+        help="set a key to each of these values; after status, cancel, …: the sweep's name",
     )
     parser.add_argument("--name", help="the sweep's name (default: that in the file, or the experiment's)")
     parser.add_argument("--random", type=positive, metavar="N", help="N runs with values drawn at random")

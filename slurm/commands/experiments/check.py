@@ -36,8 +36,8 @@ def run(arguments: Namespace) -> int:
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
     if not task_kinds()[experiment.task.kind].task:
         raise UserError(
-            f"a task of kind {experiment.task.kind} trains in a program of its own, which this cannot try: "
-            "`stk run` it with few steps"
+            f"a task of kind {experiment.task.kind} trains in its own program, which stk check cannot try: "
+            "use `stk run`, few steps"
         )
     warn(check_before_queue(experiment, origins, "local"))
     failed, answers = [], []

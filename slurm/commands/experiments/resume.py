@@ -36,6 +36,6 @@ def stored_experiment(run: RunDir) -> Experiment:
     experiment = load_to_run(run.config)
     if run_id(experiment) != run.run_id:
         raise UserError(
-            f"the folder {run.path} holds the run {run_id(experiment)}: give it this name to continue the run"
+            f"the folder {run.path} holds the run {run_id(experiment)}: rename it to that to continue"
         )
     return experiment

@@ -187,7 +187,7 @@ def _run_together(
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
         # Only now: the run may not start, and machine 0 may have put an earlier folder aside.
         create_run(experiment, target.path.parent)
-        print(f"all machines are here; folder {target.path}", file=sys.stderr)
+        print(f"all machines joined; folder {target.path}", file=sys.stderr)
         return _launch(target, environ, arguments, nodes)
 
 

@@ -40,10 +40,10 @@ as JSON lines, and the token that is printed or that STK_SERVE_TOKEN holds. The 
 """
 _REPLAY = """\
 Recompute one step from the run's folder, with the run's own code: its samples, learning rate and loss,
-compared with what the run recorded of the step. Changes nothing. Exit code 1 where they differ.
+compared with what the run recorded of the step. Changes nothing. Exit code 1 if they differ.
 """
 _REPRODUCE = """\
-Write a bash script that repeats a run from its folder, with its own code, config and seed. Refused where
+Write a bash script that repeats a run from its folder, with its own code, config and seed. Refused if
 its data or a model have changed or are gone. Before it submits anything, the script checks the data again,
 and that `stk plan` gives the run's own identity.
 
@@ -52,7 +52,7 @@ and that `stk plan` gives the run's own identity.
 """
 _DIFF = """\
 Compare two runs step by step: samples, losses, weights, and what may explain a difference.
-Exit code 0 where they are equal as far as both go, 1 where they differ.
+Exit code 0 if all steps that both have are equal, else 1.
 """
 
 
@@ -148,7 +148,7 @@ def reproduce(parsers: Parsers) -> None:
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--output", metavar="FILE", help="the script (default: standard output)")
     parser.add_argument(
-        "--force", action="store_true", help="also where a model has been written to since the run started"
+        "--force", action="store_true", help="also if a model's file has changed since the run started"
     )
 
 

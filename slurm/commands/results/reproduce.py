@@ -18,8 +18,8 @@ def run(arguments: Namespace) -> int:
     facts = gather(target, force=arguments.force)
     if not facts.verified:
         print(
-            f"warning: the prepared data of {target.run_id} are gone, so nothing shows whether its data "
-            "files are what they were then; stk diff shows it when both have trained",
+            f"warning: the prepared data of {target.run_id} are gone, so it is not known whether its "
+            "data files have changed; stk diff shows it after the new run",
             file=sys.stderr,
         )
     text = script(facts)

@@ -26,8 +26,8 @@ Delete old checkpoints of runs that have ended, after showing what would be dele
 checkpoint, the newest good one of a run that has not finished, one that another run of this experiment folder
 starts from, anything of a live run.
 
-  stk clean --dry-run                       what there is, of all runs under STK_EXPERIMENT_DIR
-  stk clean RUN --keep-last 0               of a finished run only the best stays
+  stk clean --dry-run                       what could be deleted under STK_EXPERIMENT_DIR
+  stk clean RUN --keep-last 0               delete all but the best checkpoint
   stk clean --state finished --older-than 7d --logs --old --yes
 """
 _WATCH = """\

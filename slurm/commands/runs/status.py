@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
 
         show(rows)
     elif runs:
-        print(f"none of {len(runs):,} runs under {experiment_dir()} is like that")
+        print(f"none of {len(runs):,} runs under {experiment_dir()} matches")
     else:
         print(f"no runs under {experiment_dir()}")
     return 0

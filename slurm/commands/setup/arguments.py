@@ -9,8 +9,8 @@ from slurm.commands.common import CONFIG_HELP, Parsers, cluster, command, experi
 _DOCTOR = """\
 Ask the cluster, this machine and its file systems what a job can expect here. Say for each whether it
 is fine, or what to change. With CONFIG, check also whether that experiment fits. Needs no special rights
-and submits nothing, unless --on-node is given. Exit code 4 where there is a problem, 3 where
-Slurm was asked for and does not answer.
+and submits nothing, unless --on-node is given. Exit code 4 if there is a problem, 3 if
+--cluster slurm is given and Slurm does not answer.
 """
 _DRILL = """\
 Interrupt a run on purpose (preempted, out of time, killed, on another number of processes), compare its

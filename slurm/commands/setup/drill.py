@@ -115,7 +115,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _conclude(report: Report) -> None:
-    print("start: from the start of the processes to the first new step; away: from the interruption to it")
+    print("start: from process start to the first new step; away: from the interruption to that step")
     for what in report.not_tried:
         print(f"not tried  {what}")
     if report.is_passed:

@@ -23,7 +23,7 @@ _NEEDED = {
     "renames_over": (
         PROBLEM,
         "a rename does not replace a file at once",
-        "a checkpoint or a record may be found half: keep runs elsewhere",
+        "a checkpoint or record may be half-written: keep runs elsewhere",
     ),
     "creates_once": (PROBLEM, "a file can be created twice", "two submissions of a run may both go through"),
     "hard_links": (
@@ -35,7 +35,7 @@ _NEEDED = {
     "flock": (
         PROBLEM,
         "locks do not hold (flock)",
-        "a live run is not known as such: never start one twice, or keep runs elsewhere",
+        "a live run cannot be detected: never start one twice, or keep runs elsewhere",
     ),
     "fcntl": (NOTE, "locks of ranges do not hold (fcntl)", "SQLite needs them where data are prepared"),
     "mmap": (

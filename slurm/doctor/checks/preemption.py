@@ -20,7 +20,7 @@ _SIGNAL_PARAMETERS = (
 )
 _MODES = {
     "REQUEUE": "the run saves, goes back into the queue, and continues",
-    "CANCEL": "Slurm ends the job instead of putting it back: the run saves and asks for its return itself",
+    "CANCEL": "Slurm ends the job instead of putting it back: the run saves and requeues itself",
     "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated",
 }
 #: Partitions or QOS that a line names at most.
@@ -64,7 +64,7 @@ def _measured(saves: Saves | None) -> Finding:
         return Finding(
             NOTE,
             "no save has been measured here yet",
-            "once a run has saved, its time is compared with what there is",
+            "after a save its time is compared with the time allowed",
         )
     return Finding(
         OK,
@@ -117,7 +117,7 @@ def _leave(what: str, takers: str, mode: str, grace_s: int, kill_wait_s: int, sa
     total_s = grace_s + kill_wait_s
     found += f"; {total_s} s to save: GraceTime {grace_s} + KillWait {kill_wait_s}"
     if saves is not None and takes_too_long(saves.longest_s, total_s):
-        lost = f"your longest save took {saves.longest_s:.1f} s: what came after the save before may be lost"
+        lost = f"your longest save took {saves.longest_s:.1f} s: steps since the previous save may be lost"
         return Finding(CHANGE, found, f"{lost}; save more often, or choose another partition", _MORE_OFTEN)
     if saves is None and not grace_s:
         return Finding(NOTE, found, f"{does}; large models may need longer to save", _MORE_OFTEN)

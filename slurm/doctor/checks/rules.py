@@ -218,5 +218,5 @@ def _devices(cluster: Cluster) -> Finding:
     return Finding(
         NOTE,
         f"{reach} (ConstrainDevices)",
-        "CUDA_VISIBLE_DEVICES names a job's own, by their numbers on the host: leave it as it is set",
+        "CUDA_VISIBLE_DEVICES names a job's GPUs by number on the host: do not change it",
     )

@@ -114,8 +114,8 @@ class JobPlan:
             return {}
         if "?" in str(given or ""):
             raise UserError(
-                f"resources.dependency is {given}, where one of several is enough: the job of the run before "
-                "must end well in any case, and Slurm cannot combine the two"
+                f"resources.dependency is {given}, where one of several is enough: the run before must also "
+                "finish, and Slurm cannot combine both"
             )
         every = ",".join(filter(None, [str(given or ""), f"afterok:{self.awaits}"]))
         # What can never start would stay in the queue for ever.

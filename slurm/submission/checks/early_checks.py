@@ -84,7 +84,7 @@ def hidden_gpus(experiment: Experiment) -> Iterator[Violation]:
     """Find ranks of a host that would each see their own GPUs alone (measured, 22.05)."""
     for part in components(experiment.resources):
         if part.tasks_per_node > 1 and {**part.options, **part.step_options}.get("gpus-per-task"):
-            problem = "each rank sees its own GPUs alone, and NCCL may do without NVLink between them"
+            problem = "each rank sees only its own GPUs, so NCCL may not use NVLink between them"
             yield Violation(
                 key=("resources", "gpus_per_task"),
                 problem=problem,

@@ -94,7 +94,7 @@ def test_the_run_goes_on_where_its_followers_cannot_be_moved(user: User, fake: F
     assert "Access denied" in event["reason"]
 
 
-def test_one_that_cannot_be_moved_keeps_no_other_from_it(fake: FakeSlurm) -> None:
+def test_a_job_that_cannot_be_moved_stops_no_other(fake: FakeSlurm) -> None:
     for job_id in ("1", "2"):
         fake.add(job_id, dependency="afterok:101")
     fake.refuses_to("update jobid=1 dependency=afterok:200", "slurm_update error: Access denied")

@@ -48,9 +48,7 @@ def test_a_batch_script_is_a_shell(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if name.startswith("step of 2 tasks within")])
-def test_a_step_within_an_interactive_shell_is_a_rank_although_it_inherits_the_shells_variables(
-    name: str,
-) -> None:
+def test_a_step_in_an_interactive_shell_is_a_rank_despite_inherited_variables(name: str) -> None:
     assert "SLURM_PTY_PORT" in ENVIRONMENTS[name]
     assert _started(name, has_terminal=False) == "rank"
 

@@ -96,7 +96,7 @@ def test_other_columns_are_named_at_once(user: User, finished: RunDir) -> None:
         (["--procs", "0"], "--procs is 0"),
     ],
 )
-def test_what_cannot_be_is_refused(user: User, finished: RunDir, arguments: list[str], word: str) -> None:
+def test_bad_arguments_are_refused(user: User, finished: RunDir, arguments: list[str], word: str) -> None:
     refused(user.stk("evaluate", finished.run_id, *arguments), word)
 
 

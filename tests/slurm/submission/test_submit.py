@@ -236,5 +236,5 @@ def test_a_save_too_long_for_the_cluster_is_said_when_the_run_is_submitted(
     assert "GraceTime 0 s, KillWait 30 s" in answer.err
 
 
-def test_one_that_fits_needs_no_words(user: User, fake: FakeSlurm) -> None:
+def test_a_short_save_gives_no_warning(user: User, fake: FakeSlurm) -> None:
     assert measured(user, fake, save_s=5.0).err == ""

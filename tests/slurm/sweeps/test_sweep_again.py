@@ -350,7 +350,7 @@ def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(user: User,
     (["--metric", "loss", "--goal", "max"], ["validation.loss", "less is better"]),
     (["--metric", "test.surprise"], ["test.surprise", "--goal"]),
 ])  # fmt: skip
-def test_a_goal_that_contradicts_or_that_nothing_declares_is_refused_before_the_queue(
+def test_a_contradicting_or_undeclared_goal_is_refused_before_submission(
     user: User, fake: FakeSlurm, arguments: list[str], words: list[str]
 ) -> None:
     answer = user.stk("sweep", user.config, "seed=1,2", *arguments)

@@ -46,7 +46,7 @@ def rewrite(folder: Path, name: str, raw: bytes) -> None:
 # -- the best one ----------------------------------------------------------------------------------
 
 
-def test_checkpoint_whose_best_is_damaged_is_passed_over_for_one_that_leads_to_it_again(run: RunDir) -> None:
+def test_checkpoint_whose_best_is_damaged_is_skipped_for_an_older_one(run: RunDir) -> None:
     """From step 5 on the run comes to the same step 10, and to the same end."""
     for step, best in ((5, 5), (10, 10), (20, 10)):
         state = state_at(step)

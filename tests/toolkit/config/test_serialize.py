@@ -258,7 +258,7 @@ def test_where_it_runs_and_how_patient_it_is_are_no_part_of_the_identity():
     assert not outside & {"seed", "train.batch_size", "train.logical_ranks", "model.filters", "data.path"}
 
 
-def test_a_key_that_was_added_later_leaves_the_runs_of_before_their_identity_at_its_default():
+def test_the_default_of_an_added_key_keeps_the_identity_of_old_runs():
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Later(type(SAMPLE.data)):  # type: ignore[misc]
         rounds: int = option(1, minimum=1, added=True)

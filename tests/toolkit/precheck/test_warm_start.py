@@ -63,13 +63,13 @@ def tiny_points(folder: Path, *overrides: str) -> Experiment:
 
 
 @pytest.mark.parametrize("what", ["run", "checkpoint", "file"])
-def test_those_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
+def test_weights_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
     told = refusal(tiny_points(tmp_path, f"{KEY}={of_run(source, what)}"))
     assert all(part in told for part in (KEY, str(of_run(source, what)), "convolutions", "line"))
 
 
 @pytest.mark.parametrize("override", ["model.embedding_dim=9", "model.filters=7", "model.kernels=[2]"])
-def test_those_of_another_size_are_refused(lab: Lab, source: RunDir, override: str) -> None:
+def test_weights_of_another_size_are_refused(lab: Lab, source: RunDir, override: str) -> None:
     key, _, value = override.partition("=")
     told = refusal(tiny(lab.folder, f"{KEY}={source.path}", override))
     assert all(part in told for part in (KEY, key, value.strip("[]")))
@@ -172,9 +172,7 @@ def test_any_of_the_names_of_a_tied_tensor_is_enough() -> None:
     assert "[2, 4]" in misfit({"b": (2, 4)}, tied)
 
 
-def test_those_of_a_run_that_comes_before_in_a_chain_are_compared_with_its_experiment(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_weights_of_an_earlier_run_in_a_chain_are_checked_by_its_experiment(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "coming"
     experiment = tiny(lab.folder, f"{KEY}={folder}")
     check_inputs(experiment, coming={folder: tiny(lab.folder)})

@@ -174,7 +174,7 @@ def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]
     except RuntimeError:
         parts = [name for name, each in weights.items() if each.untyped_storage().nbytes() > each.nbytes]
         raise UserError(
-            f"{', '.join(parts)} of the model cannot be saved, as a part of a larger tensor: copy it with "
+            f"{', '.join(parts)} of the model cannot be saved: a view of a larger tensor; copy it with "
             "clone(), as in nn.Parameter(larger[:3].clone())"
         ) from None
     dropped = {name: kept for kept, names in duplicates.items() for name in names}

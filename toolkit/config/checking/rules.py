@@ -98,7 +98,7 @@ def _compiled(experiment: Experiment) -> Iterator[Violation]:
     if train.compile != "on":
         return
     if train.reduction == "exact":
-        problem = "found on, but train.reduction is exact: a compiled part of a batch rounds by its size"
+        problem = "found on, but train.reduction is exact: compiled, rounding depends on a part's size"
         yield Violation(key=("train", "compile"), problem=problem, hint="auto, or train.reduction fast")
     if train.parallel == "dp":
         problem = "found on, but train.parallel is dp, whose copies of the model are not compiled"

@@ -336,7 +336,7 @@ def _explain(text: str, error: Exception, key: Key, faults: Faults) -> None:
     if "Unsupported interpolation type from_file" in reason:
         faults.add(key, f"found {text!r}: an include must be the whole value")
     elif match := _NO_KEY.search(reason):
-        hint = f"write it there: references see no defaults; ${{oc.env:{match[1]}}} is a variable; {_LITERAL}"
+        hint = f"add it: references cannot use defaults; ${{oc.env:{match[1]}}} is a variable; {_LITERAL}"
         faults.add(key, f"found {text!r}, but there is no key {match[1]} in the experiment", hint)
     else:
         faults.add(key, f"found {text!r}, which cannot be resolved: {reason}", _LITERAL)

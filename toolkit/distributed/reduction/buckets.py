@@ -80,7 +80,7 @@ class Buckets:
         if parameter.grad is self._views[number]:
             raise RuntimeError(
                 "a parameter got its gradient twice in one backward pass, as in re-entrant checkpointing: "
-                "train.reduction: exact sums gradients as they come, and takes one of each"
+                "train.reduction: exact sums gradients as they come, one per parameter"
             )
         self._place(number, parameter.grad)
 

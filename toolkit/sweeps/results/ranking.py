@@ -24,8 +24,8 @@ def declared_goal(metric: str, task: Mapping[str, Any]) -> str:
     found = metric_of(metric.partition(".")[2], task)
     if found is None:
         raise UserError(
-            f"{metric} is not a metric that {task.get('kind') or 'any task'} declares, so whether "
-            "less or more of it is better is unknown: name another metric, or give --goal min or max"
+            f"{metric} is not a metric that {task.get('kind') or 'any task'} declares, so it is "
+            "unknown whether less or more is better: name another metric, or give --goal min or max"
         )
     return found.goal
 

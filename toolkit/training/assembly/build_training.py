@@ -89,7 +89,7 @@ def _split(experiment: Experiment, size: int) -> Experiment:
     if parts == train.logical_ranks:
         return experiment
     log.info(
-        "%d processes split each step into %d parts: equal to up to %d processes within rounding",
+        "%d processes split a step into %d parts: the result of up to %d, within rounding",
         size,
         parts,
         train.logical_ranks,

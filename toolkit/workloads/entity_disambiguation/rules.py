@@ -25,7 +25,7 @@ def _slice_names(experiment: Experiment) -> Iterator[Violation]:
     for place, name in enumerate(data.eval_slices):
         key = ("data", "eval_slices", str(place))
         if name.startswith(BUILT_PREFIX) and name not in BUILT_SLICES:
-            problem = f"found {name}, which is not one of the built slices ({', '.join(BUILT_SLICES)})"
+            problem = f"found {name}, which is no built-in slice ({', '.join(BUILT_SLICES)})"
             yield Violation(key=key, problem=problem, hint=suggest(name, BUILT_SLICES))
         else:
             yield from _slice_name(key, name)

@@ -78,7 +78,7 @@ class TextTable(DataSection):
     min_count: int = option(1, minimum=1)
     """Rarer tokens become the unknown token."""
     max_vocabulary: int | None = option(None, minimum=3)
-    """Most tokens, two reserved ones included; null: all."""
+    """Maximum size, two reserved tokens included; null: none."""
     max_tokens: int = option(512, minimum=1, known_as="max_length max_seq_length")
     """Tokens of a sample, special tokens included."""
     fold: str = option("none", choices=("none", "wordpiece", "word", "sentence"))

@@ -59,9 +59,7 @@ def test_a_task_that_waits_for_its_turn_is_cancelled_alone(user: User) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_not_handed_in_at_once_follows_under_the_same_throttle_and_all_is_reported(
-    user: User,
-) -> None:
+def test_runs_submitted_later_keep_the_throttle_and_are_reported(user: User) -> None:
     """Each run begins with the code that all share, and has its own from then on."""
     swept = ("quick.yaml", "optimizer.lr=0.1,0.001", "seed=1,2", "--max-parallel", "1", "--at-most", "3")
     first = user.stk_json("sweep", *swept, "--cluster", "slurm", env=slowly(0.2))

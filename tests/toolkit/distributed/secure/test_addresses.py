@@ -46,7 +46,7 @@ def test_of_several_interfaces_only_the_named_ones_are_used() -> None:
 
 
 @pytest.mark.parametrize("own_name", [["127.0.1.1"], ["127.0.0.1"], []])
-def test_where_the_own_name_is_a_loopback_address_or_unknown_the_route_to_another_host_decides(
+def test_if_the_own_name_is_loopback_or_unknown_the_route_to_another_host_decides(
     own_name: list[str],
 ) -> None:
     assert towards({"n1": own_name, "n2": ["10.1.0.12"]}) == [COMPUTE]

@@ -117,7 +117,7 @@ def test_what_the_program_wrote_is_there_at_its_next_start(folder: Path, run: Ru
     assert not (folder / "state.txt").exists()
 
 
-def test_what_comes_to_the_folder_later_is_linked_at_the_next_start_unless_it_is_code(
+def test_files_added_later_are_linked_at_the_next_start_unless_they_are_code(
     folder: Path, run: RunDir
 ) -> None:
     experiment = keep(run, folder, folder)

@@ -63,7 +63,7 @@ class FunctionsTask:
     units: dict[str, str] = option(factory=dict, choices=UNITS, identity=False, added=True)
     """share: a metric between 0 and 1, shown in per cent; number: any other."""
     folder: str | None = option(".", path=True, identity=False)
-    """Folder of relative file names in the functions: by default that of the command."""
+    """Folder for relative file names in the functions; default: the working directory."""
 
 
 class _Values:

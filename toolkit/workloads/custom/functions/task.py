@@ -89,7 +89,7 @@ class FunctionsTask:
     def on(self, data: Any, progress: Progress | None = None) -> FunctionsTask:
         raise UserError(
             f"the samples of {self._code.shown} come from its function data: other files cannot be scored. "
-            "Let a parameter of data name them, and score its split test"
+            "Let a parameter of data name the file; score the split test"
         )
 
     def _splits(self) -> Iterator[tuple[str, Split]]:

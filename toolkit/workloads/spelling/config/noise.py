@@ -30,7 +30,7 @@ class WordNoise:
     rate: float = option(0.2, minimum=0, maximum=1)
     """Misspelt words as a share of all words, numbers included."""
     at_least: int = option(0, minimum=0)
-    """Least number of errors in a text that has enough words."""
+    """Minimum errors in a text that has enough words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ def check_optimizer(found: Any, model: nn.Module, place: str) -> None:
     foreign = sum(each not in known for group in found.param_groups for each in group["params"])
     if foreign:
         raise UserError(
-            f"{place}: the optimizer has {foreign} parameters that are not of the model it was given: "
-            "make it of model.parameters()"
+            f"{place}: the optimizer has {foreign} parameters that the given model lacks: "
+            "make it from model.parameters()"
         )
 
 

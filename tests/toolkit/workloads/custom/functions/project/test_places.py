@@ -30,7 +30,7 @@ def test_files_and_modules_name_code(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["digits", "digits.yaml/", "a.b-c", ".digits", "a..b", "", "3.5"])
-def test_other_texts_do_not(text: str) -> None:
+def test_other_texts_name_no_code(text: str) -> None:
     assert not names_code(text)
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.loading import load, load_weights
 from toolkit.checkpoint.manifest import Identity, Note, verifies, verify, wait_for_manifest
-from toolkit.checkpoint.paths import clear_leftovers, link, prune
+from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
 from toolkit.checkpoint.select import Selection, select_checkpoint
 from toolkit.checkpoint.state import TrainState
@@ -177,6 +177,13 @@ class Checkpoints:
             save, error = self._unsaved
             path = self._run.checkpoint(save.step)
             raise CheckpointError(f"cannot write {path}: {_reason(error)}") from error
+
+    def set_aside(self, step: int, reason: str) -> None:
+        """Take the checkpoint of a step out of use, if there is one. Only on rank 0; not collective."""
+        self._join()
+        if self._group.world.is_main and (folder := self._run.checkpoint(step)).is_dir():
+            keep_damaged(folder)
+            self._note("checkpoint_rejected", step=step, reason=reason)
 
     def close(self) -> None:
         """Wait for a write in progress, whether it succeeds or not."""

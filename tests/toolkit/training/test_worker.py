@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,17 @@ from filelock import FileLock
 
 from tests.toolkit.tiny import metrics_lines, tiny, write_experiment
 from toolkit.config import Experiment
-from toolkit.errors import ExitCode
+from toolkit.errors import ExitCode, TrainingDiverged
 from toolkit.files import read_json, read_json_lines
-from toolkit.reliability.stop import Stop
+from toolkit.reliability.stop import Stop, StopFlag
+from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir, find_runs
-from toolkit.system.world import NONCE_VARIABLE
+from toolkit.system.world import NONCE_VARIABLE, World
 from toolkit.training import worker
 from toolkit.training.context import TrainContext
+from toolkit.training.step import take_step
+from toolkit.training.step.update import update
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +125,26 @@ def test_loss_that_is_not_finite_ends_the_run_before_it_is_saved(
     assert (failure["class"], failure["phase"]) == ("diverged", "communication")
     assert run.checkpoint_steps()[-1] == failure["step"]
     assert "optimizer.lr" in failure["message"]
+
+
+def test_weights_that_an_update_has_spoilt_are_no_checkpoint_to_go_on_from(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss was a number, and its gradient was not."""
+
+    def spoil(context: TrainContext, count: float) -> None:
+        update(context, count)
+        if context.state.progress.step == 2:
+            next(context.state.model.parameters()).data.fill_(torch.nan)
+
+    saving = replace(experiment, checkpoint=replace(experiment.checkpoint, every_steps=1))
+    run = create_run(saving, tmp_path / "experiments")
+    monkeypatch.setattr(take_step, "update", spoil)
+    with pytest.raises(TrainingDiverged, match="the update of step 2"):
+        worker.run_attempt(run, World.single(), StopFlag())
+    assert max(run.checkpoint_steps()) == 1
+    monkeypatch.undo()
+    assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
 
 
 def test_bug_keeps_its_stack_trace(

@@ -27,7 +27,7 @@ def take_step(
 ) -> StepTotals:
     """One update: the own micro-batches, one control vector, one reduction, one optimizer step. Collective.
 
-    Raises TrainingDiverged if the loss is not finite.
+    Raises TrainingDiverged if the loss is not finite, or the update before has made such weights.
     """
     activity, first_row = context.activity, context.passes[0][0]
     # Called as late as possible, so that a stop request leads to a save after this very step.
@@ -40,6 +40,8 @@ def take_step(
     context.enter(Phase.COMMUNICATION)
     totals = sync.combine(context.reduction.finish())
     if not totals.is_finite:
+        if not all(each.isfinite().all() for each in context.state.model.parameters()):
+            raise _spoilt(context)
         activity.batch = _samples_of(context, plan, position, totals.bad_rows)
         raise _diverged(context, totals, activity.batch)
     context.enter(Phase.OPTIMIZER)
@@ -101,6 +103,16 @@ def _samples_of(
     """The samples of the passes whose first micro-batches are `rows`, on whichever rank; None for no rows."""
     numbers = [number for row in rows for number in context.computed_with(row)]
     return context.without_quarantined(plan.micro_batches_of(position, numbers)) if numbers else None
+
+
+def _spoilt(context: TrainContext) -> TrainingDiverged:
+    """The error for weights that the update before has spoilt; its checkpoint would lead here each time."""
+    step = context.state.progress.step
+    context.checkpoints.set_aside(step, "its weights are not finite")
+    return TrainingDiverged(
+        f"the update of step {step} left weights that are not finite: a gradient was not, as that of the "
+        "root of 0, or optimizer.lr is much too large"
+    )
 
 
 def _diverged(context: TrainContext, totals: StepTotals, samples: np.ndarray | None) -> TrainingDiverged:

@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 import subprocess
 import sys
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -93,17 +94,23 @@ def test_flag_that_nobody_raised_gives_no_reason(flagged: Flagged) -> None:
     assert output.split() == ["None", "None"]
 
 
-def wait_to_be_ended() -> None:
+def wait_to_be_ended(ready: Connection) -> None:
     """As a worker of a pool, which is ended by SIGTERM."""
+    ready.send(None)
     signal.pause()
 
 
 def test_a_forked_child_ends_by_the_signal_that_this_process_catches() -> None:
     before = signal.getsignal(signal.SIGTERM)
     StopFlag().install(signal.SIGTERM)
-    child = multiprocessing.get_context("fork").Process(target=wait_to_be_ended)
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=wait_to_be_ended, args=(theirs,))
     child.start()
-    child.terminate()
-    child.join(PATIENCE_S)
-    signal.signal(signal.SIGTERM, before)
-    assert child.exitcode == -signal.SIGTERM
+    try:
+        ours.recv()
+        child.terminate()
+        child.join(PATIENCE_S)
+        assert child.exitcode == -signal.SIGTERM
+    finally:
+        child.kill()
+        signal.signal(signal.SIGTERM, before)

@@ -129,7 +129,10 @@ def test_an_optimizer_of_ones_own_takes_each_rate_and_resumes_exactly(config: Pa
     "body, said",
     [
         ("return None", "optimizer returned NoneType"),
-        ("return torch.optim.SGD(torch.nn.Linear(2, 2).parameters())", "2 parameters that the given model lacks"),
+        (
+            "return torch.optim.SGD(torch.nn.Linear(2, 2).parameters())",
+            "2 parameters that the given model lacks",
+        ),
         ("return torch.optim.LBFGS(model.parameters())", "LBFGS"),
     ],
 )

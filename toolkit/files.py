@@ -233,7 +233,7 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
         return True
     except FileExistsError:
         # NFS may ask twice after a lost answer: then it is this file that is there.
-        return os.stat(temporary).st_nlink == 2
+        return os.path.samefile(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 

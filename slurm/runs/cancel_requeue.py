@@ -14,7 +14,7 @@ from slurm.job.stop_signals import REQUEST_EVENT
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import exclusively, last_submission, recover
-from toolkit.errors import UserError
+from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 
@@ -39,9 +39,12 @@ def _cancel_job(target: RunDir, job_id: str) -> str:
     """Cancel a run's job, and the next one where it submits that just now, which it does under the lock."""
     check_jobs({job_id: target})
     programs.cancel(job_id)
-    with exclusively(target):
-        recover(target)
-        newest = last_submission(target)
+    try:
+        with exclusively(target):
+            recover(target)
+    except (RunBusy, SchedulerError):
+        return f"job {job_id} cancelled; the next one may have been submitted: stk cancel it again"
+    newest = last_submission(target)
     if newest is None or newest.job_id == job_id:
         return f"job {job_id} cancelled"
     check_jobs({newest.job_id: target})

@@ -132,14 +132,19 @@ def resolve_lost(run: RunDir) -> Submission | None:
     """
     found = recover(run)
     if found is None:
-        left = (read_json(run.intent) or {}).get("lost", 0.0) + _LATE_S - time.time()
-        if left > 0:
-            raise programs.AnswerLost(
-                f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
-                f"submit it again in {left:.0f} s"
-            )
+        check_late(run)
         run.intent.unlink(missing_ok=True)
     return found
+
+
+def check_late(run: RunDir) -> None:
+    """Raise AnswerLost where the answer about a run's job was lost so lately that the job may still come."""
+    left = (read_json(run.intent) or {}).get("lost", 0.0) + _LATE_S - time.time()
+    if left > 0:
+        raise programs.AnswerLost(
+            f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
+            f"submit it again in {left:.0f} s"
+        )
 
 
 def mark_lost(run: RunDir) -> None:

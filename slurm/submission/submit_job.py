@@ -107,7 +107,7 @@ def environment(run: RunDir, environ: Mapping[str, str]) -> dict[str, str]:
     paths = kept.get("PYTHONPATH", "").split(os.pathsep)
     if any(paths):
         # A job starts in another folder than this process.
-        own = (os.path.abspath(path) for path in paths if path not in ("", str(run.code)))
+        own = (os.path.abspath(path) for path in paths if path != str(run.code))
         kept["PYTHONPATH"] = os.pathsep.join(own)
     return kept
 

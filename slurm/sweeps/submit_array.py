@@ -11,7 +11,17 @@ from pathlib import Path
 
 from slurm.client import programs
 from slurm.status.rows import status
-from slurm.status.submissions import Submission, exclusively, find_job, hold, intend, record, submissions
+from slurm.status.submissions import (
+    Submission,
+    check_late,
+    exclusively,
+    find_job,
+    hold,
+    intend,
+    mark_lost,
+    record,
+    submissions,
+)
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.submit import resolve_if_possible
 from slurm.submission.submit_job import environment
@@ -157,6 +167,8 @@ def _ask(array: ArrayPlan, script: Path) -> str:
         with suppress(SchedulerError):
             if (found := find_job(array.name, array.folder)) is not None:
                 return found
+        for plan in array.plans:
+            mark_lost(plan.run)
         raise programs.AnswerLost(
             f"{lost}\nThe jobs may exist all the same: the same command again looks for them first, "
             "so that no run is ever submitted twice."
@@ -189,6 +201,8 @@ def settle_arrays(sweep: SweepDir) -> None:
     with hold(sweep.lock, f"the sweep {sweep.name}"):
         for array in _lost(sweep):
             job_id = find_job(array.name, sweep.array(array.name))
+            if job_id is None:
+                check_late(sweep.run(array.runs[0]))
             _settle(sweep, array, job_id)
             settle_array(sweep, array.name, job_id)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, load_model
 from torch import nn
 
@@ -34,6 +35,12 @@ def load(folder: Path, state: TrainState) -> None:
         raise CheckpointError(f"{error}. {_CHANGED}") from error
     except (SafetensorError, OSError, LookupError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder} does not fit this experiment: {error}. {_CHANGED}") from error
+
+
+def has_finite_weights(folder: Path, names: Collection[str]) -> bool:
+    """Whether the weights of these names in a checkpoint are numbers. Raises OSError, SafetensorError."""
+    with safe_open(str(folder / WEIGHTS), "pt") as weights:
+        return all(weights.get_tensor(name).isfinite().all() for name in {*weights.keys()} & {*names})
 
 
 def load_weights(folder: Path, model: nn.Module) -> None:

@@ -68,7 +68,7 @@ class OptimizerState:
             used.update(
                 (key, each.to(used[key].device))
                 for key, each in kept.items()
-                if key in used and used[key].dtype != each.dtype
+                if key in used and key != "step" and used[key].dtype != each.dtype
             )
         for parameter, name in parameters:
             numbers = {key: value.item() for key, value in _of(tensors, f"{_NUMBER}{name}/")}

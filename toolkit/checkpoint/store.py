@@ -10,12 +10,15 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
+
+from safetensors import SafetensorError
 
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
-from toolkit.checkpoint.loading import load, load_weights
+from toolkit.checkpoint.loading import has_finite_weights, load, load_weights
 from toolkit.checkpoint.manifest import Identity, Note, verifies, verify, wait_for_manifest
 from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
@@ -178,12 +181,20 @@ class Checkpoints:
             path = self._run.checkpoint(save.step)
             raise CheckpointError(f"cannot write {path}: {_reason(error)}") from error
 
-    def set_aside(self, step: int, reason: str) -> None:
-        """Take the checkpoint of a step out of use, if there is one. Only on rank 0; not collective."""
-        self._join()
-        if self._group.world.is_main and (folder := self._run.checkpoint(step)).is_dir():
-            keep_damaged(folder)
-            self._note("checkpoint_rejected", step=step, reason=reason)
+    def set_spoilt_aside(self, names: Collection[str]) -> None:
+        """Take checkpoints in which these weights are not finite out of use, the newest first. Collective."""
+
+        def set_aside() -> None:
+            self._join()
+            self._permit()
+            for step in reversed(self._run.checkpoint_steps()):
+                if has_finite_weights(folder := self._run.checkpoint(step), names):
+                    return
+                keep_damaged(folder)
+                self._note("checkpoint_rejected", step=step, reason="its weights are not finite")
+
+        with suppress(OSError, ValueError, SafetensorError):
+            self._group.main_first(set_aside)
 
     def close(self) -> None:
         """Wait for a write in progress, whether it succeeds or not."""
@@ -213,12 +224,19 @@ class Checkpoints:
         broadcast_checkpoint(folder, self._group)
         wait_for_manifest(folder, choice.manifest_crc32)
 
+        faults: list[str] = []
+
         def verify_elsewhere() -> None:
             # Each host has its own cache of the files.
-            if not world.is_main:
-                verify(folder, None if choice.forced else self._identity)
+            try:
+                if not world.is_main:
+                    verify(folder, None if choice.forced else self._identity)
+            except (CheckpointError, OSError) as error:
+                faults.append(str(error))
 
         self._group.nodes_first(verify_elsewhere)
+        for fault in chain.from_iterable(self._group.gather(faults)):
+            raise CheckpointError(fault)
         load(folder, state)
         if choice.best_lost:
             state.progress.best_value = state.progress.best_loss = state.progress.best_step = None

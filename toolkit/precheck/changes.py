@@ -16,16 +16,17 @@ def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> l
 
     Of data in large files only what is remembered of them is known. Raises DataError as `data_warnings`.
     """
-    return [*edit_warnings(run, experiment, new_code=new_code), *data_warnings(run, experiment)]
+    edits = edit_warnings(run, experiment, new_code=new_code)
+    return [*edits, *data_warnings(run, experiment, new_code=new_code)]
 
 
-def data_warnings(run: RunDir, experiment: Experiment) -> list[str]:
+def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False) -> list[str]:
     """The same about data. Raises DataError if an unfinished run would refuse all its checkpoints."""
     steps = run.checkpoint_steps()
     place = place_of_prepared_set(experiment.data) if steps else None
     if place is None or any(_fits(run, step, place[1]) for step in steps):
         return []
-    if edits_since(run, experiment).core:
+    if not new_code and edits_since(run, experiment).core:
         # Its own version may know the same data by another fingerprint.
         return []
     if run.result.exists():

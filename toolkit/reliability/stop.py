@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
@@ -50,6 +51,33 @@ class NeverStop:
         return None
 
 
+#: Whether children that are forked now end by SIGTERM.
+_children_end = False
+
+
+def _settle_child() -> None:
+    if _children_end:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_settle_child)
+
+
+@contextmanager
+def children_end_by_sigterm() -> Iterator[None]:
+    """Let children that are forked meanwhile end by SIGTERM, which they else ignore as StopFlag does.
+
+    A pool of processes ends its workers by this signal, and waits for them. In training a worker has to
+    outlive the signal that Slurm sends to all processes, until this one has saved.
+    """
+    global _children_end
+    _children_end = True
+    try:
+        yield
+    finally:
+        _children_end = False
+
+
 class StopFlag:
     """Set by the signals that it catches; a second Ctrl-C ends the process at once."""
 
@@ -61,8 +89,6 @@ class StopFlag:
         """Catch these signals from now on; only in the main thread."""
         for number in signals:
             signal.signal(number, self._handle)
-        # A pool of processes ends its workers by this signal, and waits for them.
-        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
         # A launcher starts its ranks with the signals held back, so that none ends them before this.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return self

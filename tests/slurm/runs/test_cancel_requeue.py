@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from slurm.runs import cancel_requeue
 from slurm.status.rows import status
@@ -63,6 +64,17 @@ def test_a_job_that_was_submitted_while_the_one_before_was_cancelled_is_cancelle
     fake.add("102", name="run.1", work_dir=str(run.path))
     assert cancel_requeue.cancel(run, now) == "jobs 101 and 102 cancelled"
     assert fake.calls("scancel") == [["--", "101"], ["--", "102"]]
+
+
+def test_a_job_is_cancelled_also_while_the_next_one_is_being_submitted(
+    run: RunDir, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted(run)
+    fake.add("101", state="RUNNING", work_dir=str(run.path))
+    monkeypatch.setattr("slurm.status.submissions._LOCK_S", 0.1)
+    with FileLock(run.lock):
+        assert cancel(run).startswith("job 101 cancelled; ")
+    assert fake.calls("scancel") == [["--", "101"]]
 
 
 def test_while_slurm_cannot_be_asked_nothing_is_said_to_have_no_job(run: RunDir, fake: FakeSlurm) -> None:

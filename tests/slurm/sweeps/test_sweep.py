@@ -185,6 +185,21 @@ def test_an_array_whose_answer_was_lost_is_found_by_its_name(user: User, fake: F
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", "101_2"]
 
 
+def test_an_array_that_a_busy_controller_may_still_take_is_not_submitted_again(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.fails_once("sbatch", "sbatch: error: Socket timed out on send/recv operation")
+    for words in (
+        ("sweep", user.config, SEEDS),
+        ("sweep", user.config, SEEDS),
+        ("submit", user.config, "seed=1"),
+    ):
+        answer = user.stk(*words)
+        assert (answer.code, len(fake.jobs)) == (3, 0), answer.err
+    monkeypatch.setattr("slurm.status.submissions._LATE_S", 0.0)
+    assert len(sweep(user, SEEDS)["runs"]) == len(fake.jobs) == 3
+
+
 def test_a_submitter_that_dies_in_the_call_loses_no_run_and_starts_none_twice(
     user: User, fake: FakeSlurm
 ) -> None:

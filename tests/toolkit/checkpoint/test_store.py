@@ -80,6 +80,18 @@ def test_checkpoint_holds_safetensors_and_json_and_no_pickle(saved: RunDir) -> N
     assert manifest["files"].keys() == set(FILES)
 
 
+def test_checkpoints_with_spoilt_weights_are_set_aside_up_to_the_last_good_one(run: RunDir) -> None:
+    """A row of an embedding may be spoilt for long before a sample reads it."""
+    for step in range(1, 5):
+        state = state_at(step)
+        if step != 2:
+            next(state.model.parameters()).data.view(-1)[0] = torch.nan
+        save_state(run, state, keep=9)
+    names = [name for name, _ in new_state().model.named_parameters()]
+    checkpoints(run).set_spoilt_aside(names)
+    assert run.checkpoint_steps() == [1, 2]
+
+
 @pytest.mark.parametrize(
     "keep, best, left", [(2, None, [5, 6]), (3, None, [4, 5, 6]), (2, 2, [2, 5, 6]), (2, 6, [5, 6])]
 )

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from tests.patience import PATIENCE_S
-from toolkit.reliability.stop import StopFlag
+from toolkit.reliability.stop import StopFlag, children_end_by_sigterm
 
 # Says what the flag holds after each line that it reads.
 PROGRAM = """
@@ -100,12 +100,13 @@ def wait_to_be_ended(ready: Connection) -> None:
     signal.pause()
 
 
-def test_a_forked_child_ends_by_the_signal_that_this_process_catches() -> None:
+def test_a_child_that_is_forked_while_data_are_made_ends_by_the_signal_that_this_process_catches() -> None:
     before = signal.getsignal(signal.SIGTERM)
     StopFlag().install(signal.SIGTERM)
     ours, theirs = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(target=wait_to_be_ended, args=(theirs,))
-    child.start()
+    with children_end_by_sigterm():
+        child.start()
     try:
         ours.recv()
         child.terminate()

@@ -140,7 +140,7 @@ def test_weights_that_an_update_has_spoilt_are_no_checkpoint_to_go_on_from(
     saving = replace(experiment, checkpoint=replace(experiment.checkpoint, every_steps=1))
     run = create_run(saving, tmp_path / "experiments")
     monkeypatch.setattr(take_step, "update", spoil)
-    with pytest.raises(TrainingDiverged, match="the update of step 2"):
+    with pytest.raises(TrainingDiverged, match="after step 2"):
         worker.run_attempt(run, World.single(), StopFlag())
     assert max(run.checkpoint_steps()) == 1
     monkeypatch.undo()

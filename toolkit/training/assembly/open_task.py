@@ -6,7 +6,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.sources.file_digests import hand_over
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.shared_folder import check_same_data
-from toolkit.reliability.stop import Stop, StoppedEarly
+from toolkit.reliability.stop import Stop, StoppedEarly, children_end_by_sigterm
 from toolkit.task import Task, task_class
 from toolkit.workload import Progress
 
@@ -34,10 +34,11 @@ def open_task(experiment: Experiment, group: Group, progress: Progress, stop: St
             is_stopped = True
 
     first = group.main_first if group.shares_folder else group.nodes_first
-    first(prepare)
-    if group.any(is_stopped):
-        raise StoppedEarly
-    hand_over(group.gather)
-    task = kind(experiment)
+    with children_end_by_sigterm():
+        first(prepare)
+        if group.any(is_stopped):
+            raise StoppedEarly
+        hand_over(group.gather)
+        task = kind(experiment)
     check_same_data(task.fingerprint, group)
     return task

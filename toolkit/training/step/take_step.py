@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -40,8 +40,9 @@ def take_step(
     context.enter(Phase.COMMUNICATION)
     totals = sync.combine(context.reduction.finish())
     if not totals.is_finite:
-        if not all(each.isfinite().all() for each in context.state.model.parameters()):
-            raise _spoilt(context)
+        trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}
+        if not all(each.isfinite().all() for each in trained.values()):
+            raise _spoilt(context, trained)
         activity.batch = _samples_of(context, plan, position, totals.bad_rows)
         raise _diverged(context, totals, activity.batch)
     context.enter(Phase.OPTIMIZER)
@@ -105,13 +106,12 @@ def _samples_of(
     return context.without_quarantined(plan.micro_batches_of(position, numbers)) if numbers else None
 
 
-def _spoilt(context: TrainContext) -> TrainingDiverged:
-    """The error for weights that the update before has spoilt; its checkpoint would lead here each time."""
-    step = context.state.progress.step
-    context.checkpoints.set_aside(step, "its weights are not finite")
+def _spoilt(context: TrainContext, trained: Collection[str]) -> TrainingDiverged:
+    """The error for weights that an update has spoilt; their checkpoints would lead here each time."""
+    context.checkpoints.set_spoilt_aside(trained)
     return TrainingDiverged(
-        f"the update of step {step} left weights that are not finite: a gradient was not, as that of the "
-        "root of 0, or optimizer.lr is much too large"
+        f"after step {context.state.progress.step} weights are not finite: a gradient was not, as that of "
+        "the root of 0, or optimizer.lr is much too large"
     )
 
 

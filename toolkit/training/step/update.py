@@ -53,7 +53,9 @@ def _step_optimizer(context: TrainContext, count: float) -> None:
     parameters = [each for group in state.optimizer.param_groups for each in group["params"]]
     torch._foreach_mul_([each.grad for each in parameters if each.grad is not None], 1.0 / count)
     if clip_norm is not None:
-        clip(parameters, clip_norm, context.group)
+        used = set(parameters)
+        # In the model's order, which decides about the last bits of the norm.
+        clip([each for each in state.model.parameters() if each in used], clip_norm, context.group)
     state.scaler.step(state.optimizer)
     state.scaler.update()
 

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,11 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
     Raises UserError if code is outside of the folder of the command, is missing, or is too much.
     """
     folder = Path(experiment.task.folder)
-    found = (each for name in experiment.code for each in _code_in(folder, _within(folder, Path(name))))
-    files = set(islice(found, MOST_FILES + 1))
+    files: set[Path] = set()
+    for found in (each for name in experiment.code for each in _code_in(folder, _within(folder, Path(name)))):
+        files.add(found)
+        if len(files) > MOST_FILES:
+            break
     if experiment.code:
         # Also a script that git does not track yet.
         files |= {Path(word) for word in experiment.task.run if _is_own_script(folder, word)}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
-import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import IterableDataset, TensorDataset, default_collate
+from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate
 
 from toolkit.errors import UserError
 from toolkit.training.numerics.rng import seed_everything
@@ -43,11 +40,7 @@ class Split:
         that are forked later, which would all move the place in it.
         """
         if self._process != os.getpid():
-            self._process, self._used = os.getpid(), self.given
-            # Arrays would be copied with their values.
-            if hasattr(self.given, "__dict__") and not isinstance(self.given, np.ndarray):
-                with suppress(Exception):
-                    self._used = copy.copy(self.given)
+            self._process, self._used = os.getpid(), _copied(self.given)
         return self._used
 
     def take(self, indices: np.ndarray) -> list[Any]:
@@ -65,6 +58,23 @@ class Split:
             rows = torch.tensor(indices)
             return [each[rows] for each in self.dataset.tensors]
         return collated(self.take(indices), place)
+
+
+def _copied(value: Any) -> Any:
+    """A dataset with attributes of its own, and those in it likewise; the object itself if it has none."""
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Dataset) for each in value):
+        return type(value)(map(_copied, value))
+    if not hasattr(value, "__dict__") or isinstance(value, np.ndarray | torch.Tensor):
+        return value
+    try:
+        new = object.__new__(type(value))
+        inner = (Dataset, list, tuple)
+        new.__dict__.update(
+            (name, _copied(each) if isinstance(each, inner) else each) for name, each in vars(value).items()
+        )
+    except TypeError:
+        return value
+    return new
 
 
 def _has_rows(tensor: torch.Tensor) -> bool:
@@ -137,26 +147,31 @@ def moved(batch: Any, device: torch.device) -> Any:
 def digest_of(split: Split) -> str:
     """A checksum of the number of samples, their lengths, and the content of a few of them.
 
-    A sample that is another each time it is read does not count with its content. Of fractions only their sum
-    counts, to three digits: the last bits of a logarithm depend on the processor.
+    A sample that is another each time it is read does not count with its content. Of fractions only sums
+    count, to three digits: the last bits of a logarithm depend on the processor.
     """
-    digest, total = hashlib.sha256(split.lengths.astype(np.int64).tobytes()), 0.0
-    for index in np.unique(np.linspace(0, len(split) - 1, _PROBED).astype(int)):
+    digest = hashlib.sha256(split.lengths.astype(np.int64).tobytes())
+    totals: dict[int, np.ndarray] = {}
+    for count, index in enumerate(np.unique(np.linspace(0, len(split) - 1, _PROBED).astype(int)), start=1):
         once, again = (_content(split, int(index)) for _ in range(2))
         if once == again:
             digest.update(b"\0".join(part for part in once if isinstance(part, bytes)))
-            total += sum(part for part in once if isinstance(part, float))
-    digest.update(f"{total:.3g}".encode())
+            sums = [part for part in once if isinstance(part, tuple)]
+            for place, pair in enumerate(sums):
+                # Weighted, so that other samples, or the same in another order, have another sum.
+                totals[place] = totals.get(place, np.zeros(2)) + count * np.asarray(pair)
+    for positive, negative in totals.values():
+        digest.update(f"{positive:.3g} {negative:.3g}".encode())
     return digest.hexdigest()
 
 
-def _content(split: Split, index: int) -> list[bytes | float]:
+def _content(split: Split, index: int) -> list[bytes | tuple[float, float]]:
     seed_everything(0)
     return list(_parts(split.dataset[index]))
 
 
-def _parts(value: Any) -> Iterator[bytes | float]:
-    """Yield what a sample holds; of an array of fractions its type, its shape and the sum of its sizes."""
+def _parts(value: Any) -> Iterator[bytes | tuple[float, float]]:
+    """Yield what a sample holds; of fractions the sum of the positive and that of the negative ones."""
     if isinstance(value, torch.Tensor):
         # numpy has no bfloat16.
         tensor = value.float() if value.dtype is torch.bfloat16 else value
@@ -164,12 +179,11 @@ def _parts(value: Any) -> Iterator[bytes | float]:
     elif isinstance(value, np.ndarray | np.generic):
         yield repr((value.dtype, value.shape)).encode()
         if value.dtype.kind in "fc":
-            found = np.asarray(value)
-            yield float(np.abs(found[np.isfinite(found)], dtype=np.float64).sum())
+            yield _sums(np.asarray(value))
         else:
             yield value.tobytes() if value.dtype != object else b""
     elif isinstance(value, float):
-        yield abs(value) if math.isfinite(value) else b""
+        yield _sums(np.asarray(value))
     elif isinstance(value, Mapping):
         for name, each in value.items():
             yield repr(name).encode()
@@ -181,3 +195,8 @@ def _parts(value: Any) -> Iterator[bytes | float]:
         yield repr(value).encode()
     else:
         yield type(value).__name__.encode()
+
+
+def _sums(values: np.ndarray) -> tuple[float, float]:
+    known = values[np.isfinite(values)].real.astype(np.float64)
+    return float(known[known > 0].sum()), float(known[known < 0].sum())

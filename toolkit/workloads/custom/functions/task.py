@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class FunctionsTask:
         facts = {
             "data": self._experiment.data.values(),
             # Another object of this name has been imported, and its text may be another one in each process.
-            "version": str(version if isinstance(version, str | int | float) else None),
+            "version": str(None if callable(version) or isinstance(version, ModuleType) else version),
             "splits": {name: digest_of(split) for name, split in self.splits.items()},
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from toolkit.workloads.custom.functions.project.places import OURS, is_file
@@ -38,11 +39,15 @@ def _imported_from(root: Path, file: Path) -> Iterator[Path]:
     for name in sorted(_imported(file) - OURS - sys.stdlib_module_names):
         if (module := root / f"{name}.py").is_file():
             yield module
-        elif (root / name / "__init__.py").is_file():
+        elif (root / name).is_dir() and not _is_library(name, root):
             yield from _package(root / name)
-        elif (root / name).is_dir():
-            # It may hold data, or the output of a library of that name.
-            yield from (path for path in _package(root / name) if path.suffix == ".py")
+
+
+def _is_library(name: str, root: Path) -> bool:
+    """Whether Python imports an installed library of that name, and not a folder that may hold its output."""
+    elsewhere = [path for path in sys.path if path and Path(path).resolve() != root.resolve()]
+    found = None if (root / name / "__init__.py").is_file() else PathFinder.find_spec(name, elsewhere)
+    return found is not None and found.loader is not None
 
 
 def _package(folder: Path) -> Iterator[Path]:

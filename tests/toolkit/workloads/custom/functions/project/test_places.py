@@ -64,12 +64,12 @@ def test_a_file_comes_with_what_it_imports_from_beside_itself(project: Path) -> 
 
 
 def test_a_folder_that_only_has_the_name_of_a_library_is_left_with_its_data(project: Path) -> None:
-    (project / "digits.py").write_text("import wandb")
-    for name in ("wandb/run-1/output.txt", "wandb/more.py"):
+    (project / "digits.py").write_text("import numpy, models")
+    for name in ("numpy/run-1/output.txt", "models/net.py", "models/words.txt"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).touch()
     found = set(project_files("digits.py", project / "digits.py", project))
-    assert found == {project / "digits.py", project / "wandb/more.py"}
+    assert found == {project / name for name in ("digits.py", "models/net.py", "models/words.txt")}
 
 
 def test_a_module_comes_with_its_package(project: Path) -> None:

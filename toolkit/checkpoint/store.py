@@ -187,14 +187,14 @@ class Checkpoints:
         def set_aside() -> None:
             self._join()
             self._permit()
-            for step in reversed(self._run.checkpoint_steps()):
-                if has_finite_weights(folder := self._run.checkpoint(step), names):
-                    return
-                keep_damaged(folder)
-                self._note("checkpoint_rejected", step=step, reason="its weights are not finite")
+            with suppress(OSError, SafetensorError):
+                for step in reversed(self._run.checkpoint_steps()):
+                    if has_finite_weights(folder := self._run.checkpoint(step), names):
+                        return
+                    keep_damaged(folder)
+                    self._note("checkpoint_rejected", step=step, reason="its weights are not finite")
 
-        with suppress(OSError, ValueError, SafetensorError):
-            self._group.main_first(set_aside)
+        self._group.main_first(set_aside)
 
     def close(self) -> None:
         """Wait for a write in progress, whether it succeeds or not."""

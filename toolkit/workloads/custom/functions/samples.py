@@ -64,7 +64,8 @@ def _copied(value: Any) -> Any:
     """A dataset with attributes of its own, and those in it likewise; the object itself if it has none."""
     if isinstance(value, list | tuple) and value and all(isinstance(each, Dataset) for each in value):
         return type(value)(map(_copied, value))
-    if not hasattr(value, "__dict__") or isinstance(value, np.ndarray | torch.Tensor):
+    has_slots = any(vars(each).get("__slots__") for each in type(value).__mro__)
+    if has_slots or not hasattr(value, "__dict__") or isinstance(value, np.ndarray | torch.Tensor):
         return value
     try:
         new = object.__new__(type(value))

@@ -114,6 +114,22 @@ def test_each_process_reads_a_dataset_that_no_other_has_read(tmp_path: Path, wra
     assert child.exitcode == 0
 
 
+def test_a_dataset_with_slots_keeps_what_they_hold() -> None:
+    class Slotted(Dataset[int]):
+        __slots__ = ("rows",)
+
+        def __init__(self) -> None:
+            self.rows = [5, 6]
+
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> int:
+            return self.rows[index]
+
+    assert split_of(Slotted(), None, "data").take(np.array([1, 0])) == [6, 5]
+
+
 def test_other_data_have_another_digest() -> None:
     samples = [({"x": np.arange(3) + number}, torch.tensor(number), "text", None) for number in range(40)]
     changed = [*samples[:-1], ({"x": np.arange(3)}, torch.tensor(0), "text", None)]

@@ -1,4 +1,4 @@
-"""Surroundings of a command of the tests: entry points that nobody has installed, and its environment."""
+"""Entry points of packages that are not installed, and the environment of commands in tests."""
 
 from __future__ import annotations
 

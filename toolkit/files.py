@@ -139,7 +139,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object; an empty one where there is none, or none that can be read now."""
+    """Read a JSON object. Return an empty one if the file is missing or cannot be read."""
     try:
         found = read_json(path)
     except (OSError, ValueError):

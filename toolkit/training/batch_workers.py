@@ -24,6 +24,8 @@ from toolkit.task import Task
 from toolkit.training.numerics.rng import seed_everything
 
 _PR_SET_PDEATHSIG = 1
+#: Seconds for a killed worker to be gone; one that reads from a silent file system may take longer.
+_TO_DIE_S = 5.0
 #: Slurm, a launcher and a terminal send these to all processes of a rank.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -187,8 +189,13 @@ class _Stream:
     def close(self) -> None:
         """End the worker processes, also those that are busy with a sample: they only read."""
         with _deaths_ignored():
-            for worker in self._workers:
-                worker.kill()
+            if self._workers:
+                # The loader locks this event when it ends. A worker that dies with the lock would keep it.
+                with self._batches._workers_done_event._cond:  # type: ignore[union-attr]
+                    for worker in self._workers:
+                        worker.kill()
+                    for worker in self._workers:
+                        worker.join(_TO_DIE_S)
             # The loader has no other way to end its processes at once.
             self._batches = None
         self._workers = []

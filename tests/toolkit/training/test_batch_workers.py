@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.synchronize import Event
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,38 @@ def test_a_worker_that_is_busy_is_ended_at_once() -> None:
     assert not worker.is_running()
     # What is done next hears nothing of that.
     assert list(make_batches(Numbers(), _requests(), CPU, 1))
+
+
+def test_no_worker_is_ended_while_it_holds_a_lock_that_the_loader_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker looks at the event of the loader before each batch; here it holds the lock for long."""
+    held, holds = os.pipe()
+    parent = os.getpid()
+
+    def is_set(event: Event, original: Callable[[Event], bool] = Event.is_set) -> bool:
+        if os.getpid() != parent:
+            with event._cond:  # type: ignore[attr-defined]
+                os.write(holds, b".")
+                select.select([], [], [], 0.3)
+        return original(event)
+
+    monkeypatch.setattr(Event, "is_set", is_set)
+    ahead, (first, *_) = Ahead(1, _requests), _requests()
+    ahead.take(Numbers(), first, CPU)
+    # The first was for that batch, and the next one is for a batch that is made ahead.
+    assert len(os.read(held, 1) + os.read(held, 1)) == 2
+    stood_still: list[bool] = []
+
+    def let_go(lock: Any = ahead._stream._batches._workers_done_event._cond) -> None:
+        stood_still.append(True)
+        lock.release()
+
+    timer = threading.Timer(PATIENCE_S, let_go)
+    timer.start()
+    ahead.close()
+    timer.cancel()
+    assert not stood_still
 
 
 def test_the_next_random_numbers_do_not_depend_on_the_process_that_made_the_batch() -> None:

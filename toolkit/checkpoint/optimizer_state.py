@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ class OptimizerState:
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
-        self._first = [dict(_numbers(group)) for group in optimizer.param_groups]
+        self._first = [copy.deepcopy(dict(_values(group))) for group in optimizer.param_groups]
 
     def tensors(self) -> Tensors:
         """Return the state by name. Raises UserError for what is neither a tensor nor a number."""
@@ -45,9 +46,12 @@ class OptimizerState:
                 elif value is not None:
                     raise _no_state(self._optimizer, repr(key), value)
         for place, (group, first) in enumerate(zip(self._optimizer.param_groups, self._first, strict=True)):
-            for key, value in _numbers(group):
-                if key not in first or first[key] != value:
-                    found[f"{_GROUP}{place}/{key}"] = _as_tensor(value)
+            for key, value in _values(group):
+                if key in first and _is_same(first[key], value):
+                    continue
+                if not isinstance(value, torch.Tensor) and not _is_number(value):
+                    raise _no_state(self._optimizer, f"{key!r} of a group", value)
+                found[f"{_GROUP}{place}/{key}"] = _as_tensor(value)
         return found
 
     def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -75,7 +79,9 @@ class OptimizerState:
             if numbers:
                 self._optimizer.state[parameter].update(numbers)
         for place, group in enumerate(self._optimizer.param_groups):
-            group.update((key, value.item()) for key, value in _of(tensors, f"{_GROUP}{place}/"))
+            for key, value in _of(tensors, f"{_GROUP}{place}/"):
+                made = group.get(key)
+                group[key] = value.to(made.device) if isinstance(made, torch.Tensor) else value.item()
 
     def _parameters(self) -> Iterator[tuple[nn.Parameter, str]]:
         """Yield parameters in the optimizer's order, with their names in the model."""
@@ -98,8 +104,17 @@ def _as_laid(tensor: torch.Tensor, parameter: nn.Parameter) -> torch.Tensor:
     return torch.empty_like(parameter, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
-def _numbers(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((key, each) for key, each in group.items() if key not in _NO_STATE and _is_number(each))
+def _values(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((key, each) for key, each in group.items() if key not in _NO_STATE)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values of a group are equal; a list of tensors has no truth of its own."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return type(one) is type(other) and bool(one == other)
 
 
 def _is_number(value: Any) -> bool:
@@ -107,7 +122,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_tensor(value: Any) -> torch.Tensor:
-    return torch.tensor(value, dtype=_DTYPES[type(value)])
+    return value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=_DTYPES[type(value)])
 
 
 def _no_state(optimizer: torch.optim.Optimizer, what: str, value: Any) -> UserError:

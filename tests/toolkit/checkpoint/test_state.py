@@ -78,12 +78,14 @@ class Counted(torch.optim.Optimizer):
     """Gradient descent that slows down by numbers that it counts, as some libraries' optimizers do."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], memory: Any = 0) -> None:
-        super().__init__(parameters, {"lr": 0.1, "done": 0, "memory": memory})
+        own = {"done": 0, "scale": torch.ones(2), "steps": [], "memory": memory}
+        super().__init__(parameters, {"lr": 0.1, **own})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             group["done"] += 1
+            group["scale"] = group["scale"] / 2
             for parameter in group["params"]:
                 state = self.state[parameter]
                 state["own"] = state.get("own", 0.5) * 0.9
@@ -99,12 +101,13 @@ def counted(seed: int, memory: bool = False) -> TrainState:
     return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
 
 
-def test_numbers_that_an_optimizer_counts_are_restored() -> None:
+def test_numbers_and_tensors_that_an_optimizer_counts_are_restored() -> None:
     first, second = counted(0), counted(5)
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
     second.load_training_tensors(read_again(first))
     assert second.optimizer.param_groups[0]["done"] == 3
+    assert second.optimizer.param_groups[0]["scale"].tolist() == [1 / 8, 1 / 8]
     advance(first, 3, seed=2)
     advance(second, 3, seed=2)
     found, expected = tensors(second), tensors(first)
@@ -116,6 +119,10 @@ def test_what_no_checkpoint_can_hold_is_refused() -> None:
     state = counted(0, memory=True)
     advance(state, 1)
     with pytest.raises(UserError, match="Counted keeps a list"):
+        state.training_tensors()
+    state = counted(0)
+    state.optimizer.param_groups[0]["steps"].append(1)
+    with pytest.raises(UserError, match="'steps' of a group"):
         state.training_tensors()
 
 

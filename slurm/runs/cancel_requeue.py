@@ -36,20 +36,28 @@ def cancel(target: RunDir, now: RunStatus) -> str:
 
 
 def _cancel_job(target: RunDir, job_id: str) -> str:
-    """Cancel a run's job, and the next one where it submits that just now, which it does under the lock."""
     check_jobs({job_id: target})
     programs.cancel(job_id)
     try:
-        with exclusively(target):
-            recover(target)
+        following = cancel_following(target, job_id)
     except (RunBusy, SchedulerError):
         return f"job {job_id} cancelled; the next one may have been submitted: stk cancel it again"
+    return f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled"
+
+
+def cancel_following(target: RunDir, job_id: str) -> str:
+    """Cancel the job that a run submitted while `job_id` was cancelled; return its id, "" without one.
+
+    A job submits the following one under the lock. Raises RunBusy, SchedulerError.
+    """
+    with exclusively(target):
+        recover(target)
     newest = last_submission(target)
     if newest is None or newest.job_id == job_id:
-        return f"job {job_id} cancelled"
+        return ""
     check_jobs({newest.job_id: target})
     programs.cancel(newest.job_id)
-    return f"jobs {job_id} and {newest.job_id} cancelled"
+    return newest.job_id
 
 
 def check_jobs(targets: Mapping[str, RunDir]) -> None:

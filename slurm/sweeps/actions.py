@@ -6,9 +6,10 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from slurm.client import programs
-from slurm.runs.cancel_requeue import check_jobs
+from slurm.runs.cancel_requeue import cancel_following, check_jobs
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import exclusively, hold, last_submission
@@ -16,6 +17,7 @@ from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_to_run
+from toolkit.errors import RunBusy, SchedulerError
 from toolkit.run.edited_code import edit_warnings_of_many, take_new_code
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
@@ -93,16 +95,22 @@ def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[s
     return found, live
 
 
-def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> tuple[list[str], list[str]]:
-    """End live runs; the ids of those that were, and of those that only their own host can end.
+class Cancelled(NamedTuple):
+    """Ids of runs that were cancelled, of those that only their own host can end, and of those whose next job
+    may have been submitted meanwhile."""
 
-    Raises UserError for a job that Slurm does not know as that run's; SchedulerError.
-    """
+    runs: list[str]
+    elsewhere: list[str]
+    unsure: list[str]
+
+
+def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
+    """End live runs. Raises UserError for a job that Slurm does not know as that run's; SchedulerError."""
     for row in rows:
         row.check_known()
     live = [row for row in rows if row.is_live]
     ids: dict[str, RunDir] = {}
-    local, elsewhere = [], []
+    local, elsewhere, unsure = [], [], []
     for row in live:
         submission = last_submission(folder.run(row.run_id))
         if submission is not None and submission.cluster == "slurm":
@@ -117,4 +125,9 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> tuple[list[str], list
         programs.cancel(*part)
     for pid in local:
         os.kill(pid, signal.SIGTERM)
-    return [row.run_id for row in live if row.run_id not in elsewhere], elsewhere
+    for job_id, run in ids.items():
+        try:
+            cancel_following(run, job_id)
+        except (RunBusy, SchedulerError):
+            unsure.append(run.run_id)
+    return Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, unsure)

@@ -118,8 +118,7 @@ def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Subm
     else:
         handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
     if arguments.cancel_removed:
-        cancelled, _ = cancel(wanted.folder, wanted.removed)
-        for run_id in cancelled:
+        for run_id in cancel(wanted.folder, wanted.removed).runs:
             print(f"removed: {run_id} cancelled", file=sys.stderr)
     return handed, code
 

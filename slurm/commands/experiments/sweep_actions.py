@@ -48,7 +48,8 @@ def _cancel(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
     rows = states([folder.run(each.run_id) for each in members])
-    cancelled, elsewhere = cancel(folder, list(rows.values()))
+    cancelled, elsewhere, unsure = cancel(folder, list(rows.values()))
+    warn([f"{run_id}: its next job may have been submitted: stk cancel {run_id}" for run_id in unsure])
     if arguments.json:
         print(json.dumps({"sweep": folder.name, "cancelled": cancelled, "elsewhere": elsewhere}))
         return 0

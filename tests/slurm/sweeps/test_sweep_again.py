@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
-from slurm.status.submissions import submissions
+from slurm.status.submissions import intend, submissions
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from toolkit.run.run_dir import RunDir, find_runs
@@ -231,6 +232,28 @@ def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -
     fake.change("101_0", state="CANCELLED")
     fake.change("101_2", state="CANCELLED")
     assert "nothing to cancel" in user.stk("sweep", "cancel", "tiny").out
+
+
+def test_cancel_ends_the_next_job_of_a_run_that_submits_it_just_then(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a time limit. The submitter may have been ended before it wrote the id down."""
+    ask(user, user.config, "seed=1,2")
+    first, second = user.run("seed=1"), user.run("seed=2")
+
+    def submit_next(*ids: str) -> None:
+        intend(first, "tiny.1")
+        fake.add("102", name="tiny.1", work_dir=str(first.path))
+        cancelled.extend(ids)
+
+    cancelled: list[str] = []
+    monkeypatch.setattr("slurm.client.programs.cancel", submit_next)
+    monkeypatch.setattr("slurm.status.submissions._LOCK_S", 0.1)
+    with FileLock(second.lock):
+        told = user.stk("sweep", "cancel", "tiny")
+    assert cancelled == ["101_0", "101_1", "102"]
+    assert f"stk cancel {second.run_id}" in told.err
+    assert f"stk cancel {first.run_id}" not in told.err
 
 
 def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> None:

@@ -21,7 +21,7 @@ _USAGE = "./scripts/test [--all | --changed] [OPTION ...] [TEST ...] [-k WORDS] 
 _PYTHON = sys.executable
 _PYTEST = (_PYTHON, "-m", "pytest")
 #: Tests that wait for a cluster leave room for others: two cores carry more than two workers.
-_WORKERS, _CORE_WORKERS = 3, 2
+_WORKERS, _CORE_WORKERS = 3, 3
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -110,6 +110,13 @@ def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairT
     assert (metrics["f1"], metrics["sequence_accuracy"]) == (pytest.approx(4 / 6), 0.0)
 
 
+def test_labels_are_refused_for_the_repair_of_texts(tmp_path: Path) -> None:
+    write_texts(tmp_path / "corrupt.txt", ["th ecat"])
+    write_texts(tmp_path / "correct.txt", ["0 1"])
+    with pytest.raises(DataError, match=r"correct\.txt has labels, expected texts: .*tokenization_repair"):
+        TokenizationRepairTask(tiny_repair(tmp_path, f"data.test=[{tmp_path}]"))
+
+
 def test_a_tokenizer_of_longer_tokens_is_refused(tmp_path: Path) -> None:
     experiment = tiny_repair(tmp_path, f"data.tokenizer_path={tmp_path}/tokenizer.json")
     with pytest.raises(DataError, match=r"data.tokenizer_path: .* expected one of single characters"):

@@ -173,6 +173,7 @@ def test_detections_may_be_in_a_separate_file(
         (("detect", "DETECTS", "--threshold", "2"), "--threshold is 2: it is a probability"),
         (("detect", "DETECTS", "--batch-tokens", "0"), "--batch-tokens is 0: it must be at least 1"),
         (("correct", "CORRECTS", "--beam-width", "0"), "--beam-width is 0: it must be at least 1"),
+        (("correct", "CORRECTS", "--beam-width", "3"), "the search is greedy: add --search beam"),
         (("correct", "CORRECTS", "--detections", "-"), "give the lines in a FILE"),
     ],
 )

@@ -167,6 +167,17 @@ def test_files_of_a_plus_model_have_a_line_for_each_text(
     assert plus.metrics("test", found)["correction_f1"] == whole.f1
 
 
+def test_a_plus_model_finds_errors_without_its_decoder(plus: TokenizationRepairPlusTask) -> None:
+    model, every, calls = plus.model().eval(), np.arange(3), list[object]()
+    scores = plus.collate("test", every, CPU).texts.scored_by(model).words.softmax(-1)[..., 1]
+    model.decoder.register_forward_hook(lambda *given: calls.append(given))
+    with torch.no_grad():
+        found = plus.detect(model, "test", every, CPU)
+    assert calls == []
+    for row, probabilities in zip(scores.tolist(), found, strict=True):
+        assert row[: len(probabilities)] == pytest.approx(probabilities)
+
+
 def test_words_of_texts_that_are_too_long_to_be_written_are_still_labelled(tmp_path: Path) -> None:
     short = TokenizationRepairPlusTask(tiny_plus(tmp_path, "model.sec_max_output_length=2"))
     batch = short.collate("train", np.arange(4), CPU)

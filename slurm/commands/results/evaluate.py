@@ -21,7 +21,7 @@ from toolkit.command import EvaluateMode
 from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError
 from toolkit.precheck.check_inputs import check_inputs
-from toolkit.registry import evaluate_options, load_code
+from toolkit.registry import evaluate_options, load_code, not_imported
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.output.json_text import json_text
 
@@ -35,7 +35,10 @@ _OF_A_RUN = ("run", "overrides", "data", "split", "output")
 def run(arguments: Namespace) -> int:
     """Score a finished run again, or something that a workload scores, and show the tables."""
     if (mode := _mode_of(arguments)) is not None:
-        return int(load_code(mode.run)(arguments, run_snapshot.SnapshotHost()))
+        try:
+            return int(load_code(mode.run)(arguments, run_snapshot.SnapshotHost()))
+        except ModuleNotFoundError as error:
+            raise UserError(not_imported(mode.run, error)) from error
     return _score_run(arguments)
 
 

@@ -64,15 +64,15 @@ def find_benchmarks(folder: Path) -> list[Benchmark]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder")
-    folder = folder.resolve()
-    root = next((each.parent for each in (folder, *folder.parents) if each.name in KINDS), folder)
-    found = [each for each in _below(root) if each.folder.is_relative_to(folder)]
-    if not found:
-        raise UserError(
-            f"{folder} has no benchmarks; expected KIND/GROUP/SPLIT/corrupt.txt and correct.txt, "
-            f"KIND one of {', '.join(KINDS)}"
-        )
-    return found
+    # A link may lead into a root or out of it, and a folder above a root may have the name of a kind.
+    for within in (folder.absolute(), folder.resolve()):
+        for root in (within, *(each.parent for each in (within, *within.parents) if each.name in KINDS)):
+            if found := [each for each in _below(root) if each.folder.is_relative_to(within)]:
+                return found
+    raise UserError(
+        f"{folder.resolve()} has no benchmarks; expected KIND/GROUP/SPLIT/corrupt.txt and correct.txt, "
+        f"KIND one of {', '.join(KINDS)}"
+    )
 
 
 def _below(root: Path) -> Iterator[Benchmark]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def open_sheet(
         return _Detection(kind, inputs, golds, str(correct), dictionary)
     lower = _lower(lowercase, len(inputs), corrupt.name)
     if kind == "sec":
-        return _Corrections(inputs, golds, lower)
+        return _Corrections(inputs, golds, str(correct), lower)
     return _Repair(inputs, golds, str(correct), lower)
 
 
@@ -134,8 +135,9 @@ class _Texts(Sheet):
 class _Corrections(_Texts):
     """Texts without errors."""
 
-    def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels) -> None:
+    def __init__(self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels) -> None:
         super().__init__(inputs, golds, lower)
+        self._source = source
         self._misspelt: list[Words] = []
 
     def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
@@ -144,11 +146,11 @@ class _Corrections(_Texts):
         score = CorrectionScore()
         for start in range(0, len(made), _LINES_AT_ONCE):
             part = slice(start, start + _LINES_AT_ONCE)
-            misspelt = self._misspelt_words(part)
-            try:
+            lines = f"{start + 1}-{min(part.stop, len(made))}"
+            with _of_lines(self._source, lines):
+                misspelt = self._misspelt_words(part)
+            with _of_lines(source, lines):
                 score += score_corrections(self._texts[part], made[part], self._golds[part], misspelt)
-            except DataError as error:
-                raise DataError(f"{source}:{start + 1}-{start + len(misspelt)}: {error}") from error
             advance(len(misspelt))
         return {**score.counts.figures(), "sequence_f1": score.sequence_f1, "mned": score.mned}
 
@@ -157,6 +159,15 @@ class _Corrections(_Texts):
         if len(self._misspelt) <= part.start:
             self._misspelt += misspelt_words(self._texts[part], self._golds[part])
         return self._misspelt[part]
+
+
+@contextmanager
+def _of_lines(source: str, lines: str) -> Iterator[None]:
+    """Name these lines of a file in a DataError."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{source}:{lines}: {error}") from error
 
 
 class _Repair(_Texts):

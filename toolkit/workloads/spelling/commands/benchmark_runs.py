@@ -103,6 +103,9 @@ def _make(run: RunDir, wanted: Sequence[_Wanted], host: Host) -> None:
         Job(input=str(each.benchmark.corrupt.absolute()), output=str(each.file), form=each.form)
         for each in wanted
     )
+    for each in wanted:
+        # An interruption may leave some of them for other texts.
+        each.origin.unlink(missing_ok=True)
     command, environment = host.process(run.path, MODULE, Request(jobs=jobs).to_json(), EARLIER_MODULE)
     code = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
     if code == ExitCode.INTERRUPTED:

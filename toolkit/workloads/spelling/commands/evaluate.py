@@ -127,13 +127,13 @@ def score_folder(arguments: Namespace, host: Host) -> int:
     benchmarks = find_benchmarks(arguments.benchmark)
     names = [arguments.run, *arguments.overrides] if arguments.run else []
     runs = [RunDir(host.find_run(name)) for name in names]
-    predicted, unused = predict(runs, benchmarks, host, partial(print, file=sys.stderr, flush=True))
     dictionary = _dictionary(arguments)
     predictors: Predictors = {}
     if arguments.baselines:
         from toolkit.workloads.spelling.benchmarks.baselines import baselines, english_words
 
-        predictors = baselines(dictionary or english_words())
+        predictors = baselines(english_words() if dictionary is None else dictionary)
+    predicted, unused = predict(runs, benchmarks, host, partial(print, file=sys.stderr, flush=True))
     wanted = entries(benchmarks, predictors, predicted)
     if not wanted and not unused:
         raise UserError(
@@ -172,13 +172,6 @@ def _show(
     from toolkit.report.rendering import markdown
     from toolkit.workloads.spelling.benchmarks.tables import latex, tables, terminal
 
-    made = [table for _, table in tables(results)]
-    # Without results, the files of an earlier call stay.
-    files = [path for path in (arguments.markdown, arguments.latex) if path is not None and results]
-    for path, render in ((arguments.markdown, markdown.table), (arguments.latex, latex)):
-        if path in files:
-            with writing(path):
-                write_atomic(path, "\n".join(map(render, made)))
     if arguments.json:
         answer = {
             "results": [each.to_json() for each in results],
@@ -186,12 +179,17 @@ def _show(
             "unscored": [str(each) for each in unused],
         }
         print(json_text(answer))
-        return
-    console = Console()
-    for _, table in tables(results, headlines=True):
-        console.print(terminal(table))
-    for path in files:
-        print(f"wrote {path}")
+    else:
+        console = Console()
+        for _, table in tables(results, headlines=True):
+            console.print(terminal(table))
+    for path, render in ((arguments.markdown, markdown.table), (arguments.latex, latex)):
+        # Without results, the files of an earlier call stay.
+        if path is not None and results:
+            with writing(path):
+                write_atomic(path, "\n".join(render(table) for _, table in tables(results)))
+            if not arguments.json:
+                print(f"wrote {path}")
 
 
 EVALUATE = EvaluateOptions(

@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -110,7 +109,7 @@ def _tokenizer(arguments: Namespace) -> None:
         if arguments.dictionary is None:
             raise UserError("the words come from a dictionary; name it with --dictionary")
         room = max(arguments.vocabulary - len(make_tokenizer.SPECIAL), 0)
-        tokenizer = make_tokenizer.words(list(islice(read_dictionary(arguments.dictionary), room)))
+        tokenizer = make_tokenizer.words([*most_frequent(read_dictionary(arguments.dictionary), room)])
     else:
         tokenizer = make_tokenizer.characters() if kind == "characters" else make_tokenizer.byte_values()
     make_tokenizer.save(tokenizer, arguments.out)

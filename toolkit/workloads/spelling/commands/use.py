@@ -123,11 +123,16 @@ def correct(arguments: Namespace, host: Host) -> int:
 
 
 def _search_options(arguments: Namespace, run: RunDir) -> dict[str, object]:
-    """Return the options of the search that are given. Raises UserError if the run's task has no search."""
+    """Return the options of the search that are given. Raises UserError if they would have no effect."""
     given = {"search": arguments.search, "beam_width": arguments.beam_width}
     options = {name: value for name, value in given.items() if value is not None}
-    if options and not hasattr(load_resolved(run.config).task, "search"):
-        raise UserError(f"{run.run_id} repairs white space without a search: leave --search out")
+    task = load_resolved(run.config).task
+    if options and not hasattr(task, "search"):
+        raise UserError(
+            f"{run.run_id} repairs white space without a search: leave --search and --beam-width out"
+        )
+    if "beam_width" in options and options.get("search", task.search) == "greedy":
+        raise UserError("--beam-width is for a beam, but the search is greedy: add --search beam")
     return options
 
 

@@ -29,9 +29,9 @@ OWN_TEXTS = ("datasets", "dataset_limits", "val_splits", "validation", "test")
 class SpellingTexts(DataSection):
     """Texts, and the noise that puts errors into them.
 
-    A file holds one clean text per line; a .jsonl file holds objects with `sequence` and optionally
-    `target_sequence`; a folder holds corrupt.txt and correct.txt, like a benchmark. Only clean texts get
-    noise.
+    A file holds one clean text per line; a .jsonl (.ndjson, .json) file holds objects with `sequence` and
+    optionally `target_sequence`; a folder holds corrupt.txt and correct.txt, like a benchmark. Only clean
+    texts get noise.
     """
 
     RESUMABLE_STAGE: ClassVar[str] = "make samples"

@@ -14,7 +14,7 @@ from toolkit.workloads.spelling.config.models import (
     TokenizationRepairPlus,
 )
 from toolkit.workloads.spelling.config.noise import NOISES, WhitespaceNoise, noise_faults, noises_within
-from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt
+from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt, Writing
 
 #: Keep, insert, delete.
 _REPAIR_CLASSES = 3
@@ -92,6 +92,14 @@ def _words_stay(experiment: Experiment) -> Iterator[Violation]:
         )
 
 
+@rule("task", holds_for_stored=False)
+def _width(experiment: Experiment) -> Iterator[Violation]:
+    task = experiment.task
+    if isinstance(task, Writing) and task.search == "greedy" and task.beam_width != Writing().beam_width:
+        problem = f"found {task.beam_width}, but task.search greedy has no beam"
+        yield Violation(key=("task", "beam_width"), problem=problem, hint="task.search=beam")
+
+
 @rule("model.kind", "model.hidden_dim", "model.num_heads")
 def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
     model = experiment.model
@@ -138,6 +146,7 @@ RULES = (
     _lengths,
     _output,
     _words_stay,
+    _width,
     _hidden_dim,
     _class_weights,
     _written_words,

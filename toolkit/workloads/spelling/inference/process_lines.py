@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -40,6 +42,7 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
 
     output  for jobs without an output file
     """
+    _check_files(request.jobs)
     answers = _answers(run, request)
     for job in request.jobs:
         with ExitStack() as stack:
@@ -56,6 +59,17 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
                 sink.flush()
                 done += len(texts)
                 update(advance=size, lines=done)
+
+
+def _check_files(jobs: Sequence[Job]) -> None:
+    """Read what output files are made of, because one invalid line costs the whole file. Raises DataError."""
+    for job in jobs:
+        names = [name for name in (job.input, job.detections) if name is not None]
+        # What a pipe gives is gone once it has been read.
+        if job.output is None or job.input is None or "-" in names or not all(map(os.path.isfile, names)):
+            continue
+        with ExitStack() as stack:
+            deque(_labelled(stack.enter_context(source(Path(job.input))), job, stack), maxlen=0)
 
 
 def _answers(run: RunDir, request: Request) -> Answers:

@@ -116,6 +116,11 @@ class TokenizationRepairPlus(nn.Module):
         scores: torch.Tensor = self.repair.head(layers[-1])
         return scores
 
+    def labels(self, batch: DetectionBatch) -> torch.Tensor:
+        """Scores of the words [B, W, 2], which need no decoder."""
+        scores: torch.Tensor = self.head(self._states(batch).words)
+        return scores
+
     def _characters(self, batch: Batch) -> list[torch.Tensor]:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self._fixed):
             layers: list[torch.Tensor] = self.repair.characters(batch.tokens, batch.real)

@@ -33,7 +33,11 @@ class Search:
     def write(self, model: LanguageModel, limits: Limits) -> list[Written]:
         """Return the best sequence for each input."""
         if self.kind == "beam":
-            found = [each[0] for each in beam(model, limits, width=self.width)]
+            # A sequence that was cut may score higher than those that ended.
+            found = [
+                next((one for one in each if one.complete), each[0])
+                for each in beam(model, limits, width=self.width)
+            ]
         elif self.kind == "best_first":
             found = best_first(model, limits, budget=self.width * limits.length, branches=self.width)
         else:

@@ -15,6 +15,7 @@ from torch import nn
 from toolkit.checkpoint.manifest import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
+from toolkit.errors import DataError
 from toolkit.files import open_atomic
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
@@ -160,6 +161,17 @@ def write_lines(
     left_out = ((source, line, of_left_out(text)) for source, line, text in samples.left_out())
     with open_atomic(path) as stream:
         stream.writelines(f"{text}\n" for _, _, text in merge(made, left_out))
+
+
+def check_targets(samples: SpellingSamples, task: str) -> None:
+    """Raise DataError for a file with labels instead of right texts; task: that of benchmarks with texts."""
+    _, firsts = np.unique(samples.sources, return_index=True)
+    for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
+        if target is None:
+            (origin,) = samples.origins(np.array([first])).values()
+            raise DataError(
+                f"{origin.file}: correct.txt has labels, expected texts: name a benchmark of the task {task}"
+            )
 
 
 def no_errors(text: str) -> str:

@@ -9,17 +9,23 @@ import numpy as np
 import torch
 from torch import nn
 
+from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
+from toolkit.errors import DataError
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, lists_of
+from toolkit.workloads.spelling.config.noise import WhitespaceNoise, noises_within
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.detection import COUNTS, DetectionScore, label_counts
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import SpellingTask, label_fields, no_errors, write_lines
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 #: A word or text with a higher probability of an error is called wrong.
 THRESHOLD = 0.5
@@ -104,6 +110,22 @@ class SedWordsTask(DetectionTask):
 
     of_texts = False
     accuracy = "word_accuracy"
+
+    def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
+        super().__init__(experiment, data)
+        respaces = any(isinstance(each, WhitespaceNoise) for _, each in noises_within(experiment.data.noise))
+        if respaces and not load_tokenizer(self.prepared / layout.TOKENIZER).reads_spaces:
+            raise DataError(
+                "data.noise: found whitespace, which changes the words that data.tokenizer_path reads; "
+                "expected other noise, or a tokenizer of single characters (`stk spelling tokenizer`)"
+            )
+        for split, count in self._data.unlabelled.items():
+            if count == len(self.splits[split]):
+                (origin,) = self.splits[split].origins(np.array([0])).values()
+                raise DataError(
+                    f"{origin.file}: no text of {split} has a label for each word, or a right text with as "
+                    "many words: name a benchmark of the task sed_words or sec"
+                )
 
 
 class SedSequenceTask(DetectionTask):

@@ -55,6 +55,25 @@ def test_a_part_of_a_root_folder_can_be_scored(tmp_path: Path, part: str, count:
     assert len(find_benchmarks(tmp_path / part)) == count
 
 
+def test_a_folder_above_a_root_may_have_the_name_of_a_kind(tmp_path: Path) -> None:
+    root = tmp_path / "sec" / "benchmarks"
+    folder = word_benchmark(root)
+    for part in (root, root / "sed_words", folder):
+        (found,) = find_benchmarks(part)
+        assert (found.root, found.kind, found.title) == (root, "sed_words", "wiki/realistic")
+
+
+def test_links_lead_out_of_a_root_and_into_it(tmp_path: Path) -> None:
+    folder = word_benchmark(tmp_path / "elsewhere")
+    (tmp_path / "bench").mkdir()
+    kind = tmp_path / "bench" / "sed_words"
+    kind.symlink_to(folder.parent.parent)
+    (found,) = find_benchmarks(kind)
+    assert found.folder == kind / "wiki" / "realistic"
+    (tmp_path / "link").symlink_to(folder)
+    assert [each.folder for each in find_benchmarks(tmp_path / "link")] == [folder]
+
+
 def test_a_folder_without_benchmarks_is_refused_with_the_expected_files(tmp_path: Path) -> None:
     (tmp_path / "sec" / "empty" / "split").mkdir(parents=True)
     with pytest.raises(UserError, match=r"no benchmarks; expected KIND/GROUP/SPLIT/corrupt\.txt"):

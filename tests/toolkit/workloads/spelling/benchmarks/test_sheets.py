@@ -113,6 +113,14 @@ def test_labels_are_not_accepted_as_corrections(tmp_path: Path) -> None:
     assert score(numbers, "1 1")["f1"] == 1
 
 
+def test_lines_that_are_too_different_are_those_of_the_file_that_has_them(tmp_path: Path) -> None:
+    long, other = "a" * 20_000, "b" * 20_000
+    with pytest.raises(DataError, match=r"correct\.txt:1-2: a line of 20000 characters differs by"):
+        score(sheet(tmp_path, "sec", (long, "fine"), (other, "fine")), long, "fine")
+    with pytest.raises(DataError, match=r"^mine\.txt:1-2: a line of 20000 characters differs by"):
+        score(sheet(tmp_path, "sec", (long, "fine"), (long, "fine")), other, "fine")
+
+
 def test_a_model_that_writes_nothing_is_scored(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
     assert score(of, "", "")["f1"] == 0

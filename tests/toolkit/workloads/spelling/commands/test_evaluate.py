@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,27 @@ def test_all_models_are_in_tables(root: Path, capsys: pytest.CaptureFixture[str]
     assert "Corrections (sec): Recall, %" in Path("all.md").read_text(encoding="utf-8")
     assert r"right & \textbf{100.00} \\" in Path("all.tex").read_text(encoding="utf-8")
     assert told.out.endswith("wrote all.md\nwrote all.tex\n")
+
+
+def test_a_missing_package_is_named_with_its_extra(root: Path) -> None:
+    hidden = "import sys; sys.modules['symspellpy'] = None; from slurm.cli import main; sys.exit(main())"
+    words = ("evaluate", "--benchmark", str(correction_benchmark(root)), "--baselines")
+    answer = subprocess.run(
+        [sys.executable, "-c", hidden, *words], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 2
+    assert "pip install 'slurm-toolkit[spelling]'" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_an_empty_dictionary_has_no_words(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    word_benchmark(root)
+    words = write_lines(root / "words.txt")
+    assert evaluate("--benchmark", root, "--baselines", "--dictionary", words, "--json") == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    (found,) = [each for each in results if each["model"] == "out of dictionary (baseline)"]
+    # All six words are called wrong, and two are.
+    assert found["metrics"]["precision"] == pytest.approx(2 / 6)
 
 
 def test_baselines_are_scored_beside_the_models(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +117,9 @@ def test_a_folder_without_predictions_is_refused_with_their_place(
 def test_tables_that_cannot_be_written_are_an_error(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     word_benchmark(root)
     assert evaluate("--benchmark", root, "--markdown", "no/such/folder.md") == 2
-    assert "no/such/folder.md cannot be written: No such file" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "no/such/folder.md cannot be written: No such file" in told.err
+    assert re.search(r"half +66\.67", told.out)
 
 
 def single(folder: Path, prediction: str, *more: object) -> int:

@@ -72,6 +72,13 @@ def test_tokenizers_of_all_kinds_are_made(
     assert len(load_tokenizer(texts.root / "t.json")) == tokens
 
 
+def test_the_words_of_a_tokenizer_are_the_most_frequent_of_a_dictionary(texts: User) -> None:
+    texts.write("words.txt", "a\t1\nb\t9\nc\t5\n")
+    texts.stk("spelling", "tokenizer", "words", "t.json", "--dictionary", "words.txt", "--vocabulary", "6")
+    known = load_tokenizer(texts.root / "t.json")
+    assert known.decode(known.encode("a b c")) == "b c"
+
+
 def test_benchmarks_are_written_for_every_task(texts: User) -> None:
     command = ("spelling", "benchmark", "texts.txt", "out", "--group", "own", "--split", "test")
     answer = texts.stk(*command, "--noise", "artificial", "--limit", "6")

@@ -17,6 +17,8 @@ from tests.slurm.support.user import User
 from tests.toolkit.workloads.spelling.benchmarks.folders import correction_benchmark, word_benchmark
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
+from toolkit.workloads.spelling.commands.benchmark_runs import predict
 from toolkit.workloads.spelling.files import SpellingFiles
 
 _STK = (sys.executable, "-m", "slurm")
@@ -173,6 +175,7 @@ def test_detections_may_be_in_a_separate_file(
         (("detect", "DETECTS", "--threshold", "2"), "--threshold is 2: it is a probability"),
         (("detect", "DETECTS", "--batch-tokens", "0"), "--batch-tokens is 0: it must be at least 1"),
         (("correct", "CORRECTS", "--beam-width", "0"), "--beam-width is 0: it must be at least 1"),
+        (("correct", "CORRECTS", "--beam-width", "3"), "the search is greedy: add --search beam"),
         (("correct", "CORRECTS", "--detections", "-"), "give the lines in a FILE"),
     ],
 )
@@ -223,6 +226,39 @@ def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
     assert stk(*asked).returncode == 0
     assert kept.read_text(encoding="utf-8") != "the cat sat\na dog\nfine\n"
     assert read_json(kept.with_suffix(".json"))["form"] == "text"
+
+
+def test_predictions_for_other_texts_are_not_kept_after_a_failure(detects: RunDir, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    shutil.copytree(detects.path, run.path, symlinks=True)
+    first, second = (find_benchmarks(word_benchmark(tmp_path / name)) for name in ("first", "second"))
+    second[0].corrupt.write_text("a\nb\nc\n", encoding="utf-8")
+    (found, unused) = predict([run], first, _Writes("0 0 0"), lambda line: None)
+    (file,) = found[first[0]].values()
+    assert (file.read_text(), unused) == ("0 0 0", [])
+    _, unused = predict([run], second, _Writes("1", code=1), lambda line: None)
+    assert (file.read_text(), len(unused)) == ("1", 1)
+    assert predict([run], first, _Writes("0 1 0"), lambda line: None)[1] == []
+    assert file.read_text() == "0 1 0"
+
+
+class _Writes:
+    """A host whose processes write this text for each job and end with this code."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        self._code = f"""\
+import json, pathlib, sys
+for job in json.loads(sys.argv[1])["jobs"]:
+    pathlib.Path(job["output"]).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(job["output"]).write_text({text!r})
+sys.exit({code})
+"""
+
+    def find_run(self, name: str) -> Path:
+        return Path(name)
+
+    def process(self, run: Path, module: str, request: str, *more: str) -> tuple[list[str], dict[str, str]]:
+        return [sys.executable, "-c", self._code, request], {}
 
 
 @pytest.mark.slow

@@ -24,6 +24,18 @@ def test_the_default_search_is_greedy(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_width_of_a_beam_is_refused_without_a_beam(kind, faults):
+    tree = correction(kind)
+    tree["task"]["beam_width"] = 10
+    (fault,) = faults(check, tree)
+    assert (fault.key, fault.problem) == ("task.beam_width", "found 10, but task.search greedy has no beam")
+    # Runs of earlier versions may have recorded it.
+    assert check(tree, is_stored=True).task.beam_width == 10
+    tree["task"]["search"] = "beam"
+    assert check(tree).task.beam_width == 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_task_that_writes_needs_an_output_tokenizer(kind, faults):
     (fault,) = faults(check, correction(kind, output_tokenizer_path=None))
     assert fault.key == "data.output_tokenizer_path"

@@ -43,6 +43,32 @@ def test_texts_of_several_benchmarks_are_corrected_once(
 
 
 @pytest.mark.parametrize(
+    "texts, labels, told",
+    [
+        (b"the\nst\xffoen\n", None, "texts.txt:2: byte 3 is not UTF-8; save the file as UTF-8"),
+        (
+            b"the\n",
+            "0\n0\n",
+            "labels.txt: found more lines than texts.txt has, expected one for each of them",
+        ),
+    ],
+)
+def test_files_are_checked_before_a_model_is_loaded_for_an_output_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bytes, labels: str | None, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_bytes(texts)
+    if labels is not None:
+        Path("labels.txt").write_text(labels)
+    detections = None if labels is None else "labels.txt"
+    job = Job(input="texts.txt", output="made.txt", form="text", detections=detections)
+    with pytest.raises(DataError) as refused:
+        work(RunDir(tmp_path / "without a model"), Request(jobs=(job,), device="cpu"), io.StringIO())
+    assert str(refused.value) == told
+    assert not Path("made.txt").exists()
+
+
+@pytest.mark.parametrize(
     "labels, told",
     [
         ("0 0\n0\n", "labels.txt:1: found 2 labels, expected 3, one for each word, or one for the text"),

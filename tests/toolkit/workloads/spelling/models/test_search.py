@@ -15,11 +15,21 @@ LIMITS = Limits(begin=BEGIN, end=END, length=4)
 
 def test_a_search_is_of_the_requested_kind():
     model = TableModel(6, 5, seed=3)
-    first = [each[0] for each in beam(model, LIMITS, width=3)]
+    found = beam(model, LIMITS, width=3)
+    first = [next((one for one in each if one.complete), each[0]) for each in found]
     assert first != greedy(model, LIMITS)
-    for search, found in ((Search(), greedy(model, LIMITS)), (Search(kind="beam", width=3), first)):
+    for search, best in ((Search(), greedy(model, LIMITS)), (Search(kind="beam", width=3), first)):
         written = search.write(model, LIMITS)
-        assert written == [each.tokens if each.complete else None for each in found]
+        assert written == [each.tokens if each.complete else None for each in best]
+
+
+def test_a_sequence_that_ended_counts_more_than_those_that_were_cut():
+    model = TableModel(30, 5, seed=3)
+    found = beam(model, LIMITS, width=3)
+    cut = [not each[0].complete and any(one.complete for one in each) for each in found]
+    assert any(cut)
+    written = Search(kind="beam", width=3).write(model, LIMITS)
+    assert all(tokens is not None for tokens, is_cut in zip(written, cut, strict=True) if is_cut)
 
 
 def test_a_sequence_without_an_end_is_none():

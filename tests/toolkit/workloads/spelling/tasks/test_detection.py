@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words, write_texts
+from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation
 from toolkit.testing.contract import evaluated
@@ -23,6 +24,7 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import DetectionBatch
 from toolkit.workloads.spelling.tasks.detection import DetectionTask, SedSequenceTask, SedWordsTask
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 
 #: Texts and their labels. The non-word stoen is wrong, and under is written instead of over.
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
@@ -100,7 +102,20 @@ def test_texts_may_have_a_single_label(task: Made, tmp_path: Path) -> None:
 
 
 def test_words_without_a_label_are_not_scored(task: Made) -> None:
-    detection = task(SedWordsTask, ["1", "0", "0", "0", "1"])
+    detection = task(SedWordsTask, ["1", "0", "0", "0 0", "1"])
     found = scored(detection, 2)
-    assert (found.sums[detection.score_sums.index("labels")], found.sums[1]) == (0, 0)
+    assert (found.sums[detection.score_sums.index("labels")], found.sums[1]) == (2, 2)
     assert np.isfinite(list(detection.metrics("test", found).values())).all()
+
+
+def test_labels_of_texts_are_refused_for_words(task: Made) -> None:
+    with pytest.raises(DataError, match=r"benchmark: no text of test has a label for each word"):
+        task(SedWordsTask, ["1", "0", "0", "0", "1"])
+
+
+def test_white_space_may_be_noise_only_if_the_tokenizer_reads_characters(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data\.noise: found whitespace"):
+        SedWordsTask(tiny_words(tmp_path, "data.noise={kind: whitespace}"))
+    save(characters(), tmp_path / "characters.json")
+    reads = (f"data.tokenizer_path={tmp_path}/characters.json", "data.noise={kind: whitespace}")
+    assert SedWordsTask(tiny_words(tmp_path, *reads)).splits["train"]

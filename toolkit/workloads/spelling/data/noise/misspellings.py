@@ -84,7 +84,7 @@ def read_codespell(path: Path) -> dict[str, list[str]]:
     """
     listed: defaultdict[str, list[str]] = defaultdict(list)
     with reading(path):
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     for number, line in enumerate(lines, start=1):
         wrong, arrow, rights = line.partition("->")
         if not arrow:

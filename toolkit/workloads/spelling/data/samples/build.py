@@ -93,6 +93,7 @@ def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress
         "samples": joined.count,
         "splits": {name: joined.splits[name] for name in layout.SPLITS if joined.splits[name]},
         "left_out": {reason: joined.left_out[reason] for reason in sorted(joined.left_out)},
+        "unlabelled": {name: joined.unlabelled[name] for name in layout.SPLITS if joined.unlabelled[name]},
         "dtypes": dtypes,
         "vocabulary_size": len(tokenizer),
         "pad_id": tokenizer.padding,
@@ -115,6 +116,7 @@ class _Joined:
     count: int = 0
     splits: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    unlabelled: Counter[str] = field(default_factory=Counter)
     lengths: dict[str, list[npt.NDArray[np.int64]]] = field(
         default_factory=lambda: {group[0]: [] for group in layout.LISTS}
     )
@@ -142,6 +144,7 @@ class _Joined:
         numbered = enumerate(zip(made.samples, *sizes, _errors(made), strict=True), start=self.count)
         for number, ((line, split, _, text, target), tokens, words, errors) in numbered:
             split_name = layout.SPLITS[split]
+            self.unlabelled[split_name] += errors is None
             yield number, source, line + 1, split_name, text, target, tokens, words, errors
 
 
@@ -175,11 +178,13 @@ def _write_sources(connection: sqlite3.Connection, job: Job) -> None:
 
 
 def _check_splits(job: Job, splits: Counter[str]) -> None:
-    wanted = layout.SPLITS[:2] if job.sources[0].split is None else (str(job.sources[0].split),)
-    for split in wanted:
+    first = job.sources[0]
+    wanted = dict.fromkeys(layout.SPLITS[:2], first.path) if first.split is None else {}
+    wanted |= {source.split: source.path for source in reversed(job.sources) if source.split is not None}
+    for split, path in wanted.items():
         if not splits[split]:
             raise DataError(
-                f"{job.sources[0].path}: no text for {split} is left, expected at least one; are all longer "
+                f"{path}: no text for {split} is left, expected at least one; are all longer "
                 f"than data.max_length ({job.data.max_length} tokens), or empty?"
             )
 

@@ -82,10 +82,15 @@ class TextEncoder:
     ) -> dict[str, Array]:
         """Return the lists of a sample by name, as in the layout.
 
-        labels  those of the words, or a single one of the text; None: words are wrong if the target differs
+        labels  those of the words, or a single one of the text; None: words are wrong if the target differs.
+                They are not known if the target has more or fewer words, and noise did not do that
         spaced  the text before noise changed its white space; None if no noise did
         """
         repaired, repairs = text, _NONE
+        outputs: tuple[Array, Array] = (_NONE, _NONE)
+        # Labels do not tell the right words.
+        if self.output is not None and labels is None:
+            outputs = self.output.encode_words(text if target is None else target)
         if self.tokens.tokenizer.reads_spaces:
             known = repaired_text(text, target, labels, spaced)
             repaired = text if known is None else known
@@ -93,19 +98,18 @@ class TextEncoder:
             if known is not None and labels is None:
                 repairs[1:-1] = repairs_of(text, known)
             labels = (UNKNOWN,) * len(text.split()) if known is None else labels
+        elif spaced is None and target is not None and len(target.split()) != len(text.split()):
+            labels = (UNKNOWN,)
         words = repaired.split()
         tokens, pieces = self.tokens.of(text, words)
         features, word_of_piece = self._features.of(words)
         real = self._real.of(words)[word_of_piece]
-        found = {
+        return {
             layout.TOKENS: tokens, layout.PIECES: pieces, layout.WORDS: word_of_piece,
             layout.FEATURES: features @ _BITS + real * REAL, layout.REPAIRS: repairs,
             layout.LABELS: _labels(repaired, target, labels, len(words)),
+            layout.OUTPUTS: outputs[0], layout.OUTPUT_WORDS: outputs[1],
         }  # fmt: skip
-        if self.output is None:
-            return found | {layout.OUTPUTS: _NONE, layout.OUTPUT_WORDS: _NONE}
-        outputs, output_words = self.output.encode_words(text if target is None else target)
-        return found | {layout.OUTPUTS: outputs, layout.OUTPUT_WORDS: output_words}
 
 
 def _labels(text: str, target: str | None, labels: tuple[int, ...] | None, words: int) -> Array:

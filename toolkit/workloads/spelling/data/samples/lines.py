@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,8 +22,6 @@ from toolkit.workloads.spelling.data.texts.words import normalised
 Starts = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20
-#: A file of labels has no other bytes.
-_LABELS = b"01 \t\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +49,10 @@ def line_starts(path: Path) -> Starts:
 
 
 def holds_labels(path: Path) -> bool:
-    """Whether the lines of a file have only 0 and 1. Raises OSError."""
+    """Whether a file begins like one of labels: at least half of its words are of 0 and 1. Raises OSError."""
     with open(path, "rb") as stream:
-        return not any(block.translate(None, _LABELS) for block in iter(lambda: stream.read(_BLOCK), b""))
+        words = stream.read(_BLOCK).removeprefix(BOM_UTF8).split()
+    return 2 * sum(not word.strip(b"01") for word in words) >= len(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,16 @@ class LineReader:
         return self._labelled(place, text, gold) if self.has_labels else Line(text=text, target=gold)
 
     def _labelled(self, place: int, text: str, gold: str) -> Line:
+        where = f"{self.source.files[1]}:{place + 1}"
+        if odd := [cell for cell in gold.split() if cell not in ("0", "1")]:
+            raise DataError(
+                f"{where}: found {odd[0][:40]!r}, expected 0 (right) and 1 (wrong) only, as in other lines"
+            )
         labels, words = tuple(map(int, gold.split())), len(text.split())
         if len(labels) not in (1, words) and (labels or words):
             raise DataError(
-                f"{self.source.files[1]}:{place + 1}: found {len(labels)} labels, expected {words}, one for "
-                "each word of that line of corrupt.txt, or one for the whole line"
+                f"{where}: found {len(labels)} labels, expected {words}, one for each word of that line of "
+                "corrupt.txt, or one for the whole line"
             )
         return Line(text=text, labels=labels)
 

@@ -14,7 +14,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def divide(
-    name: str, samples: int, val_split: float, limit: int | None, seed: int
+    name: str, samples: int, val_split: float, limit: int | None, seed: int, shown: str = ""
 ) -> tuple[Indices, Indices]:
     """Return the places of the samples for training and for validation, ascending: [train], [validation].
 
@@ -23,6 +23,7 @@ def divide(
     name       distinguishes the data set from others
     val_split  samples for validation: a count from 1 on, or a share of all below 1
     limit      largest number of training samples, from 1; None: all
+    shown      what messages call the data set; default: its name
 
     The validation samples are drawn at random from the whole set, so a limit does not change them. `spread`
     chooses training samples from the others, so a higher limit only adds samples.
@@ -30,7 +31,7 @@ def divide(
     """
     order = permutation(stream("validation 1", seed, name, samples), samples)
     is_validation = np.zeros(samples, dtype=bool)
-    is_validation[order[: _validation_size(name, samples, val_split)]] = True
+    is_validation[order[: _validation_size(shown or name, samples, val_split)]] = True
     return spread(np.flatnonzero(~is_validation), limit), np.flatnonzero(is_validation)
 
 
@@ -54,6 +55,7 @@ def _validation_size(name: str, samples: int, wanted: float) -> int:
     if 1 <= size < samples and size == int(size):
         return int(size)
     raise DataError(
-        f"the data set {name} has {samples} samples, and val_splits asks for {wanted:g}: expected a "
-        "count, or a share below 1, that makes at least one sample and leaves at least one for training"
+        f"the data set {name} has {samples} samples, and data.val_splits (default 0.1) is {wanted:g}: "
+        "expected a count, or a share below 1, that makes at least one sample and leaves at least one for "
+        "training"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +61,11 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
         return bool(self.meta["has_dictionary"])
 
     @property
+    def unlabelled(self) -> Mapping[str, int]:
+        """Texts of each split for which it is not known which words are wrong."""
+        return dict(self.meta.get("unlabelled", {}))
+
+    @property
     def tokenizer_files(self) -> tuple[Path, ...]:
         """Files of the tokenizers and the dictionary."""
         return tuple(self.path / name for name in layout.ENCODERS.values() if name in self.meta["files"])
@@ -73,6 +78,10 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
             yield self.speed
         for reason, count in self.meta["left_out"].items():
             yield f"left out: {count:,} lines ({reason})"
+        for split, count in self.unlabelled.items():
+            # A file may have one label for each text.
+            if count < self.splits[split]:
+                yield f"wrong words not known: {count:,} texts of {split} (targets have more or fewer words)"
 
     def _samples(self, split: str) -> SpellingSamples:
         ids = np.flatnonzero(self._array(layout.SPLIT) == layout.SPLITS.index(split))

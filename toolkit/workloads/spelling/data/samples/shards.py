@@ -117,7 +117,7 @@ def _chosen(
         places = spread(np.arange(lines), limit)
         return places, np.zeros(len(places), np.uint8)
     val_split = VAL_SPLIT if data.val_splits is None else data.val_splits[number]
-    parts = divide(source.sha256, lines, val_split, limit, data.split_seed)
+    parts = divide(source.sha256, lines, val_split, limit, data.split_seed, str(source.path))
     places = np.concatenate(parts)
     splits = np.repeat(np.array([0, 1], np.uint8), [*map(len, parts)])
     order = np.argsort(places, kind="stable")
@@ -162,6 +162,9 @@ class ShardMaker:
         lists: list[dict[str, Array]] = []
         lines = job.reader(shard.source).read(numbers)
         for place, number, split, line in zip(places, numbers.tolist(), splits, lines, strict=True):
+            if place != number and line.target is not None:
+                # A further draw has other errors only for clean texts.
+                continue
             if not line.text:
                 left_out.append((number, split, line.text, 0, layout.EMPTY))
                 continue
@@ -169,9 +172,8 @@ class ShardMaker:
             if (tokens := len(encoded[layout.TOKENS])) > job.data.max_length:
                 left_out.append((number, split, text, tokens, layout.TOO_LONG))
                 continue
-            # A text with a single label of its own has that one.
-            of_words = line.labels is None or len(line.labels) != 1
-            wrong = bool(np.any((encoded[layout.LABELS] if of_words else np.array(line.labels)) == 1))
+            wrong = 1 in (encoded[layout.LABELS] if line.labels is None else line.labels)
+            wrong |= line.target is not None and line.target != text
             samples.append((number, split, wrong, text, target))
             lists.append(encoded)
         path = shard.file(job.parts)

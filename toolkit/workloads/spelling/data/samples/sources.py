@@ -16,7 +16,7 @@ from toolkit.workloads.spelling.data.samples import layout
 
 #: Default share of a data set for validation.
 VAL_SPLIT = 0.1
-_RECORDS = ".jsonl"
+_RECORDS = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Source:
     @property
     def has_records(self) -> bool:
         """Whether its lines are JSON objects."""
-        return self.path.suffix == _RECORDS and not self.has_golds
+        return self.path.suffix.lower() in _RECORDS and not self.has_golds
 
     @property
     def has_golds(self) -> bool:
@@ -106,7 +106,12 @@ def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -
     description = {
         "version": layout.VERSION,
         "settings": settings,
-        "sources": [{"split": source.split, "sha256": source.sha256} for source in sources],
+        "sources": [
+            # Earlier versions read clean texts as this one does, but not pairs and labels.
+            {"split": source.split, "sha256": source.sha256}
+            | ({"records": source.has_records} if source.has_records or source.has_golds else {})
+            for source in sources
+        ],
         "base": base,
     }
     return with_fingerprint(description)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,7 @@ def stop_words(dictionary: Mapping[str, int], n: int = STOP_WORDS) -> frozenset[
     for word, frequency in dictionary.items():
         if word.isalpha():
             letters[word.lower()] = letters.get(word.lower(), 0) + frequency
-    return frozenset(islice(most_frequent(letters), n))
+    return frozenset(most_frequent(letters, n))
 
 
 class WordFeatures:

@@ -14,23 +14,19 @@ Opener: TypeAlias = Callable[[Path], AbstractContextManager[BinaryIO]]
 
 
 @contextmanager
-def reading(path: object) -> Iterator[None]:
-    """Raise DataError where a file cannot be read or decoded."""
+def reading(path: object, done: str = "read") -> Iterator[None]:
+    """Raise DataError where a file cannot be read or decoded; done: what is done with it."""
     try:
         yield
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise DataError(f"{path} cannot be {done}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8: {error}; save the file as UTF-8") from error
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Raise DataError where a file cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+    return reading(path, "written")
 
 
 def decoded(file: object, number: int, line: bytes) -> str:

@@ -28,7 +28,7 @@ from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, summed_cross_entropy
 from toolkit.workloads.spelling.models.search import Search, Written
-from toolkit.workloads.spelling.tasks.base import SpellingTask, write_lines
+from toolkit.workloads.spelling.tasks.base import SpellingTask, check_targets, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
@@ -75,7 +75,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
 
     def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
         """Return the usable samples of a split, and count the others. Raises DataError if none is usable."""
-        _check_targets(samples)
+        check_targets(samples, "sec")
         # No text of the test set is left out, because the length of the output is limited separately.
         fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
         if not fits.any():
@@ -205,15 +205,3 @@ def _scored(
     """Return the loss of a batch, and which of the wanted tokens [B, T] are the most probable ones."""
     scores = batch.scored_by(model)
     return summed_cross_entropy(scores, batch.labels), right_labels(scores, batch.labels)
-
-
-def _check_targets(samples: SpellingSamples) -> None:
-    """Raise DataError for a file with labels instead of corrections."""
-    _, firsts = np.unique(samples.sources, return_index=True)
-    for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
-        if target is None:
-            (origin,) = samples.origins(np.array([first])).values()
-            raise DataError(
-                f"{origin.file}: correct.txt has labels, expected texts: name a benchmark of corrections "
-                "(task sec)"
-            )

@@ -54,14 +54,16 @@ def text_of(unit: Written, text: str, tokenizer: TextTokenizer) -> str:
 def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: TextTokenizer) -> str:
     """Return the text of the written words: exactly one in the place of each of these words.
 
-    A word stays unchanged if only white space was written, or if its unit has no end. White space within a
-    word is left out, because it would move all words that follow.
+    A word stays unchanged if only white space was written, if its unit has no end, or if the unit has a token
+    of unknown text. White space within a word is left out, because it would move all words that follow.
     """
     return " ".join(_word_of(unit, word, tokenizer) for unit, word in zip(units, words, strict=True))
 
 
 def _word_of(unit: Written, word: str, tokenizer: TextTokenizer) -> str:
-    return "".join(("" if unit is None else tokenizer.decode(unit)).split()) or word
+    if unit is None or tokenizer.unknown in unit:
+        return word
+    return "".join(tokenizer.decode(unit).split()) or word
 
 
 def text_targets(outputs: Array, lengths: Array, tokenizer: TextTokenizer) -> tuple[Array, Array]:

@@ -8,16 +8,18 @@ import numpy as np
 import torch
 from torch import nn
 
+from toolkit.config.schema import Experiment
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
 from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import write_lines
+from toolkit.workloads.spelling.tasks.base import check_targets, write_lines
 from toolkit.workloads.spelling.tasks.repair.base import (
     CLASSES,
     REPAIR_SUMS,
@@ -34,6 +36,11 @@ class TokenizationRepairTask(RepairingTask):
 
     train_sums = REPAIR_SUMS[:3]
     score_sums = ("loss", "count", *REPAIR_SUMS)
+
+    def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
+        super().__init__(experiment, data)
+        for samples in self.splits.values():
+            check_targets(samples, "tokenization_repair")
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> RepairBatch:
         samples = self.splits[split]

@@ -226,12 +226,10 @@ class TokenizationRepairPlusTask(RepairingTask):
         classes = lists_of(classes_of(model.repairs(batch), batch.lengths))
         return [*repaired_texts(samples, indices, classes)]
 
-    def detect(
-        self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
-    ) -> list[list[float]]:
+    def detect(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[list[float]]:
         """Return the probability of an error for each word of these texts; white space is not repaired."""
-        texts = self.collate(split, indices, device).texts
-        probabilities = _scores(model, texts).words.softmax(-1)[..., 1]
+        texts = DetectionBatch(**self._word_fields(self.splits[split], indices, device))
+        probabilities = model.labels(texts).float().softmax(-1)[..., 1]
         return [each.tolist() for each in lists_of(of_words(probabilities, texts.words))]
 
     @cached_property

@@ -25,7 +25,7 @@ def test_a_codespell_line_has_a_wrong_word_and_one_or_several_right_words(tmp_pa
     path = tmp_path / "dictionary.txt"
     path.write_text(
         "teh->the\nhte->the\nclas->class, clash,\nalot->a lot\nang->and, disabled because it is a name\n",
-        encoding="utf-8",
+        encoding="utf-8-sig",
     )
     assert read_codespell(path) == {
         "the": ["teh", "hte"],

@@ -125,5 +125,16 @@ def test_repairs_and_labels_come_from_files_as_far_as_they_are_known(
     assert row(found, layout.LABELS, 0, "test") == labels
 
 
+@pytest.mark.parametrize("gold, tokens", [("0 1", 0), ("a b", 2), ("a b c", 3)])
+def test_labels_give_no_tokens_to_write(
+    made: Callable[..., SpellingSet], make: Make, tmp_path: Path, gold: str, tokens: int
+) -> None:
+    write_texts(tmp_path / "corrupt.txt", ["a b"])
+    write_texts(tmp_path / "correct.txt", [gold])
+    found = made(test=(str(tmp_path),), output_tokenizer_path=make().tokenizer_path)
+    words = row(found, layout.OUTPUT_WORDS, 0, "test")
+    assert len({*words} - {-1}) == tokens
+
+
 def test_sets_of_other_tokenizers_have_no_repairs(make: Make) -> None:
     assert row(prepare(make()), layout.REPAIRS, 0) == [-1]

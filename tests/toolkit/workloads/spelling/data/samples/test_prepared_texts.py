@@ -125,10 +125,25 @@ def test_training_texts_occur_once_for_each_draw(make: Make, small_shards: int) 
 
 def test_the_fingerprint_with_one_draw_is_that_of_earlier_versions(make: Make) -> None:
     data = make()
-    settings = describe(data, find_sources(data, lambda *_: None), None)["settings"]
-    assert "noise_draws" not in settings
+    description = describe(data, find_sources(data, lambda *_: None), None)
+    assert "noise_draws" not in description["settings"]
+    assert {key for source in description["sources"] for key in source} == {"split", "sha256"}
     drawn = dataclasses.replace(data, noise_draws=2)
     assert describe(drawn, find_sources(drawn, lambda *_: None), None)["settings"]["noise_draws"] == 2
+
+
+def test_pairs_occur_once_for_any_number_of_draws(make: Make, tmp_path: Path) -> None:
+    records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}] * 8
+    path = write_texts(tmp_path / "own.jsonl", [*map(json.dumps, records)])
+    prepared = prepare(make(datasets=(str(path),), val_splits=(2,), noise_draws=3))
+    query = "SELECT DISTINCT target, count(*) FROM samples WHERE split = 'train' GROUP BY line"
+    assert sorted(rows(prepared, query)) == [("a stone", 1), ("the river", 3)]
+
+
+def test_a_data_set_that_cannot_be_divided_is_named(make: Make, tmp_path: Path) -> None:
+    path = write_texts(tmp_path / "few.txt", texts(4))
+    with pytest.raises(DataError, match=r"few\.txt has 4 samples, and data\.val_splits \(default 0\.1\)"):
+        prepare(make(datasets=(str(path),), val_splits=None))
 
 
 def test_errors_do_not_depend_on_other_data_sets(make: Make, tmp_path: Path) -> None:
@@ -165,11 +180,24 @@ def test_json_lines_may_have_targets(make: Make, tmp_path: Path) -> None:
     assert words_wrong(prepared, "test") == [[0, 1], [0, 0]]
 
 
+def test_words_of_a_pair_of_other_numbers_of_words_have_no_labels(make: Make, tmp_path: Path) -> None:
+    pairs = {"alot of stone": "a lot of stone", "the ri ver": "the river", "a stoen": "a stone"}
+    records = [{"sequence": text, "target_sequence": target} for text, target in pairs.items()]
+    path = write_texts(tmp_path / "own.jsonl", [*map(json.dumps, records)])
+    prepared = prepare(make(test=(str(path),)))
+    assert words_wrong(prepared, "test") == [[layout.UNKNOWN] * 3] * 2 + [[0, 1]]
+    assert prepared.split("test").errors.tolist() == [1, 1, 1]
+    assert "wrong words not known: 2 texts of test" in prepared.summary()
+    assert "not known" not in prepare(make()).summary()
+
+
 @pytest.mark.parametrize(
     "golds, words, errors",
     [
         (["0 1", "0 0"], [[0, 1], [0, 0]], [1, 0]),
+        (["\ufeff0 1", "0 0"], [[0, 1], [0, 0]], [1, 0]),
         (["a stone", "the river"], [[0, 1], [0, 0]], [1, 0]),
+        (["1 stone", "the river garden"], [[1, 1], [layout.UNKNOWN] * 2], [1, 1]),
         (["1", "0"], [[layout.UNKNOWN] * 2] * 2, [1, 0]),
     ],
 )
@@ -189,12 +217,15 @@ def test_folders_of_benchmarks_have_targets_or_labels(
     "files, said",
     [
         ({"corrupt.txt": "a b\n", "correct.txt": "0 1 1\n"}, "correct.txt:1: found 3 labels, expected 2"),
+        ({"corrupt.txt": "a b\n", "correct.txt": "0 O\n"}, "correct.txt:1: found 'O', expected 0 (right)"),
+        ({"corrupt.txt": "a b\n", "correct.txt": "01\n"}, "correct.txt:1: found '01', expected 0 (right)"),
         ({"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; are they of one benchmark"),
         ({"own.jsonl": "{}\n"}, "own.jsonl:1: expected an object with a text under `sequence`"),
         ({"own.jsonl": "a\n"}, "own.jsonl:1: not JSON"),
         ({"own.jsonl": "[" * 100_000 + "\n"}, "own.jsonl:1: not JSON"),
         ({"own.jsonl": '{"sequence": "cut \\ud83d"}\n'}, "own.jsonl:1: \\ud83d is not a character"),
         ({"own.txt": b"a\n\xff\n"}, "own.txt:2: byte 1 is not UTF-8"),
+        ({"own.txt": b"river " * 200}, "own.txt: no text for test is left, expected at least one"),
         ({}, "own.txt cannot be read"),
     ],
 )
@@ -228,6 +259,16 @@ def test_the_same_content_is_found_again_and_other_content_gives_another_set(mak
     assert again.path == first.path
     for settings in ({"noise_seed": 1}, {"split_seed": 1}, {"max_length": 50}, {"dictionary": None}):
         assert prepare(make(**settings)).fingerprint != first.fingerprint
+
+
+def test_a_file_that_gets_the_name_of_records_gives_another_set(make: Make, tmp_path: Path) -> None:
+    path = write_texts(tmp_path / "own.txt", [json.dumps({"sequence": "a stone"})] * 3)
+    before = prepare(make(test=(str(path),)))
+    renamed = path.rename(path.with_suffix(".json"))
+    after = prepare(make(test=(str(renamed),)))
+    assert after.built
+    assert after.fingerprint != before.fingerprint
+    assert {words for (words,) in rows(after, "SELECT words FROM samples WHERE split = 'test'")} == {2}
 
 
 def test_the_origin_of_a_sample_is_known(make: Make) -> None:

@@ -21,7 +21,7 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
     units_of,
     word_targets,
 )
-from toolkit.workloads.spelling.tokenizers.make_tokenizer import train_bpe
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, train_bpe
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
 PADDING, BEGIN, END = 0, 2, 3
@@ -50,8 +50,16 @@ def test_a_text_or_word_without_an_end_stays_unchanged(tokenizer):
     assert text_of(tuple(tokenizer.encode("the river").tolist()), "theriver", tokenizer) == "the river"
 
 
+def test_a_word_stays_if_a_part_of_it_is_unknown():
+    tokenizer = TextTokenizer(characters())
+    written = [tuple(tokenizer.encode(word).tolist()) for word in ("the", "café")]
+    assert text_of_words(written, ["teh", "café"], tokenizer) == "the café"
+
+
 class DecodesTo:
     """A tokenizer that decodes any tokens to this text."""
+
+    unknown = 1
 
     def __init__(self, text: str) -> None:
         self._text = text

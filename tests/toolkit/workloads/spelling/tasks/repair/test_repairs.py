@@ -110,6 +110,13 @@ def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairT
     assert (metrics["f1"], metrics["sequence_accuracy"]) == (pytest.approx(4 / 6), 0.0)
 
 
+def test_labels_are_refused_for_the_repair_of_texts(tmp_path: Path) -> None:
+    write_texts(tmp_path / "corrupt.txt", ["th ecat"])
+    write_texts(tmp_path / "correct.txt", ["0 1"])
+    with pytest.raises(DataError, match=r"correct\.txt has labels, expected texts: .*tokenization_repair"):
+        TokenizationRepairTask(tiny_repair(tmp_path, f"data.test=[{tmp_path}]"))
+
+
 def test_a_tokenizer_of_longer_tokens_is_refused(tmp_path: Path) -> None:
     experiment = tiny_repair(tmp_path, f"data.tokenizer_path={tmp_path}/tokenizer.json")
     with pytest.raises(DataError, match=r"data.tokenizer_path: .* expected one of single characters"):
@@ -158,6 +165,17 @@ def test_files_of_a_plus_model_have_a_line_for_each_text(
     texts, targets = zip(*lines, strict=True)
     whole = score_corrections(texts, corrections, targets).counts
     assert plus.metrics("test", found)["correction_f1"] == whole.f1
+
+
+def test_a_plus_model_finds_errors_without_its_decoder(plus: TokenizationRepairPlusTask) -> None:
+    model, every, calls = plus.model().eval(), np.arange(3), list[object]()
+    scores = plus.collate("test", every, CPU).texts.scored_by(model).words.softmax(-1)[..., 1]
+    model.decoder.register_forward_hook(lambda *given: calls.append(given))
+    with torch.no_grad():
+        found = plus.detect(model, "test", every, CPU)
+    assert calls == []
+    for row, probabilities in zip(scores.tolist(), found, strict=True):
+        assert row[: len(probabilities)] == pytest.approx(probabilities)
 
 
 def test_words_of_texts_that_are_too_long_to_be_written_are_still_labelled(tmp_path: Path) -> None:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
-from toolkit.run.run_dir import RunDir
+from toolkit.run.artifact_files import ArtifactFiles, artifact, artifact_of
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedFiles:
+class ExportedFiles(ArtifactFiles):
     """Names of the artifacts of a run that hold its model."""
 
-    run: RunDir
-
-    @property
-    def model(self) -> Path:
-        """The best weights of a pretrained model, as the folder that its library loads."""
-        return self.run.artifact("model")
-
-    @property
-    def encoding(self) -> Path:
-        """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
-        return self.run.artifact("encoding")
-
-    def state_dict(self, root: str) -> Path:
-        """The best weights as a state dict of torch; `root` is the data file's name without its suffix."""
-        return self.run.artifact(f"{root}_trained_model.sav")
+    model = artifact("model")
+    """The best weights of a pretrained model, as the folder that its library loads."""
+    encoding = artifact("encoding")
+    """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
+    state_dict = artifact_of("_trained_model.sav")
+    """The best weights as a state dict of torch; takes the data file's name without its suffix."""

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.run.run_dir import RunDir
+from toolkit.run.artifact_files import ArtifactFiles, artifact, artifact_of
 
 #: Name of the artifact with the experiment of the run that `model.repair_run` names.
 REPAIR_EXPERIMENT = "repair_experiment.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class SpellingFiles:
-    """Paths of the artifacts of a run. Files of texts and labels have one line per text, in input order."""
+class SpellingFiles(ArtifactFiles):
+    """Paths of the artifacts of a run; methods take the name of a split.
 
-    run: RunDir
+    Files of texts and labels have one line per text, in input order.
+    """
 
-    def detections(self, split: str) -> Path:
-        """Labels, 0 or 1, of the words of a split, or of its texts."""
-        return self.run.artifact(f"{split}_predictions.txt")
-
-    def detection_counts(self, split: str) -> Path:
-        """Counts of the errors that were found in a split, JSON."""
-        return self.run.artifact(f"{split}_detection.json")
-
-    def repairs(self, split: str) -> Path:
-        """The texts of a split with their white space repaired."""
-        return self.run.artifact(f"{split}_repairs.txt")
-
-    def repair_counts(self, split: str) -> Path:
-        """Counts of the inserted and deleted spaces in the texts of a split, JSON."""
-        return self.run.artifact(f"{split}_repair.json")
-
-    def corrections(self, split: str) -> Path:
-        """The corrected texts of a split."""
-        return self.run.artifact(f"{split}_corrections.txt")
-
-    def correction_counts(self, split: str) -> Path:
-        """Counts of the restored and spoilt words in the texts of a split, JSON."""
-        return self.run.artifact(f"{split}_correction.json")
-
-    @property
-    def repair_experiment(self) -> Path:
-        """The experiment of the run that `model.repair_run` names; it defines the repair model."""
-        return self.run.artifact(REPAIR_EXPERIMENT)
+    detections = artifact_of("_predictions.txt")
+    """Labels, 0 or 1, of the words of a split, or of its texts."""
+    detection_counts = artifact_of("_detection.json")
+    """Counts of the errors that were found in a split, JSON."""
+    repairs = artifact_of("_repairs.txt")
+    """The texts of a split with their white space repaired."""
+    repair_counts = artifact_of("_repair.json")
+    """Counts of the inserted and deleted spaces in the texts of a split, JSON."""
+    corrections = artifact_of("_corrections.txt")
+    """The corrected texts of a split."""
+    correction_counts = artifact_of("_correction.json")
+    """Counts of the restored and spoilt words in the texts of a split, JSON."""
+    repair_experiment = artifact(REPAIR_EXPERIMENT)
+    """The experiment of the run that `model.repair_run` names; it defines the repair model."""
 
     def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:
         """The predictions of the best weights for a benchmark."""

@@ -66,9 +66,8 @@ def _gres(experiment: Experiment) -> Iterator[Violation]:
         name, _, count = item.strip().rpartition(":")
         key = ("resources", "gres")
         if item.strip().isdecimal():
-            yield Violation(
-                key=key, problem=f"found {item!r}, expected a name first", hint=f"gpu:{item.strip()}"
-            )
+            problem = f"found {item!r}, expected a name first"
+            yield Violation(key=key, problem=problem, hint=f"gpu:{item.strip()}")
         elif re.match("gres[:/]", item.strip()):
             problem = f"found {item!r}, expected the name without gres before it"
             yield Violation(key=key, problem=problem, hint=item.strip()[5:])

@@ -83,12 +83,8 @@ def _place(what: str, variable: str, facts: Facts) -> Finding:
 
 def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
     if facts["free_mb"] < _LITTLE_MB and what != "code":
-        yield Finding(
-            CHANGE,
-            f"{what}: only {size(facts['free_mb'])} are free",
-            "a save that finds no room is skipped",
-            variable,
-        )
+        found = f"{what}: only {size(facts['free_mb'])} are free"
+        yield Finding(CHANGE, found, "a save that finds no room is skipped", variable)
     files = facts["free_files"]
     if files is not None and files < _FEW_FILES and what != "code":
         yield Finding(
@@ -155,11 +151,8 @@ def exchanged(host: str, facts: Facts) -> Iterator[Finding]:
         )
         return
     if facts["lock_holds"] is False:
-        yield Finding(
-            NOTE,
-            f"a lock that is held here does not hold on {host}",
-            "a live run on another host is known by the scheduler and its fence only",
-        )
+        found = f"a lock that is held here does not hold on {host}"
+        yield Finding(NOTE, found, "a live run on another host is known by the scheduler and its fence only")
     elif facts["lock_holds"]:
         yield Finding(OK, f"a lock that is held here holds on {host}")
     yield from _seen(host, facts["there_and_back_s"], facts["clock_ahead_s"])
@@ -167,19 +160,12 @@ def exchanged(host: str, facts: Facts) -> Iterator[Finding]:
 
 def _seen(host: str, there_and_back_s: float | None, ahead_s: float | None) -> Iterator[Finding]:
     if there_and_back_s is None or ahead_s is None:
-        yield Finding(
-            PROBLEM,
-            f"{host} and this machine did not see each other's files in time",
-            "",
-            "STK_EXPERIMENT_DIR",
-        )
+        found = f"{host} and this machine did not see each other's files in time"
+        yield Finding(PROBLEM, found, "", "STK_EXPERIMENT_DIR")
         return
     is_slow = there_and_back_s > _SLOW_EXCHANGE_S
-    yield Finding(
-        NOTE if is_slow else OK,
-        f"a file made here is seen on {host} and answered in {there_and_back_s:.2f} s",
-        "ranks take as long to find each other" if is_slow else "",
-    )
+    found = f"a file made here is seen on {host} and answered in {there_and_back_s:.2f} s"
+    yield Finding(NOTE if is_slow else OK, found, "ranks take as long to find each other" if is_slow else "")
     if abs(ahead_s) > max(_SKEW_S, there_and_back_s):
         found = f"the clock of this machine is {_ahead(ahead_s)} that of {host}"
         yield Finding(

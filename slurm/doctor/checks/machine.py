@@ -65,13 +65,9 @@ def _limits(facts: Facts) -> Iterator[Finding]:
         )
     shared_mb = facts["shared_memory_mb"]
     if shared_mb is None or shared_mb < _SHARED_MEMORY_MB:
-        size = "no /dev/shm" if shared_mb is None else f"/dev/shm holds {shared_mb} MB"
-        yield Finding(
-            CHANGE,
-            size,
-            "NCCL needs it between the GPUs of a host; containers: --shm-size",
-            "NCCL_SHM_DISABLE",
-        )
+        found = "no /dev/shm" if shared_mb is None else f"/dev/shm holds {shared_mb} MB"
+        follows = "NCCL needs it between the GPUs of a host; containers: --shm-size"
+        yield Finding(CHANGE, found, follows, "NCCL_SHM_DISABLE")
 
 
 def _network(facts: Facts) -> Iterator[Finding]:
@@ -83,11 +79,9 @@ def _network(facts: Facts) -> Iterator[Finding]:
     yield Finding(OK, f"network: {shown}", _ways(facts))
     own = facts["own_address"]
     if own is None or own.startswith("127."):
-        yield Finding(
-            OK,
-            f"this machine's own name resolves to {own or 'no address'}",
-            "gloo would listen there by default; a run makes it use the interface that leads to rank 0",
-        )
+        found = f"this machine's own name resolves to {own or 'no address'}"
+        follows = "gloo would listen there by default; a run makes it use the interface that leads to rank 0"
+        yield Finding(OK, found, follows)
     for variable, value in facts["socket_ifname"].items():
         names = [each["name"] for each in facts["interfaces"]]
         # A caret excludes, an equal sign requires the whole name, otherwise a prefix is enough.
@@ -147,11 +141,8 @@ def _gpu(gpu: Facts) -> Iterator[Finding]:
             NOTE, f"{name} is at work: {shown}{busy}", "`stk run` takes the least busy ones with --gpus"
         )
     if gpu["is_cut"]:
-        yield Finding(
-            NOTE,
-            f"{name} is cut into parts (MIG)",
-            "one part for each rank: NCCL cannot connect two parts of the same GPU",
-        )
+        found = f"{name} is cut into parts (MIG)"
+        yield Finding(NOTE, found, "one part for each rank: NCCL cannot connect two parts of the same GPU")
 
 
 def _torch(facts: Facts, gpus: Facts) -> Iterator[Finding]:

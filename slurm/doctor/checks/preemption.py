@@ -61,11 +61,8 @@ def _signal(cluster: Cluster) -> Finding:
 
 def _measured(saves: Saves | None) -> Finding:
     if saves is None:
-        return Finding(
-            NOTE,
-            "no save has been measured here yet",
-            "after a save its time is compared with the time allowed",
-        )
+        found = "no save has been measured here yet"
+        return Finding(NOTE, found, "after a save its time is compared with the time allowed")
     return Finding(
         OK,
         f"saves of your last {count(saves.runs, 'run')} took {saves.median_s:.1f} s (median of "

@@ -40,11 +40,8 @@ def scheduler(cluster: Cluster) -> Iterator[Finding]:
         )
     else:
         kept = cluster.value("MinJobAge") or "some minutes"
-        yield Finding(
-            NOTE,
-            f"there is no accounting; ended jobs are forgotten after {kept} (MinJobAge)",
-            "later a run's own folder says how it ended",
-        )
+        found = f"there is no accounting; ended jobs are forgotten after {kept} (MinJobAge)"
+        yield Finding(NOTE, found, "later a run's own folder says how it ended")
     for what, words in cluster.unknown:
         yield Finding(NOTE, f"{what}: unknown ({words})")
 
@@ -52,11 +49,8 @@ def scheduler(cluster: Cluster) -> Iterator[Finding]:
 def requeueing(cluster: Cluster) -> Iterator[Finding]:
     """Findings about going back into the queue. Pure."""
     if cluster.value("JobRequeue") == "0":
-        yield Finding(
-            OK,
-            "jobs are not requeued by default (JobRequeue=0)",
-            "runs ask for it themselves, with --requeue",
-        )
+        found = "jobs are not requeued by default (JobRequeue=0)"
+        yield Finding(OK, found, "runs ask for it themselves, with --requeue")
     else:
         yield Finding(OK, "jobs may be requeued (JobRequeue=1)")
     delay_s = requeue_delay_s(cluster)
@@ -65,11 +59,8 @@ def requeueing(cluster: Cluster) -> Iterator[Finding]:
             NOTE, "how long a requeued job must wait is unknown", "`stk watch` lets it start at once"
         )
     elif delay_s > _LONG_DELAY_S:
-        yield Finding(
-            NOTE,
-            f"a requeued job waits {delay_s} s before it may start",
-            "`stk watch` and `stk requeue` let it start at once",
-        )
+        found = f"a requeued job waits {delay_s} s before it may start"
+        yield Finding(NOTE, found, "`stk watch` and `stk requeue` let it start at once")
     else:
         yield Finding(OK, f"a requeued job may start after {delay_s} s")
 
@@ -122,11 +113,9 @@ def _limited(whose: str, limits: Mapping[str, str], key: str) -> Iterator[Findin
 
 def _memory(cluster: Cluster) -> Iterator[Finding]:
     if "MEMORY" not in cluster.value("SelectTypeParameters").upper():
-        yield Finding(
-            NOTE,
-            "memory is not handed out to jobs (SelectTypeParameters)",
-            "jobs on one host may take it from each other; resources.mem only picks hosts",
-        )
+        found = "memory is not handed out to jobs (SelectTypeParameters)"
+        follows = "jobs on one host may take it from each other; resources.mem only picks hosts"
+        yield Finding(NOTE, found, follows)
         return
     for name in ("MaxMemPerNode", "MaxMemPerCPU"):
         if cluster.value(name).isdecimal():
@@ -140,12 +129,9 @@ def _memory(cluster: Cluster) -> Iterator[Finding]:
             NOTE, f"a job that asks for no memory gets little: {default} (MB)", "ask for it", "resources.mem"
         )
     else:
-        yield Finding(
-            NOTE,
-            "a job that asks for no memory gets all of its host",
-            "so it waits for a host that is empty; ask for what it needs",
-            "resources.mem",
-        )
+        found = "a job that asks for no memory gets all of its host"
+        follows = "so it waits for a host that is empty; ask for what it needs"
+        yield Finding(NOTE, found, follows, "resources.mem")
 
 
 def hosts(cluster: Cluster) -> Iterator[Finding]:
@@ -156,41 +142,29 @@ def hosts(cluster: Cluster) -> Iterator[Finding]:
     if "gpu" in cluster.value("GresTypes").split(","):
         yield _devices(cluster)
     if cluster.setting("JobAcctGatherType") in ("", "none"):
-        yield Finding(
-            NOTE,
-            "Slurm does not measure what jobs use (JobAcctGatherType)",
-            "sacct and seff cannot show the peak of memory",
-        )
+        found = "Slurm does not measure what jobs use (JobAcctGatherType)"
+        yield Finding(NOTE, found, "sacct and seff cannot show the peak of memory")
     limits = cluster.value("PropagateResourceLimits")
     if limits and limits != "NONE":
-        yield Finding(
-            OK,
-            f"limits of your shell travel into jobs (PropagateResourceLimits={limits})",
-            "`ulimit` here decides",
-        )
+        found = f"limits of your shell travel into jobs (PropagateResourceLimits={limits})"
+        yield Finding(OK, found, "`ulimit` here decides")
 
 
 def _processes(cluster: Cluster) -> Finding:
     kind = cluster.setting("ProctrackType")
     if kind == "cgroup":
         return Finding(OK, "all processes of a job end with it (proctrack/cgroup)")
-    return Finding(
-        NOTE,
-        f"processes that leave their parents may outlive a job (proctrack/{kind})",
-        "what is left of an earlier attempt finds the run's fence and writes nothing",
-    )
+    found = f"processes that leave their parents may outlive a job (proctrack/{kind})"
+    return Finding(NOTE, found, "what is left of an earlier attempt finds the run's fence and writes nothing")
 
 
 def _processors(cluster: Cluster) -> Finding:
     plugins = {name.rpartition("/")[2] for name in cluster.value("TaskPlugin").split(",")}
     if plugins & {"cgroup", "affinity"}:
         return Finding(OK, f"tasks keep to their processors (TaskPlugin {', '.join(sorted(plugins))})")
-    return Finding(
-        NOTE,
-        "tasks may use every processor of their host (TaskPlugin none)",
-        "jobs that share a host slow each other down: resources.exclusive=true where that matters",
-        "resources.exclusive",
-    )
+    found = "tasks may use every processor of their host (TaskPlugin none)"
+    follows = "jobs that share a host slow each other down: resources.exclusive=true where that matters"
+    return Finding(NOTE, found, follows, "resources.exclusive")
 
 
 def _memory_of_a_host(cluster: Cluster) -> Finding:
@@ -205,18 +179,13 @@ def _memory_of_a_host(cluster: Cluster) -> Finding:
 def _devices(cluster: Cluster) -> Finding:
     constrained = cluster.value("ConstrainDevices").lower()
     if constrained == "yes":
-        return Finding(
-            OK,
-            "a job sees no GPUs but its own (ConstrainDevices)",
-            "CUDA_VISIBLE_DEVICES counts from 0 in each job",
-        )
+        found = "a job sees no GPUs but its own (ConstrainDevices)"
+        return Finding(OK, found, "CUDA_VISIBLE_DEVICES counts from 0 in each job")
     reach = (
         "other jobs' GPUs can be reached"
         if constrained == "no"
         else "whether other GPUs can be reached is unknown"
     )
-    return Finding(
-        NOTE,
-        f"{reach} (ConstrainDevices)",
-        "CUDA_VISIBLE_DEVICES names a job's GPUs by number on the host: do not change it",
-    )
+    found = f"{reach} (ConstrainDevices)"
+    follows = "CUDA_VISIBLE_DEVICES names a job's GPUs by number on the host: do not change it"
+    return Finding(NOTE, found, follows)

@@ -85,11 +85,8 @@ def hidden_gpus(experiment: Experiment) -> Iterator[Violation]:
     for part in components(experiment.resources):
         if part.tasks_per_node > 1 and {**part.options, **part.step_options}.get("gpus-per-task"):
             problem = "each rank sees only its own GPUs, so NCCL may not use NVLink between them"
-            yield Violation(
-                key=("resources", "gpus_per_task"),
-                problem=problem,
-                hint="gres or gpus_per_node shows them all to every rank of a host",
-            )
+            hint = "gres or gpus_per_node shows them all to every rank of a host"
+            yield Violation(key=("resources", "gpus_per_task"), problem=problem, hint=hint)
             return
 
 

@@ -30,9 +30,8 @@ def _goal(experiment: Experiment) -> Iterator[Violation]:
     if metric is not None and goal != metric.goal:
         less = "less" if metric.goal == "min" else "more"
         problem = f"found {goal}, but for {name} {less} is better"
-        yield Violation(
-            key=("evaluation", "metric"), problem=problem, hint=f"{name}, or {name}:{metric.goal}"
-        )
+        hint = f"{name}, or {name}:{metric.goal}"
+        yield Violation(key=("evaluation", "metric"), problem=problem, hint=hint)
 
 
 RULES = (_metric, _goal)

@@ -138,9 +138,8 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
         yield from _arguments("lr_scheduler", scheduler.arguments, SCHEDULES[scheduler.kind], ["warmup"])
     elif scheduler.arguments:
         problem = f"found arguments, but lr_scheduler.kind {scheduler.kind} takes none"
-        yield Violation(
-            key=("lr_scheduler", "arguments"), problem=problem, hint=f"for {', '.join(SCHEDULES)}"
-        )
+        hint = f"for {', '.join(SCHEDULES)}"
+        yield Violation(key=("lr_scheduler", "arguments"), problem=problem, hint=hint)
 
 
 def _without_effect(
@@ -178,9 +177,8 @@ def _arguments(
     for name, value in given.items():
         key = (section, "arguments", name)
         if name in keys:
-            yield Violation(
-                key=key, problem="found a key of the section itself", hint=f"set {section}.{name}"
-            )
+            problem = "found a key of the section itself"
+            yield Violation(key=key, problem=problem, hint=f"set {section}.{name}")
         elif name not in known:
             problem = f"{of.package}'s {of.name} has no such argument that can be set here"
             hint = (

@@ -68,9 +68,8 @@ def _masked_titles(experiment: Experiment) -> Iterator[Violation]:
     is_fixed = isinstance(model, CoMention) or getattr(model, "entity_vectors", "") == "cached"
     if experiment.task.mask_title and is_fixed:
         problem = "found true, but the texts of entities are read only once, so nothing can be hidden in them"
-        yield Violation(
-            key=("task", "mask_title"), problem=problem, hint="model.entity_vectors: encode, or false"
-        )
+        hint = "model.entity_vectors: encode, or false"
+        yield Violation(key=("task", "mask_title"), problem=problem, hint=hint)
 
 
 @rule("model.kind", "model.share", "model.context_layers", "model.entity_layers", "model.entity_vectors")
@@ -81,9 +80,8 @@ def _shared_layers(experiment: Experiment) -> Iterator[Violation]:
     if model.context_layers != model.entity_layers:
         both = [count or "all" for count in (model.entity_layers, model.context_layers)]
         problem = f"found {both[0]} layers and {both[1]} in context_layers, but model.share makes one encoder"
-        yield Violation(
-            key=("model", "entity_layers"), problem=problem, hint="the same number, or share: false"
-        )
+        hint = "the same number, or share: false"
+        yield Violation(key=("model", "entity_layers"), problem=problem, hint=hint)
 
 
 @rule("model.kind", "model.hidden", "model.heads")

@@ -73,11 +73,9 @@ def _lengths(experiment: Experiment) -> Iterator[Violation]:
 @rule("task.kind", "data.output_tokenizer_path")
 def _output(experiment: Experiment) -> Iterator[Violation]:
     if isinstance(experiment.task, SecNmt | SecWordsNmt) and experiment.data.output_tokenizer_path is None:
-        yield Violation(
-            key=("data", "output_tokenizer_path"),
-            problem=f"found none, but {experiment.task.kind} writes texts",
-            hint="the output tokenizer, often the same file as data.tokenizer_path",
-        )
+        problem = f"found none, but {experiment.task.kind} writes texts"
+        hint = "the output tokenizer, often the same file as data.tokenizer_path"
+        yield Violation(key=("data", "output_tokenizer_path"), problem=problem, hint=hint)
 
 
 @rule("task.kind", "data.noise")
@@ -85,11 +83,9 @@ def _words_stay(experiment: Experiment) -> Iterator[Violation]:
     if not isinstance(experiment.task, SecWordsNmt):
         return
     if any(isinstance(noise, WhitespaceNoise) for _, noise in noises_within(experiment.data.noise)):
-        yield Violation(
-            key=("data", "noise"),
-            problem="found whitespace, but sec_words_nmt corrects each word separately",
-            hint="sec_nmt with a character tokenizer writes whole texts",
-        )
+        problem = "found whitespace, but sec_words_nmt corrects each word separately"
+        hint = "sec_nmt with a character tokenizer writes whole texts"
+        yield Violation(key=("data", "noise"), problem=problem, hint=hint)
 
 
 @rule("task", holds_for_stored=False)
@@ -111,9 +107,8 @@ def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=key, problem=problem, hint="an even number")
     elif model.hidden_dim % model.heads:
         problem = f"found {model.hidden_dim}, which is not a multiple of the {model.heads} attention heads"
-        yield Violation(
-            key=key, problem=problem, hint="a multiple of model.num_heads (of 64, if that is null)"
-        )
+        hint = "a multiple of model.num_heads (of 64, if that is null)"
+        yield Violation(key=key, problem=problem, hint=hint)
 
 
 @rule("model.kind", "model.class_weights")

@@ -42,9 +42,8 @@ def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[
     for name, value in written.items():
         if name not in known:
             problem = f"found {value!r}, but {_place(functions, 'optimizer')} takes no {name}"
-            yield Violation(
-                key=(_OPTIMIZER, name), problem=problem, hint=f"it takes {', '.join(known) or 'nothing'}"
-            )
+            hint = f"it takes {', '.join(known) or 'nothing'}"
+            yield Violation(key=(_OPTIMIZER, name), problem=problem, hint=hint)
         elif not fits(known[name].hint, value):
             yield Violation(key=(_OPTIMIZER, name), problem=f"found {value!r}, expected {_type(known[name])}")
     for name, parameter in known.items():

@@ -1,4 +1,4 @@
-"""Rules between the keys of resources, and of resources and training."""
+"""Rules between the keys of resources, and of resources and training; no secrets in `resources`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from slurm.config.world_size import node_range, smallest_world, world_size
 from toolkit.config.origins import Key
 from toolkit.config.schema import Experiment
-from toolkit.config.secrets import texts
+from toolkit.config.secrets import is_secret, referred, texts
 from toolkit.config.serialize import to_plain
 from toolkit.launch.machines.host_names import named_twice
 from toolkit.workload import Violation, rule
@@ -20,6 +20,10 @@ _HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
 #: What makes the number of processes, once a world size has been spread over hosts.
 _PROCESSES = ("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
+#: Resources are recorded, and Slurm shows its options to every user.
+_RECORDED = "a secret must not be in an experiment, which is recorded"
+#: A variable that a shell line sets to a value, not to that of another variable or to a command's output.
+_SET = re.compile(r"""\b([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""")
 
 
 @rule("resources.nodes")
@@ -143,6 +147,37 @@ def told_to_slurm(resources: Any) -> Iterator[tuple[Key, str]]:
     return texts(visible, ("resources",))
 
 
+@rule("resources.environment")
+def _secret_variables(experiment: Experiment) -> Iterator[Violation]:
+    for name, value in to_plain(experiment.resources)["environment"].items():
+        if is_secret(name) and value and not referred(value):
+            yield Violation(key=("resources", "environment", name), problem=_RECORDED, hint=_export(name))
+
+
+@rule("resources.setup")
+def _secrets_of_setup(experiment: Experiment) -> Iterator[Violation]:
+    for number, line in enumerate(to_plain(experiment.resources)["setup"]):
+        key = ("resources", "setup", str(number))
+        if named := referred(line):
+            problem = f"found the variable {named[0]}, which has the name of a secret: this line is recorded"
+            yield Violation(key=key, problem=problem, hint=f"write ${named[0]}: the job's shell has it")
+        elif names := [name for name in _SET.findall(line) if is_secret(name)]:
+            problem = f"found a value for {names[0]}: {_RECORDED}"
+            yield Violation(key=key, problem=problem, hint=_export(names[0]))
+
+
+@rule("resources")
+def _secrets_for_slurm(experiment: Experiment) -> Iterator[Violation]:
+    for key, text in told_to_slurm(experiment.resources):
+        if named := referred(text):
+            problem = f"found the variable {named[0]}, which is a secret by its name: Slurm shows this to all"
+            yield Violation(key=key, problem=problem, hint="if it is no secret, rename the variable")
+
+
+def _export(name: str) -> str:
+    return f"export {name} in the shell that submits: the job gets it from there"
+
+
 RULES = (
     _nodes,
     _groups,
@@ -156,3 +191,4 @@ RULES = (
     _options,
     _one_line,
 )
+SECRET_RULES = (_secret_variables, _secrets_of_setup, _secrets_for_slurm)

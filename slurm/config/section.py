@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm.config import amount_rules, resource_rules, secret_rules
+from slurm.config import amount_rules, resource_rules
 from slurm.config.resources import Resources
 from slurm.config.world_size import PROCESS_KEYS, spread_world_size
 from toolkit.config.sections import Section
@@ -10,7 +10,7 @@ from toolkit.config.sections import Section
 RESOURCES = Section(
     name="resources",
     config=Resources,
-    rules=(*resource_rules.RULES, *amount_rules.RULES, *secret_rules.RULES),
+    rules=(*resource_rules.RULES, *amount_rules.RULES, *resource_rules.SECRET_RULES),
     complete=spread_world_size,
     completed_from=PROCESS_KEYS,
     hints={

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from toolkit.distributed.rendezvous.find_rank_0 import EVENT, where_to_listen
 from toolkit.distributed.rendezvous.result import JoiningRank
-from toolkit.distributed.rendezvous.where_to_listen import EVENT, where_to_listen
 from toolkit.distributed.secure import addresses
 from toolkit.distributed.secure.addresses import addresses_towards
 from toolkit.run.run_dir import RunDir

@@ -6,15 +6,18 @@ any value, and rules between keys are not part of it.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from toolkit.config.checking.validate import check_into
 from toolkit.config.composition.compose import file_faults, gather
-from toolkit.config.field_docs import field_docs
 from toolkit.config.fields import SWEEP, Limits, keys_of, limits
 from toolkit.config.sections import experiment_type
 from toolkit.registry import task_kinds
@@ -218,3 +221,28 @@ def _scalar(hint: Any, allowed: Limits) -> Schema:
         return schema | ({"pattern": f"^({allowed.pattern})$"} if allowed.pattern else {})
     bounds = {word: getattr(allowed, name) for name, word in _BOUNDS.items()}
     return schema | {word: bound for word, bound in bounds.items() if bound is not None}
+
+
+@cache
+def field_docs(section: type) -> Mapping[str, str]:
+    """The text below each field of a dataclass or of its bases, on one line; `kind` has that of the class."""
+    found = {"kind": (inspect.getdoc(section) or "").partition("\n")[0]}
+    for base in reversed([each for each in section.__mro__ if is_dataclass(each)]):
+        found |= _own(base)
+    return found
+
+
+def _own(section: type) -> dict[str, str]:
+    try:
+        (tree,) = ast.parse(inspect.getsource(section)).body
+    except OSError:
+        # Made by make_dataclass, or installed without its source.
+        return {}
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for before, after in itertools.pairwise(tree.body):
+        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
+            match after:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    found[before.target.id] = " ".join(text.split())
+    return found

@@ -28,7 +28,7 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
         if events:
             events.pop(0)()
 
-    monkeypatch.setattr("slurm.api.waiting.sleep", sleep)
+    monkeypatch.setattr("slurm.api.handle.sleep", sleep)
     return events
 
 

@@ -21,7 +21,7 @@ from toolkit.reliability.stop import StopFlag
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training import worker
-from toolkit.training.step.update import clip
+from toolkit.training.step.take_step import clip
 
 
 def rounding(world: World) -> Callable[..., torch.Tensor]:

@@ -13,8 +13,8 @@ from toolkit.report.blocks import Document, Figure, Numbers, Section, Text, tabl
 from toolkit.report.plotting.themes import Theme
 from toolkit.report.rendering.markdown import markdown
 from toolkit.report.rendering.page import page
-from toolkit.report.rendering.spreadsheets import spreadsheets
 from toolkit.report.rendering.terminal import show
+from toolkit.report.rendering.writing import spreadsheets
 
 HOSTILE = "<b>|[red]\x1b*</b>"
 

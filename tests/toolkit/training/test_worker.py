@@ -24,7 +24,7 @@ from toolkit.system.world import NONCE_VARIABLE, World
 from toolkit.training import worker
 from toolkit.training.context import TrainContext
 from toolkit.training.step import take_step
-from toolkit.training.step.update import update
+from toolkit.training.step.take_step import update
 
 
 @pytest.fixture(autouse=True)

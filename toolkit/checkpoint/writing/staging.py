@@ -7,6 +7,7 @@ Reused, because the first touch of fresh memory costs several times the copy its
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
@@ -18,10 +19,11 @@ from safetensors.torch import _remove_duplicate_names
 
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.writing.direct_io import BLOCK
-from toolkit.checkpoint.writing.pinning import pin
 from toolkit.errors import UserError
 from toolkit.run.run_dir import PROGRESS, TRAINING, WEIGHTS
 
+#: cudaHostRegisterPortable: page-locked for every CUDA context of the process.
+_PORTABLE = 1
 #: Bytes of a file that are written at once: large, so that the writing thread seldom takes the GIL.
 PIECE = 32 << 20
 
@@ -202,3 +204,26 @@ def _header(
     text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
+
+
+def pin(memory: torch.Tensor, owner: object) -> weakref.finalize[..., Any]:
+    """Register memory with CUDA: a GPU copies directly into what is page-locked.
+
+    A call of the result, or the end of the owner, takes that back. The memory must outlive its registration.
+    torch's own pinned memory is rounded up to a power of two and never freed. A training state is large and
+    its size is known, so its memory is registered as it is. Raises CudaError.
+    """
+    address = memory.data_ptr()
+    _check(torch.cuda.cudart().cudaHostRegister(address, memory.nbytes, _PORTABLE))
+    unpin = weakref.finalize(owner, _unregister, address)
+    # When the process exits, CUDA may be gone already.
+    unpin.atexit = False
+    return unpin
+
+
+def _unregister(address: int) -> None:
+    _check(torch.cuda.cudart().cudaHostUnregister(address))
+
+
+def _check(status: Any) -> None:
+    torch.cuda.check_error(int(status))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,16 +13,16 @@ from typing import Any
 from toolkit.errors import DataError
 from toolkit.files import write_atomic, write_json
 from toolkit.report.advice import Advice
-from toolkit.report.blocks import Document
-from toolkit.report.formats import clean
+from toolkit.report.blocks import Document, Numbers
+from toolkit.report.formats import clean, file_name
 from toolkit.report.model import RunSummary, to_json
 from toolkit.report.plotting.themes import LIGHT
 from toolkit.report.rendering.markdown import markdown
 from toolkit.report.rendering.page import page
-from toolkit.report.rendering.spreadsheets import spreadsheets
 from toolkit.report.run.document import run_document
 from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.csv_cells import harmless
 
 
 def write_report(
@@ -70,3 +72,18 @@ def write_document(document: Document, folder: Path, html: Path, md: Path) -> Pa
     # Last, so that a page always finds its neighbours.
     write_atomic(html, page(document, drawn))
     return html
+
+
+def spreadsheets(document: Document) -> dict[str, str]:
+    """Return the texts of all tables of numbers by file name."""
+    found = (block for block in document.blocks() if isinstance(block, Numbers))
+    return {file_name(f"{numbers.name}.csv"): csv_text(numbers.head, numbers.rows) for numbers in found}
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table; None is an empty cell, and no text is a formula."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(harmless(head))
+    writer.writerows(map(harmless, rows))
+    return stream.getvalue()

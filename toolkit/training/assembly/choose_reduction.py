@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+from importlib.util import find_spec
 
+import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment, Train
@@ -14,9 +16,10 @@ from toolkit.distributed.reduction.unused import leaves_some_out
 from toolkit.distributed.step_sync import sync_shape
 from toolkit.errors import UserError
 from toolkit.task import Task
-from toolkit.training.assembly.compile_model import compile_model
 from toolkit.training.assembly.data_parallel import wrap_data_parallel
 
+#: Compute capability from which on Triton makes kernels.
+_CAPABILITY = (7, 0)
 log = logging.getLogger("toolkit")
 
 
@@ -72,3 +75,41 @@ def _finds_unused(model: nn.Module, train: Train, task: Task, group: Group) -> b
     if found:
         log.info("some parameters get no gradient from the loss: DDP searches for them in every step")
     return found
+
+
+def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
+    """Let torch compile the model's forward and backward pass at its first call, where the run wants that.
+
+    The model stays the same module, with the same names of its parameters. Sizes are symbols from the start,
+    so that batches of another length need no other kernels, except those of convolutions.
+    """
+    if why_not := why_not_compiled(model, train, device):
+        log.debug("the model is not compiled: %s", why_not)
+        return
+    log.info("torch compiles the model at its first step, which takes a minute or more")
+    # Dynamo would split the graph at DDP's buckets: less is joined, and some releases fail or compile again.
+    torch._dynamo.config.optimize_ddp = False
+    model.compile(dynamic=True)
+
+
+def why_not_compiled(model: nn.Module, train: Train, device: torch.device) -> str:
+    """Return why a run with fast reduction does not compile its model; empty if it compiles it."""
+    if train.compile == "off":
+        return "train.compile is off"
+    if train.parallel == "dp":
+        # Its copies of the model would call the compiled original.
+        return "train.parallel is dp"
+    if train.compile == "on":
+        return ""
+    if train.deterministic:
+        return "train.deterministic is true"
+    if device.type != "cuda":
+        return "it computes on the CPU"
+    if find_spec("triton") is None:
+        return "Triton is not installed"
+    if torch.cuda.get_device_capability(device) < _CAPABILITY:
+        return "Triton makes no kernels for this GPU"
+    if any(isinstance(each, nn.Conv1d) for each in model.modules()):
+        # Inductor fixes the strides in the backward pass of a convolution (torch 2.13).
+        return "torch would compile its convolution again for each length of a batch"
+    return ""

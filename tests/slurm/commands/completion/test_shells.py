@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.commands.completion.scripts import SCRIPTS
+from slurm.commands.setup.completion import SCRIPTS
 from tests.patience import PATIENCE_S
 from tests.slurm.support.user import CODE, User
 from toolkit.run.create_run import create_run

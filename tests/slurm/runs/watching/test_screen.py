@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from slurm.runs.watching.live_view import Ending
-from slurm.runs.watching.screen import Screen
+from slurm.runs.watching.on_terminal import Screen
 from slurm.status.rows import RunStatus, status
 from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
 from tests.slurm.support.pretend_job import PretendJob

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.monitoring.usage.history import LONGEST, History
+from toolkit.monitoring.usage.sampling import LONGEST, History
 from toolkit.monitoring.usage.values import Moment
 
 

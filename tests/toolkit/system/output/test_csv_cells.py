@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.toolkit.system.output.csv_texts import unquoted
-from toolkit.report.rendering.spreadsheets import csv_text
+from toolkit.report.rendering.writing import csv_text
 from toolkit.system.output.csv_cells import harmless, quoted
 
 FORMULAS = [

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Train
-from toolkit.training.assembly import compile_model
-from toolkit.training.assembly.compile_model import why_not_compiled
+from toolkit.training.assembly import choose_reduction
+from toolkit.training.assembly.choose_reduction import why_not_compiled
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 MODEL = nn.Linear(1, 1)
@@ -18,7 +18,7 @@ MODEL = nn.Linear(1, 1)
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were one for which Triton, which is installed, makes kernels."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
-    monkeypatch.setattr(compile_model, "find_spec", lambda name: object())
+    monkeypatch.setattr(choose_reduction, "find_spec", lambda name: object())
 
 
 @pytest.mark.usefixtures("gpu")
@@ -46,5 +46,5 @@ def test_a_convolution_over_texts_is_compiled_only_if_asked_for() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_without_triton_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_model, "find_spec", lambda name: None)
+    monkeypatch.setattr(choose_reduction, "find_spec", lambda name: None)
     assert "Triton" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)

@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.config.schema import LrScheduler, Optimizer
-from toolkit.training.step.update import update
+from toolkit.training.step.take_step import update
 
 
 def test_gradients_that_the_optimizer_does_not_use_do_not_count_in_the_norm() -> None:

@@ -17,7 +17,7 @@ from tests.docs import readme
 from tests.docs.readme import ROOT
 from toolkit.files import read_json
 from toolkit.run.run_dir import find_runs
-from toolkit.workloads.custom.commands.starters import starters
+from toolkit.workloads.custom.commands.init import starters
 
 pytestmark = pytest.mark.slow
 

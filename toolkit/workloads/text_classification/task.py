@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
+from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.compressed import unpacked_name
+from toolkit.errors import UserError
 from toolkit.nlp.encoder_config import check_longest
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
@@ -21,8 +24,7 @@ from toolkit.workload import Progress
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
-from toolkit.workloads.text_classification.class_weights import class_weights
-from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.config import BALANCED, TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare
 from toolkit.workloads.text_classification.data.samples import pad_batch
 from toolkit.workloads.text_classification.inference.kept_encoding import (
@@ -202,3 +204,27 @@ class TextClassificationTask:
             text_ids=samples.text_ids,
             fragments=samples_per_text(samples.text_ids),
         )
+
+
+def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.ndarray | None:
+    """Weights [C] of the classes; None without weights.
+
+    given  the value of task.class_weights
+    codes  the labels of the training samples [n]
+
+    `balanced` gives class c the weight n / (C n_c), as in scikit-learn, so the mean over the training samples
+    is 1. A class without samples gets 0. Raises UserError for a label that the data do not have.
+    """
+    if given is None:
+        return None
+    if given == BALANCED:
+        counts = np.bincount(codes, minlength=len(labels))
+        return np.where(counts > 0, len(codes) / (len(labels) * np.maximum(counts, 1)), 0.0).astype(
+            np.float32
+        )
+    if unknown := next((label for label in given if label not in labels), None):
+        raise UserError(
+            f"task.class_weights names the label {unknown!r}, which the training set does not have "
+            f"({suggest(unknown, labels) or ', '.join(labels[:10])})"
+        )
+    return np.array([given.get(label, 1.0) for label in labels], dtype=np.float32)

@@ -15,9 +15,8 @@ from toolkit.errors import ConfigError, DataError, UserError
 from toolkit.files import read_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.data import checks
-from toolkit.workloads.text_classification.task import Batch, TextClassificationTask
+from toolkit.workloads.text_classification.task import Batch, TextClassificationTask, class_weights
 
 LABELS = ("ham", "spam", "other")
 CPU = torch.device("cpu")

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import toolkit
 from toolkit.command import Command, Host
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
-from toolkit.workloads.custom.commands.starters import files_of, new_files, starters
 
+_DISTRIBUTION = "slurm-toolkit"
+#: The schema of experiment files.
+_SCHEMA = "stk.schema.json"
+_NEW_PROJECT = ("digits.py", "digits.yaml", "test_digits.py", ".gitignore")
+#: The path of an include, which may contain a reference.
+_INCLUDE = re.compile(r"\$\{\s*from_file\s*:((?:[^${}]|\$\{[^{}]*\})*)\}")
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
+_EXPERIMENT = re.compile(r"^task:", re.MULTILINE)
+#: For editors: it names a file that is not copied.
+_SCHEMA_LINE = re.compile(r"\A# yaml-language-server:.*\n")
 _DESCRIPTION = """\
 Write a project that works into a folder: digits.py with a model, data and a step, an experiment file, a test.
 It learns handwritten digits that scikit-learn ships, in seconds. Put your own model and data in their places.
@@ -66,3 +78,71 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
             write_atomic(folder / name, text)
     except OSError as error:
         raise UserError(f"cannot write into {folder}: {error.strerror or error}") from error
+
+
+def starters() -> dict[str, Path]:
+    """The experiment files by their names, such as `spelling/sed_words`. Raises UserError."""
+    root = _root()
+    files = sorted(root.rglob("*.yaml"), key=lambda file: (len(file.parts), file))
+    return {
+        str(file.relative_to(root).with_suffix("")): file
+        for file in files
+        if _EXPERIMENT.search(file.read_text(encoding="utf-8"))
+    }
+
+
+def files_of(name: str) -> dict[str, str]:
+    """The text of an experiment file and of all that it includes, by place in a new folder.
+
+    Raises UserError if none has that name.
+    """
+    known = starters()
+    if name not in known:
+        raise UserError(f"there is no experiment file {name}, only {', '.join(known)}")
+    text = _text(known[name])
+    return {known[name].name: text, **dict(_included(text, _root()))}
+
+
+def _included(text: str, root: Path) -> Iterator[tuple[str, str]]:
+    for path in _INCLUDE.findall(text):
+        # Which of several files a reference names is known only when the experiment is read.
+        for file in sorted(root.glob(_REFERENCE.sub("*", path.strip()))):
+            inner = _text(file)
+            yield str(file.relative_to(root)), inner
+            yield from _included(inner, root)
+
+
+def _text(file: Path) -> str:
+    return _SCHEMA_LINE.sub("", file.read_text(encoding="utf-8"))
+
+
+def new_files() -> dict[str, str]:
+    """The files of a new project, by name: those of an example, and the schema that its experiment names."""
+    from toolkit.sweeps.json_schema import file_schema  # imports all sections
+
+    folder = _shipped("examples/digits", "digits.py")
+    files = {name: _text(folder / name) for name in _NEW_PROJECT}
+    files["digits.yaml"] = f"# yaml-language-server: $schema={_SCHEMA}\n{files['digits.yaml']}"
+    return {**files, _SCHEMA: f"{file_schema([folder / 'digits.yaml'])}\n"}
+
+
+def _root() -> Path:
+    return _shipped("configs", _SCHEMA)
+
+
+def _shipped(folder: str, mark: str) -> Path:
+    """A folder of the package: that of a copy of the repository, else where a wheel has put it.
+
+    mark  a file in it, which distinguishes it from another folder of that name
+    """
+    beside = Path(toolkit.__file__).parents[1] / folder
+    if (beside / mark).is_file():
+        return beside
+    try:
+        files = distribution(_DISTRIBUTION).files or ()
+    except PackageNotFoundError:
+        files = ()
+    for file in files:
+        if str(file).endswith(f"share/{_DISTRIBUTION}/{folder}/{mark}"):
+            return Path(str(file.locate())).resolve().parent
+    raise UserError(f"the files of {_DISTRIBUTION} in {folder} are not installed here")

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from toolkit.files import read_json_lines, write_json
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.files import open_atomic, read_json_lines, write_json
 from toolkit.run.records.epoch_metrics import by_epoch
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.text_classification.artifacts.prediction_tables import (
-    Texts,
-    write_predictions,
-    write_testset_predictions,
-)
+from toolkit.system.output.csv_cells import harmless
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions
 from toolkit.workloads.text_classification.artifacts.scores import write_classes, write_curves
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
+#: Returns the texts of rows, given by position.
+Texts = Callable[[npt.NDArray[np.int64]], Sequence[str]]
+
+_ROWS_AT_ONCE = 512
+_DIGITS = 6
+#: Each row of the TSV is then one line of the file.
+_ONE_LINE = str.maketrans("\t\r\n", "   ")
 _TEST = "test"
 
 
@@ -79,3 +88,50 @@ def _testing(predictions: Predictions) -> dict[str, float]:
         "Test Accuracy": scores.accuracy,
         "Matthews corrcoef": scores.matthews,
     }
+
+
+def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
+    """Write PyText's five columns, tab-separated; `score` holds the log-probabilities of all classes."""
+    labels = predictions.labels
+    with open_atomic(path) as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(["prediction", "target", "score", "row_index", "text"])
+        for row, predicted, true, scores, text in _rows(predictions, predictions.log_probabilities, texts):
+            shown = json.dumps(scores)
+            writer.writerow([labels[predicted], labels[true], shown, row, text.translate(_ONE_LINE)])
+
+
+def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
+    """Write a CSV whose first two columns are the codes of the predicted and of the true class.
+
+    Further columns are the ids in the prepared set, the names of both classes, the probability of the
+    prediction (`score`) and of each class, and the text. Cells that a spreadsheet would read as a formula
+    begin with a quote.
+    """
+    labels = [_line_ends(label) for label in predictions.labels]
+    head = ["prediction", "true_label", "text_id", "sample", "fragments", "predicted_class", "true_class"]
+    with open_atomic(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*head, "score", *(f"P({label})" for label in labels), "text"])
+        for row, predicted, true, scores, text in _rows(predictions, predictions.probabilities, texts):
+            ids = (predictions.text_ids[row], predictions.sample_ids[row], predictions.fragments[row])
+            names = (labels[predicted], labels[true])
+            row_cells = [predicted, true, *ids, *names, scores[predicted], *scores, _line_ends(text)]
+            writer.writerow(harmless(row_cells))
+
+
+def _rows(
+    predictions: Predictions, scores: npt.NDArray[np.floating], texts: Texts
+) -> Iterator[tuple[int, int, int, list[float], str]]:
+    """Yield for each row: position, codes of predicted and true class, rounded scores [C], and text."""
+    predicted = predictions.predicted
+    for start in range(0, len(predictions), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(predictions)))
+        rounded: list[list[float]] = scores[rows].astype(np.float64).round(_DIGITS).tolist()
+        for row, shown, text in zip(rows.tolist(), rounded, texts(rows), strict=True):
+            yield row, int(predicted[row]), int(predictions.truth[row]), shown, text
+
+
+def _line_ends(text: str) -> str:
+    """Normalise line ends: the csv module writes a bare carriage return without quotes."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import nn
 
+from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import DocNN as DocNNConfig
-from toolkit.workloads.text_classification.models.word_vectors import load_vectors
 
 
 class DocNN(nn.Module):
@@ -82,3 +83,49 @@ def _layers(width: int, hidden: tuple[int, ...], classes: int) -> nn.Module:
     for before, after in itertools.pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], classes))
+
+
+def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
+    """Overwrite the rows of all tokens that have a vector in a file; return their number.
+
+    path    each line has a token and D numbers, separated by blanks; a first line of two numbers (the header
+            of word2vec) is skipped. A token that occurs twice keeps its first vector.
+    tokens  names of the rows, [V]
+    into    [V, D], changed in place
+
+    Memory: one line and the rows. Raises DataError with file and line.
+    """
+    rows = {token: row for row, token in enumerate(tokens)}
+    found = np.zeros(len(tokens), dtype=bool)
+    values = np.zeros(tuple(into.shape), dtype=np.float32)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            for number, line in enumerate(stream, start=1):
+                token, _, numbers = line.rstrip().partition(" ")
+                # Some files begin with the numbers of words and of columns.
+                if number == 1 and token.isdecimal() and numbers.strip().isdecimal():
+                    continue
+                if (row := rows.pop(token, None)) is not None:
+                    values[row], found[row] = _parse(path, number, numbers, into.shape[1]), True
+    except OSError as error:
+        raise DataError(f"model.vectors: {path} cannot be read: {error.strerror}") from error
+    if not found.any():
+        raise DataError(
+            f"model.vectors: {path} has a vector for none of the {len(tokens)} tokens of the training set; "
+            "expected lines of a token and its numbers, separated by blanks"
+        )
+    with torch.no_grad():
+        into[torch.from_numpy(found)] = torch.from_numpy(values[found]).to(into.dtype)
+    return int(found.sum())
+
+
+def _parse(path: str, line: int, text: str, size: int) -> np.ndarray:
+    try:
+        vector = np.array(text.split(), dtype=np.float32)
+    except ValueError:
+        raise DataError(f"model.vectors: {path}:{line}: expected numbers after the token") from None
+    if len(vector) != size:
+        raise DataError(
+            f"model.vectors: {path}:{line}: {len(vector)} numbers, expected {size} as in model.embedding_dim"
+        )
+    return vector

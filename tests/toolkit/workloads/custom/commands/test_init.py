@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from toolkit.config import load
 from toolkit.errors import UserError
-from toolkit.workloads.custom.commands.starters import files_of, starters
+from toolkit.workloads.custom.commands.init import files_of, starters
 
 ROOT = Path(__file__).parents[5]
 EXAMPLE = ROOT / "examples" / "digits"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.toolkit.system.output.csv_texts import unquoted
 from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
-from toolkit.workloads.text_classification.artifacts.prediction_tables import (
+from toolkit.workloads.text_classification.artifacts.evaluation import (
     write_predictions,
     write_testset_predictions,
 )

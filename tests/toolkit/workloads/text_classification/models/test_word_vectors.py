@@ -9,8 +9,7 @@ import torch
 
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import DocNN as Config
-from toolkit.workloads.text_classification.models.docnn import DocNN
-from toolkit.workloads.text_classification.models.word_vectors import load_vectors
+from toolkit.workloads.text_classification.models.docnn import DocNN, load_vectors
 
 TOKENS = ("<pad>", "<unk>", "good", "bad", "fine")
 

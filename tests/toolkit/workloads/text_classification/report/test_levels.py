@@ -23,7 +23,7 @@ from tests.toolkit.workloads.text_classification.report.classified_runs import (
 from toolkit.errors import DataError
 from toolkit.report import run_document, show, summarize, to_json, write_report
 from toolkit.report.model import RunSummary
-from toolkit.report.rendering.spreadsheets import spreadsheets
+from toolkit.report.rendering.writing import spreadsheets
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.files import ClassificationFiles

@@ -20,7 +20,6 @@ from toolkit.data.prepared.manifest import write_manifest
 from toolkit.errors import DataError
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
-from toolkit.workloads.entity_disambiguation.data.encoding.masking import masking_probabilities
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MARKERS, MarkedTokenizer
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
@@ -32,6 +31,11 @@ from toolkit.workloads.entity_disambiguation.data.samples.rows import MentionRow
 from toolkit.workloads.entity_disambiguation.data.samples.slice_members import members, slice_names
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
+
+#: Lower ends of the shares of rarer entities, for all probabilities but the first (Bootleg 1.1).
+_FROM = (0.5, 0.65, 0.8, 0.95)
+PROBABILITIES = (0.5, 0.62, 0.73, 0.84, 0.95)
+_STEP = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,3 +173,19 @@ def _summary(
         "markers": {marker: tokenizer.markers[marker] for marker in MARKERS},
         "markers_like": tokenizer.like,
     }
+
+
+def masking_probabilities(
+    counts: npt.NDArray[np.integer], of: npt.NDArray[np.integer]
+) -> npt.NDArray[np.float32]:
+    """Return the probability for each count, [n], by its percentile among the counts `of` entities.
+
+    The percentile is the share of rarer entities among those that training has seen, in steps of 5 %. If
+    training has seen no entity, all are rare.
+    """
+    seen = np.sort(of[of > 0])
+    rarer = np.searchsorted(seen, counts, side="left") / max(len(seen), 1)
+    # The small number corrects rounding: 0.8500000000000001 // 0.05 is 16.0
+    stepped = np.floor(rarer / _STEP + 1e-9) * _STEP
+    bucket = np.searchsorted(np.array(_FROM) - 1e-9, stepped, side="right")
+    return np.array(PROBABILITIES, dtype=np.float32)[bucket]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import string
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from toolkit.workloads.spelling.config import noise as config
-from toolkit.workloads.spelling.data.noise.character_edits import misspelt, pick
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
+_T = TypeVar("_T")
+#: A function that returns where an edit is possible, and one that edits such a place.
+_Edit: TypeAlias = (
+    "tuple[Callable[[_Letters], list[int]], Callable[[_Letters, int, np.random.Generator], None]]"
+)
 #: Distinct words whose pieces are cached.
 _REMEMBERED = 1 << 18
 #: Start and end of a piece of a word, and its misspellings.
@@ -85,3 +91,92 @@ def editable_pieces(word: str) -> tuple[tuple[int, int], ...]:
 def _choose(places: Sequence[int], count: int, random: np.random.Generator) -> list[int]:
     """Choose `count` of the places uniformly, or all if there are fewer."""
     return [places[at] for at in np.argsort(random.random(len(places)))[:count].tolist()]
+
+
+def misspelt(word: str, random: np.random.Generator, more_edits: float) -> str:
+    """Return a word with one or more edits. The result is neither the word itself nor empty.
+
+    more_edits  probability m of each further edit: there are k edits with probability (1 - m) m^(k - 1)
+    """
+    made = _edited(word, _count(random.random(), more_edits), random)
+    # Several edits can undo each other; a single edit always changes the word.
+    return made if made != word else _edited(word, 1, random)
+
+
+def pick(values: Sequence[_T], random: np.random.Generator) -> _T:
+    """Return one of the values, chosen uniformly."""
+    return values[int(random.random() * len(values))]
+
+
+def _count(draw: float, more: float) -> int:
+    """Turn a uniform draw into a number of edits."""
+    return 1 if more <= 0 else 1 + math.floor(math.log1p(-draw) / math.log(more))
+
+
+def _edited(word: str, edits: int, random: np.random.Generator) -> str:
+    letters = _Letters(word)
+    for _ in range(edits):
+        possible = [(places, edit) for of, edit in _EDITS if (places := of(letters))]
+        if not possible:
+            break
+        places, edit = pick(possible, random)
+        edit(letters, pick(places, random), random)
+    return "".join(letters.texts)
+
+
+class _Letters:
+    """The letters of a word, and which of them are still unedited. A deleted letter is an empty text."""
+
+    __slots__ = ("free", "texts")
+
+    def __init__(self, word: str) -> None:
+        self.texts = list(word)
+        self.free = [True] * len(self.texts)
+
+    def gaps(self) -> list[int]:
+        """Places before which a letter may be inserted: not next to an edited letter."""
+        around = [True, *self.free, True]
+        return [place for place in range(len(self.texts) + 1) if around[place] and around[place + 1]]
+
+    def insert(self, place: int, random: np.random.Generator) -> None:
+        self.texts.insert(place, pick(string.ascii_letters, random))
+        self.free.insert(place, False)
+
+    def untouched(self) -> list[int]:
+        return [place for place, free in enumerate(self.free) if free]
+
+    def replace(self, place: int, random: np.random.Generator) -> None:
+        self._put(place, pick(string.ascii_letters.replace(self.texts[place], ""), random))
+
+    def deletable(self) -> list[int]:
+        # The last letter stays, because a word must not be empty.
+        return self.untouched() if sum(map(bool, self.texts)) > 1 else []
+
+    def delete(self, place: int, random: np.random.Generator) -> None:
+        self._put(place, "")
+
+    def swappable(self) -> list[int]:
+        """Places of letters that differ from the next one."""
+        return [
+            place
+            for place in self.untouched()
+            if place + 1 < len(self.texts)
+            and self.free[place + 1]
+            and self.texts[place] != self.texts[place + 1]
+        ]
+
+    def swap(self, place: int, random: np.random.Generator) -> None:
+        first, second = self.texts[place : place + 2]
+        self._put(place, second)
+        self._put(place + 1, first)
+
+    def _put(self, place: int, text: str) -> None:
+        self.texts[place], self.free[place] = text, False
+
+
+_EDITS: tuple[_Edit, ...] = (
+    (_Letters.gaps, _Letters.insert),
+    (_Letters.deletable, _Letters.delete),
+    (_Letters.swappable, _Letters.swap),
+    (_Letters.untouched, _Letters.replace),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.workloads.entity_disambiguation.data.encoding.masking import masking_probabilities
+from toolkit.workloads.entity_disambiguation.data.samples.build import masking_probabilities
 
 
 @pytest.mark.parametrize(

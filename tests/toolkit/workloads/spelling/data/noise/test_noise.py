@@ -23,11 +23,10 @@ from toolkit.workloads.spelling.config.noise import (
     SwitchNoise,
     WhitespaceNoise,
 )
-from toolkit.workloads.spelling.data.noise.character_edits import misspelt
 from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
-from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces
+from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces, misspelt
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 

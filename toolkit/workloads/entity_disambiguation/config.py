@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from toolkit.config.fields import option
-from toolkit.data.sources.source_files import set_place
+from toolkit.data.prepared.section import PreparedSection
 from toolkit.nlp.encoder_config import check_encoder, encoder_difference
-from toolkit.workload import DataSection, Metric, ModelSection, Progress, Violation, shares
+from toolkit.workload import Metric, ModelSection, Violation, shares
 
-if TYPE_CHECKING:
-    from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
-
+_SAMPLES = "toolkit.workloads.entity_disambiguation.data.samples"
 #: Allowed names of a slice, because they are part of metrics and of file names.
 SLICE_NAME = r"[A-Za-z0-9_.-]+"
 #: The slice of all scored mentions. It always exists, so data and config must not define it.
@@ -29,12 +27,14 @@ HEAD_ABOVE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityMentions(DataSection):
+class EntityMentions(PreparedSection):
     """Sentences with mentions, as JSON lines, and the database of the entities that they may mean.
 
     Either `path`, cut by a hash, or `train` and `validation`, and `test` if there is one.
     """
 
+    SOURCES: ClassVar[str] = f"{_SAMPLES}.source_files"
+    SETS: ClassVar[str] = f"{_SAMPLES}.prepared:MentionSet"
     path: str | None = option(None, path=True)
     """File of sentences to split; relative to the working directory."""
     train: str | None = option(None, path=True)
@@ -96,27 +96,6 @@ class EntityMentions(DataSection):
         from toolkit.workloads.entity_disambiguation.data.samples.checks import sentence_violations
 
         return sentence_violations(self, is_trained=is_trained)
-
-    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
-        from toolkit.workloads.entity_disambiguation.data.samples.source_files import find_files
-
-        return ((each.path, each.sha256) for each in find_files(self, progress))
-
-    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
-        from toolkit.workloads.entity_disambiguation.data.samples.source_files import describe, find_files
-
-        found = find_files(self, progress)
-        return set_place(self.prepared_dir, found, describe(self, found, None))
-
-    def prepare(self, progress: Progress) -> MentionSet:
-        from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
-
-        return prepare(self, progress)
-
-    def open_prepared(self, path: Path) -> MentionSet:
-        from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
-
-        return MentionSet.open(path)
 
 
 (ACCURACY,) = shares("accuracy")

@@ -6,34 +6,34 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from toolkit.config.fields import option
 from toolkit.data.prepared.lookup import read_meta
+from toolkit.data.prepared.section import PreparedSection
 from toolkit.data.sources.named_files import missing_files
-from toolkit.data.sources.source_files import set_place
 from toolkit.files import read_json
 from toolkit.nlp.encoder_config import check_encoder, encoder_difference
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
-from toolkit.workload import DataSection, ModelSection, Progress, Violation
+from toolkit.workload import ModelSection, Violation
 from toolkit.workloads.text_classification.data.layout import VOCABULARY
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
-if TYPE_CHECKING:
-    from toolkit.workloads.text_classification.data.prepared import Prepared
-
+_DATA = "toolkit.workloads.text_classification.data"
 #: The value of task.class_weights that gives all classes the same total weight.
 BALANCED = "balanced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextTable(DataSection):
+class TextTable(PreparedSection):
     """Texts with one label each, in one file or in three: delimited, or JSON lines.
 
     Either `path`, cut by `splits`, or `train` and `validation`, and `test` if there is one.
     """
 
+    SOURCES: ClassVar[str] = f"{_DATA}.sources.source_files"
+    SETS: ClassVar[str] = f"{_DATA}.prepared:Prepared"
     path: str | None = option(None, path=True)
     """File to split; or samples.sqlite of a prepared set, which keeps its splits."""
     train: str | None = option(None, path=True)
@@ -96,27 +96,6 @@ class TextTable(DataSection):
         from toolkit.workloads.text_classification.data.checks import table_warnings
 
         return table_warnings(self)
-
-    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
-        from toolkit.workloads.text_classification.data.sources.source_files import find_sources
-
-        return ((each.path, each.sha256) for each in find_sources(self, progress))
-
-    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
-        from toolkit.workloads.text_classification.data.sources.source_files import describe, find_sources
-
-        found = find_sources(self, progress)
-        return set_place(self.prepared_dir, found, describe(self, found))
-
-    def prepare(self, progress: Progress) -> Prepared:
-        from toolkit.workloads.text_classification.data.prepared import prepare
-
-        return prepare(self, progress)
-
-    def open_prepared(self, path: Path) -> Prepared:
-        from toolkit.workloads.text_classification.data.prepared import Prepared
-
-        return Prepared.open(path)
 
     def other_meaning(self, prepared: Path | None, run: Path) -> str:
         kept = read_json(ClassificationFiles(RunDir(run)).encoding) or {}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from toolkit.config.fields import option
+from toolkit.data.prepared.section import PreparedSection
 from toolkit.data.sources.named_files import Folders, missing_files
-from toolkit.data.sources.source_files import set_place
-from toolkit.workload import DataSection, Progress, Violation
+from toolkit.workload import Progress, Violation
 from toolkit.workloads.spelling.config.noise import NoNoise, noise_kinds
 
-if TYPE_CHECKING:
-    from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
-
+_SAMPLES = "toolkit.workloads.spelling.data.samples"
 #: Keys of the files that are copied into a prepared set.
 _KEPT = ("tokenizer_path", "output_tokenizer_path", "dictionary")
 #: The two files of a benchmark. Its folder may be named instead of a file of texts.
@@ -26,7 +25,7 @@ OWN_TEXTS = ("datasets", "dataset_limits", "val_splits", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpellingTexts(DataSection):
+class SpellingTexts(PreparedSection):
     """Texts, and the noise that puts errors into them.
 
     A file holds one clean text per line; a .jsonl (.ndjson, .json) file holds objects with `sequence` and
@@ -34,6 +33,8 @@ class SpellingTexts(DataSection):
     texts get noise.
     """
 
+    SOURCES: ClassVar[str] = f"{_SAMPLES}.sources"
+    SETS: ClassVar[str] = f"{_SAMPLES}.prepared:SpellingSet"
     RESUMABLE_STAGE: ClassVar[str] = "make samples"
     datasets: tuple[str, ...] | None = option(None, path=True)
     """Files or folders for training and validation; relative to the working directory."""
@@ -74,25 +75,8 @@ class SpellingTexts(DataSection):
         return missing_files(self, "data", _KEPT if is_trained else (), _FOLDERS)
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
-        from toolkit.workloads.spelling.data.samples.sources import find_sources
-
-        return ((part.path, part.sha256) for each in find_sources(self, progress) for part in each.parts)
-
-    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
-        from toolkit.workloads.spelling.data.samples import sources
-
-        found = sources.find_sources(self, progress)
-        return set_place(self.prepared_dir, found, sources.describe(self, found, None))
-
-    def prepare(self, progress: Progress) -> SpellingSet:
-        from toolkit.workloads.spelling.data.samples.prepared import prepare
-
-        return prepare(self, progress)
-
-    def open_prepared(self, path: Path) -> SpellingSet:
-        from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
-
-        return SpellingSet.open(path)
+        sources = import_module(self.SOURCES).find_sources(self, progress)
+        return ((part.path, part.sha256) for each in sources for part in each.parts)
 
     def with_workers(self, count: int) -> Self:
         return self if self.workers is not None else replace(self, workers=count)

@@ -44,7 +44,8 @@ def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> Encoding:
             f"{run.run_id} is of a version that did not keep its vocabulary, and its training data have "
             "changed since then: restore the data that it was trained on"
         )
-    return prepared.encoding
+    encoding: Encoding = prepared.encoding
+    return encoding
 
 
 def without_origin(run: RunDir, experiment: Experiment) -> Experiment:

@@ -30,7 +30,7 @@ from toolkit.workloads.entity_disambiguation.data.samples.samples import Mention
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import (
     SentenceFile,
     describe,
-    find_files,
+    find_sources,
 )
 
 
@@ -117,7 +117,7 @@ def prepare(
     """
     report = progress or silent
     scored = partial(SentenceFile.open, str(data.path), TEST, report, memory_of(data))
-    files = find_files(data, report) if base is None else (scored(),)
+    files = find_sources(data, report) if base is None else (scored(),)
     description = describe(data, files, base.fingerprint if base else None)
 
     def fill(folder: Path) -> None:

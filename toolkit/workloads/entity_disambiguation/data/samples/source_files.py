@@ -39,13 +39,13 @@ class SentenceFile(SourceFile):
         self.check_unchanged()
 
 
-def find_files(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, ...]:
+def find_sources(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, ...]:
     """Hash the files of a section. Raises DataError."""
     files, memory = files_by_split(data), memory_of(data)
     return tuple(SentenceFile.open(str(path), split, progress, memory) for split, path in files.items())
 
 
-def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None) -> dict[str, Any]:
+def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None = None) -> dict[str, Any]:
     """Everything that decides the content of the prepared set, with a fingerprint (SHA-256).
 
     base  fingerprint of the training set that counts and numbers of types are from, if there is one

@@ -81,7 +81,7 @@ def data_sets(data: SpellingTexts) -> tuple[str, ...]:
     return (data.path,) if data.path is not None else data.datasets or ()
 
 
-def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -> dict[str, Any]:
+def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None = None) -> dict[str, Any]:
     """Return everything that determines the contents of the prepared set, with its fingerprint (SHA-256).
 
     base  fingerprint of the set that the scored model was trained on; None for training data

@@ -19,8 +19,7 @@ from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model
 from toolkit.workload import Progress, silent
-from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lines
-from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
+from toolkit.workloads.entity_disambiguation.artifacts import predicted_lines, write_slices
 from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.samples.known import Known

@@ -20,7 +20,7 @@ from toolkit.nlp.characters import no_character
 from toolkit.nlp.encoder import Encoder
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
-from toolkit.workloads.entity_disambiguation.artifacts.dump import Prediction, among
+from toolkit.workloads.entity_disambiguation.artifacts import Prediction, among
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MarkedTokenizer
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line

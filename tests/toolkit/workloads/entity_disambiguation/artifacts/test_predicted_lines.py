@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.toolkit.workloads.entity_disambiguation.entity_files import line, tiny_entities, write_lines
-from toolkit.workloads.entity_disambiguation.artifacts.dump import among, predicted_lines
+from toolkit.workloads.entity_disambiguation.artifacts import among, predicted_lines
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 

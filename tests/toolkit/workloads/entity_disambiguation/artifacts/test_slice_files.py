@@ -11,7 +11,7 @@ import pytest
 from tests.toolkit.workloads.entity_disambiguation.scorer import score
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
+from toolkit.workloads.entity_disambiguation.artifacts import write_slices
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 
 #: From Bootleg's tests: label -1 is not scored, -2 cannot be predicted.

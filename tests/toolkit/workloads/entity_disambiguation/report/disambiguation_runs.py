@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.toolkit.report.report_folders import START_S, write_attempts, write_config
 from toolkit.files import append_json_line, write_json
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
+from toolkit.workloads.entity_disambiguation.artifacts import write_slices
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SliceScore
 
 #: For each slice: mentions, right predictions, right most popular candidates.

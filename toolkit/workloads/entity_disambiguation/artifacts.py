@@ -1,7 +1,8 @@
-"""Add a model's predictions to the lines of sentences, one at a time."""
+"""The files of a finished run of entity disambiguation: predictions for each line, scores of slices."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.prepared.database import reading, rows_in
+from toolkit.files import open_atomic, write_json
+from toolkit.run.run_dir import RunDir
+from toolkit.system.output.csv_cells import harmless
+from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.metrics.slice_score import SHARES, SliceScore
 
 #: Digits of a probability. More would not be exact in 32-bit arithmetic.
 _DIGITS = 7
@@ -89,3 +96,32 @@ def among(
         "candidates": candidates,
         "probabilities": rounded,
     }
+
+
+#: Bootleg's columns: NC is the class for "no candidate", boot the model, pop the most popular candidate.
+_COLUMNS = (
+    "task", "dataset", "split", "slice", "mentions", "mentions_notNC",
+    "acc_boot", "acc_boot_notNC", "acc_pop", "acc_pop_notNC",
+)  # fmt: skip
+_TASK = "NED"
+
+
+def write_slices(
+    run: RunDir, split: str, scores: Mapping[str, SliceScore], *, dataset: str, no_candidate: bool = False
+) -> None:
+    """Write `<split>_disambig_metrics.csv`, sorted by slice, and `<split>_slices.json`, in the given order.
+
+    dataset       the data file's name without its suffix
+    no_candidate  whether the model has a class for mentions whose gold is not a candidate
+    """
+    assert WHOLE_SLICE in scores, "the slice of all mentions always exists"
+    run.artifacts.mkdir(parents=True, exist_ok=True)
+    with open_atomic(DisambiguationFiles(run).disambig_metrics(split)) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for name, of in sorted(scores.items()):
+            numbers = (getattr(of, column) for column in ("mentions", "mentions_not_nc", *SHARES))
+            writer.writerow(harmless([_TASK, dataset, split, name, *numbers]))
+    slices = [{"name": name, **of.to_json()} for name, of in scores.items()]
+    head = {"split": split, "dataset": dataset, "no_candidate": no_candidate}
+    write_json(DisambiguationFiles(run).slices(split), {**head, "slices": slices})

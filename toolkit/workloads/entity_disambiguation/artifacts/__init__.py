@@ -1,1 +1,0 @@
-"""The files of a finished run of entity disambiguation."""

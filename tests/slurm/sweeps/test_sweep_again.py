@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,7 +12,10 @@ from unittest.mock import patch
 import pytest
 from filelock import FileLock
 
-from slurm.status.submissions import intend, submissions
+from slurm.runs.cancel_requeue import cancel as cancel_one
+from slurm.status.rows import RunStatus
+from slurm.status.submissions import intend, record, submissions
+from slurm.sweeps.actions import cancel
 from slurm.sweeps.candidates import Candidate
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
@@ -310,6 +314,19 @@ def test_the_status_of_runs_is_asked_for_by_the_name_of_their_sweep(user: User, 
     for pattern in ("tiny", "t*"):
         rows = json.loads(user.stk("status", "--sweep", pattern, "--json").out)
         assert {row["run_id"] for row in rows} == {user.run(f"seed={seed}").run_id for seed in (1, 2)}
+
+
+def test_a_local_launcher_that_has_just_ended_is_no_error(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    with subprocess.Popen(["/bin/true"]) as ended:
+        record(run, cluster="local", job_id=f"local-{ended.pid}", name="tiny")
+    for module in ("slurm.sweeps.actions", "slurm.runs.cancel_requeue"):
+        monkeypatch.setattr(f"{module}.is_launcher_alive", lambda *_: True)
+    row = RunStatus(run_id=run.run_id, run_dir="", job_id=None, state="running", is_live=True)
+    assert cancel_one(run, row)
+    assert cancel(folder(user), [row]).runs == [run.run_id]
 
 
 def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> None:

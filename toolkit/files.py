@@ -249,7 +249,7 @@ def link_or_copy(source: str, target: str) -> None:
 def crc32(path: Path) -> int:
     """CRC-32 of a file's bytes, read in blocks (about 2 GB/s)."""
     value = 0
-    with open(path, "rb") as stream:
+    with open(path, "rb", opener=regular) as stream:
         while block := stream.read(_CRC_BLOCK):
             value = zlib.crc32(block, value)
     return value

@@ -9,6 +9,7 @@ import pytest
 
 from tests.slurm.support.user import User
 from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PROFILES, record, write
+from toolkit.workloads.entity_disambiguation.commands.entities_options import _ACTIONS
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_a_fault_is_a_message(user: User, db: Path, arguments: tuple[str, ...], 
     assert not [each for each in user.root.iterdir() if each.name.endswith(".tmp") or "none" in each.name]
 
 
-@pytest.mark.parametrize("action", ["import", "export", "add", "update", "remove", "show", "split", "slices"])
+@pytest.mark.parametrize("action", sorted(_ACTIONS))
 def test_every_action_has_help(user: User, action: str) -> None:
     answer = user.stk("entities", action, "--help")
     assert answer.code == 0

@@ -80,6 +80,9 @@ def open_atomic(path: Path) -> Iterator[TextIO]:
 @contextmanager
 def _renamed_at_the_end(path: Path) -> Iterator[Path]:
     temporary = _beside(path)
+    if path.is_dir():
+        # At once, not when all has been written, and with a name that the caller knows.
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
         yield temporary
         os.replace(temporary, path)

@@ -195,6 +195,11 @@ def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
     with pytest.raises(UserError, match="holds something other than a whole evaluation"):
         ask(run, output=str(precious))
     assert [path.name for path in precious.iterdir()] == ["notes.txt"]
+    for content in ('{"auc": 1}', "[1]", "auc: 1"):
+        RunDir(precious).scores.write_text(content)
+        with pytest.raises(UserError, match="holds something other than a whole evaluation"):
+            ask(run, output=str(precious))
+        assert RunDir(precious).scores.read_text() == content
     with pytest.raises(UserError, match="holds something other"):
         ask(run, output=str(run.path))
     assert predictions(run, "test").exists()

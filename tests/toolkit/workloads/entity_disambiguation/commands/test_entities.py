@@ -60,6 +60,22 @@ def test_a_shown_entity_can_be_edited_and_updated(user: User, db: Path) -> None:
     assert changed == shown | {"description": "a country in Asia"}
 
 
+def test_updating_with_the_output_of_show_changes_nothing_of_a_database_with_aliases_as_written(
+    user: User,
+) -> None:
+    write(user.root / "profiles.jsonl", PROFILES)
+    assert user.stk("entities", "import", "profiles.jsonl", "db", "--as-written").code == 0
+    shown = user.stk("entities", "show", "db", "Q1008", "--json").out
+    assert "Côte d'Ivoire" in shown
+    profile = json.loads(shown)
+    profile["mentions"].append(["Éburnie", 1])
+    write(user.root / "edited.jsonl", [profile])
+    assert user.stk("entities", "update", "db", "edited.jsonl").code == 0
+    changed = json.loads(user.stk("entities", "show", "db", "Q1008", "--json").out)
+    profile["mentions"][-1] = ["eburnie", 1]
+    assert changed == profile
+
+
 def test_entities_are_added_removed_and_exported(user: User, db: Path) -> None:
     write(user.root / "more.jsonl", [{"entity_id": "Q5", "mentions": [["five", 1]]}])
     assert "which has 4" in user.stk("entities", "add", "db", "more.jsonl").out

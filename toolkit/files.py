@@ -80,6 +80,9 @@ def open_atomic(path: Path) -> Iterator[TextIO]:
 @contextmanager
 def _renamed_at_the_end(path: Path) -> Iterator[Path]:
     temporary = _beside(path)
+    if path.is_dir():
+        # At once, not when all has been written, and with a name that the caller knows.
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
         yield temporary
         os.replace(temporary, path)
@@ -249,7 +252,7 @@ def link_or_copy(source: str, target: str) -> None:
 def crc32(path: Path) -> int:
     """CRC-32 of a file's bytes, read in blocks (about 2 GB/s)."""
     value = 0
-    with open(path, "rb") as stream:
+    with open(path, "rb", opener=regular) as stream:
         while block := stream.read(_CRC_BLOCK):
             value = zlib.crc32(block, value)
     return value

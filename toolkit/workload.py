@@ -169,6 +169,17 @@ class DataSection:
         return self
 
 
+def first_other(what: str, there: Sequence[str] | None, here: Sequence[str] | None) -> str:
+    """Return the first place at which two lists differ, for `other_meaning`.
+
+    Their lengths decide shapes of weights, which are compared anyway.
+    """
+    for number, (old, new) in enumerate(zip(there or (), here or (), strict=False), start=1):
+        if old != new:
+            return f"{what} {number} belongs to {old!r} there, to {new!r} in these data"
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoData(DataSection):
     """The data of a task that declares none."""

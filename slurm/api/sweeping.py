@@ -11,12 +11,11 @@ from slurm.api.submitting import until_end
 from slurm.commands.experiments.submit import choose_for
 from slurm.commands.experiments.sweep import asked, check_candidates
 from slurm.submission.submit import submit
-from slurm.sweeps.actions import renew_code, start
+from slurm.sweeps.actions import renew_code, start, write_down
 from slurm.sweeps.request import Wanted, want
 from toolkit.errors import UserError
 from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.command_line import read_space
-from toolkit.sweeps.folder import write_record
 from toolkit.sweeps.spaces import Values
 
 
@@ -84,7 +83,7 @@ def sweep(
         experiment_dir(),
     )
     chosen = choose_for(cluster, *(one.run for one in wanted.to_start))
-    warn([*check_candidates(wanted.to_start, chosen), *renew_code(wanted.to_start, asked=new_code)])
+    warn([*check_candidates(wanted.to_start, chosen), *renew_code(wanted.known, asked=new_code)])
     if chosen == "local":
         _here(wanted)
     else:
@@ -95,7 +94,7 @@ def sweep(
 
 
 def _here(wanted: Wanted) -> None:
-    write_record(wanted.folder, wanted.record)
+    write_down(wanted.folder, wanted.record, wanted.to_start)
     for one in wanted.to_start:
         until_end(handle(submit(one.experiment, one.run.path.parent, "local").run))
 
@@ -114,4 +113,4 @@ def _word(key: str, value: Any) -> str:
 def _is_range(key: str, text: str) -> bool:
     """Whether a text is a range. Raises UserError for an invalid one, such as uniform(a)."""
     space = read_space(f"{key}={text}") if "(" in text else None
-    return space is not None and not isinstance(space, Values)
+    return space is not None and type(space) is not Values

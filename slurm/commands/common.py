@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeAlias
+
+from toolkit.errors import StkError
+from toolkit.run.run_dir import RunDir
 
 CONFIG_HELP = "experiment file (YAML)"
 RUN_HELP = "a run: its folder, its id, or a unique prefix of the id"
@@ -122,6 +125,19 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not at least 1")
     return number
+
+
+def do_each(runs: Iterable[RunDir], action: Callable[[RunDir], str]) -> int:
+    """Do something to each run and print what; return the exit code of the worst."""
+    worst = 0
+    for run in runs:
+        try:
+            print(f"{run.run_id}: {action(run)}")
+        except StkError as error:
+            # One run keeps no other from its turn.
+            print(f"error: {error}", file=sys.stderr)
+            worst = max(worst, error.exit_code)
+    return worst
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -49,9 +49,9 @@ class Section:
     findings: tuple[Finding, ...]
 
 
-def count(number: int, one: str, many: str = "") -> str:
+def count(number: int, one: str) -> str:
     """A number with its word: 1 host, 2 hosts."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"{number} {one if number == 1 else one + 's'}"
 
 
 def size(megabytes: float | None) -> str:

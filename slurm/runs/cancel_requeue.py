@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 
 from slurm.client import programs
 from slurm.client.parse import Job
@@ -31,7 +32,8 @@ def cancel(target: RunDir, now: RunStatus) -> str:
         return _cancel_job(target, submission.job_id)
     if not is_launcher_alive(target, submission):
         raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
-    os.kill(submission.pid, signal.SIGTERM)
+    with suppress(ProcessLookupError):
+        os.kill(submission.pid, signal.SIGTERM)
     return "asked to save and leave"
 
 

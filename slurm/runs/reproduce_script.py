@@ -135,7 +135,7 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
         begun=begun,
         torch=_version(manifest.get("torch")),
         sources=sources,
-        verified=recorded is not None,
+        verified=recorded is not None or not sources,
     )
 
 

@@ -31,6 +31,7 @@ class Choice:
     states   any of these; empty for all
     name     a pattern of ids, such as bert-*; None for all
     sweep    a pattern of the names of arrays; None for all
+    members  ids of the runs that `sweep` means besides
     since    seconds since the epoch: only those to which something happened after it
     is_live  only those that wait, run or are held
     """
@@ -38,6 +39,7 @@ class Choice:
     states: frozenset[str] = frozenset()
     name: str | None = None
     sweep: str | None = None
+    members: frozenset[str] = frozenset()
     since: float | None = None
     is_live: bool = False
 
@@ -52,7 +54,7 @@ class Choice:
     def _wants(self, row: RunStatus) -> bool:
         return (
             (not self.states or row.state in self.states)
-            and (self.sweep is None or fnmatchcase(row.sweep, self.sweep))
+            and (self.sweep is None or row.run_id in self.members or fnmatchcase(row.sweep, self.sweep))
             and (self.since is None or (row.updated or 0.0) >= self.since)
             and (row.is_live or not self.is_live)
         )

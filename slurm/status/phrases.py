@@ -81,7 +81,10 @@ _REASONS = tuple(
         ("Dependency", "waiting for another job"),
         ("ReqNodeNotAvail|NodeDown|BeginTime.*NodeDown", "waiting for a host that is not available"),
         (r"(QOS|Assoc)Grp", "waiting for others of its account"),
-        (r"(QOS|Assoc)Max\w*(Submit|Jobs|CPU|GRES|Gres|TRES|Node|Mem)\w*", "waiting for own other jobs"),
+        (
+            r"(QOS|Assoc)Max\w*(Submit|Jobs|CPU|Cpu|Billing|GRES|Gres|TRES|Node|Mem)\w*",
+            "waiting for own other jobs",
+        ),
         (r"Partition(Down|Inactive)", "waiting for its partition to open"),
         ("Licenses", "waiting for licences"),
         ("Reservation", "waiting for its reservation"),

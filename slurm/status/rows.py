@@ -10,7 +10,7 @@ from typing import Any
 from slurm.client.queue import JobState, poll
 from slurm.status import numbers
 from slurm.status.run_files import Folder, read_folder
-from slurm.status.run_state import CANNOT_ASK, RunState, run_state
+from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.records.from_json import whole
 from toolkit.run.records.headline import main_metric
@@ -133,10 +133,9 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     last = folder.last_attempt
     submitted = folder.submission.time if folder.submission else None
     failed = folder.failure and folder.failure.time
-    updated = numbers.newest(
-        document.get("time"), last and last.time_end, last and last.time_start, submitted, failed
-    )
+    seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)
     is_running = found.state == "running"
+    is_at_work = is_running and last is not None and is_of(last, job)
     return RunStatus(
         run_id=folder.run.run_id,
         run_dir=str(folder.run.path),
@@ -158,9 +157,9 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
         main_goal=_recorded_goal(document, main),
         tokens_per_s=metrics.get("train_tokens_per_s"),
         hosts=list(last.hosts) if last else [],
-        gpu_hours=numbers.gpu_hours(folder.attempts, now if is_running else updated or now),
+        gpu_hours=numbers.gpu_hours(folder.attempts, now if is_at_work else seen or now),
         started=folder.attempts[0].time_start if folder.attempts else None,
-        updated=updated,
+        updated=numbers.newest(seen, submitted),
         sweep=folder.submission.array if folder.submission else "",
     )
 

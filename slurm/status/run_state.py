@@ -115,7 +115,7 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     if job is not None and job.slurm_state in phrases.RUNNING:
         return phrases.RUNNING[job.slurm_state]
     attempt = folder.last_attempt
-    if attempt is None or not _is_of(attempt, job):
+    if attempt is None or not is_of(attempt, job):
         return "starting"
     if attempt.time_end is not None:
         # After an attempt that failed and was explained, its job starts the next one or ends.
@@ -135,7 +135,7 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     return phrases.phase(str(sign.get("phase")))
 
 
-def _is_of(attempt: AttemptRecord, job: JobState | None) -> bool:
+def is_of(attempt: AttemptRecord, job: JobState | None) -> bool:
     """Whether an attempt is of the job as it runs now, and not of a start before that."""
     if job is None or not job.raw_id or not attempt.job_id:
         return True

@@ -6,19 +6,21 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from slurm.client import programs
 from slurm.runs.cancel_requeue import cancel_following, check_jobs
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
-from slurm.status.submissions import exclusively, hold, last_submission
+from slurm.status.submissions import exclusively, hold, last_resources, last_submission
 from slurm.sweeps.candidates import Candidate, states
-from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting
+from slurm.sweeps.submission import SubmittedRuns, keep_for_later, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
-from toolkit.config import load_to_run
-from toolkit.errors import RunBusy, SchedulerError
-from toolkit.run.edited_code import edit_warnings_of_many, take_new_code
+from toolkit.config import load_resolved, load_to_run
+from toolkit.errors import ConfigError, RunBusy, SchedulerError
+from toolkit.run.edited_code import begins_anew, edit_warnings_of_many, other_code_warnings, take_new_code
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_record, write_record
@@ -43,11 +45,12 @@ def start(
     max_parallel   None: that of the sweep, else resources.max_parallel
     """
     before = read_record(folder)
+    waited = folder.waiting.read_bytes() if folder.waiting.exists() else b""
     make_sweep(folder)
     check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
     try:
         with hold(folder.lock, f"the sweep {folder.name}"):
-            write_record(folder, record)
+            write_down(folder, record, runs)
             if not runs:
                 return SubmittedRuns()
             throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
@@ -55,53 +58,69 @@ def start(
     except programs.AnswerLost:
         raise
     except BaseException:
-        # Nothing was submitted, so nothing is kept of it.
-        if before is not None:
+        new = [one.run for one in runs if one.now is None]
+        # Where nothing was submitted, nothing is kept of it.
+        if before is not None and not any(run.submissions.exists() for run in new):
             write_record(folder, before)
-        elif not any(one.run.path.exists() for one in runs if one.now is None):
+            folder.waiting.write_bytes(waited)
+        elif before is None and not any(run.path.exists() for run in new):
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
 
 
-def renew_code(runs: Sequence[Candidate], *, asked: bool, dry_run: bool = False) -> list[str]:
-    """Give today's code to runs that are there and take it; return messages about edited code.
+def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
+    """Write a sweep down before its runs are started: `to_resume` finds those that are never begun."""
+    write_record(folder, record)
+    keep_for_later(folder, [one for one in runs if one.now is None])
 
+
+def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False) -> list[str]:
+    """Give today's code to runs of a sweep that take it; return messages about edited code.
+
+    known   all runs of the sweep: those that are not started were made with some code, too
     asked   whether runs that have saved take it as well
     """
-    there = [(one.run, one.experiment) for one in runs if one.run.path.exists()]
+    there = [(one.run, one.experiment) for one in known if one.now is not None and not one.skipped]
     warnings = edit_warnings_of_many(there, new_code=asked)
     for run, experiment in there if warnings and not dry_run else ():
         with exclusively(run):
             take_new_code(run, experiment, asked=asked)
+    if any(asked or begins_anew(one.run) for one in known if not one.skipped):
+        warnings += other_code_warnings((one.run, one.experiment) for one in known if one.skipped)
     return warnings
 
 
 def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
-    """Members that have ended unfinished or were not handed in yet, and job ids of the live ones.
+    """Members that have a folder or were not handed in yet, and job ids of the live ones.
 
-    Each with the experiment that it was submitted with, also if the file has changed. Raises ConfigError.
+    Each with the experiment and resources that it was submitted with, also if the file has changed. Raises
+    ConfigError.
     """
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]
     now, later = states(runs), waiting(folder)
     live = [row.job_id for row in now.values() if row.is_live and row.job_id]
-    found = []
+    known = []
     for run in runs:
         row = now.get(run)
         if row is None and run.run_id in later:
-            found.append(Candidate(experiment=later[run.run_id], run=run, now=None))
-        elif row is not None and not row.is_live and row.state != "finished":
-            found.append(Candidate(experiment=load_to_run(run.config), run=run, now=row))
-    return found, live
+            known.append(Candidate(experiment=later[run.run_id], run=run, now=None))
+        elif row is not None and (row.is_live or row.state == "finished"):
+            # One that is damaged keeps no other from going on.
+            with suppress(ConfigError):
+                known.append(Candidate(experiment=load_resolved(run.config), run=run, now=row))
+        elif row is not None:
+            experiment = replace(load_to_run(run.config), resources=last_resources(run))
+            known.append(Candidate(experiment=experiment, run=run, now=row))
+    return known, live
 
 
 class Cancelled(NamedTuple):
-    """Ids of runs that were cancelled, of those that only their own host can end, and of those whose next job
-    may have been submitted meanwhile."""
+    """Ids of runs that were cancelled, and of those that only their own host can end."""
 
     runs: list[str]
     elsewhere: list[str]
-    unsure: list[str]
+    warnings: list[str]
 
 
 def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
@@ -110,7 +129,7 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
         row.check_known()
     live = [row for row in rows if row.is_live]
     ids: dict[str, RunDir] = {}
-    local, elsewhere, unsure = [], [], []
+    local, elsewhere, warnings = [], [], []
     for row in live:
         submission = last_submission(folder.run(row.run_id))
         if submission is not None and submission.cluster == "slurm":
@@ -124,10 +143,11 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
         check_jobs(part)
         programs.cancel(*part)
     for pid in local:
-        os.kill(pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
     for job_id, run in ids.items():
         try:
             cancel_following(run, job_id)
         except (RunBusy, SchedulerError):
-            unsure.append(run.run_id)
-    return Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, unsure)
+            warnings.append(f"{run.run_id}: its next job may have been submitted: stk cancel {run.run_id}")
+    return Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)

@@ -77,5 +77,10 @@ class ArrayPlan:
 
 
 def _both(first: object, second: str) -> str:
-    """Return both dependencies, unless the first is one of several, which Slurm cannot mix."""
-    return second if not first or "?" in str(first) else f"{first},{second}"
+    """Return both dependencies. Raises UserError where the first is one of several: Slurm cannot mix them."""
+    if "?" in str(first):
+        raise UserError(
+            f"resources.dependency is {first}, where one of several is enough: an array before must also "
+            "end, and Slurm cannot combine both"
+        )
+    return f"{first},{second}" if first else second

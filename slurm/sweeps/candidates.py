@@ -27,9 +27,6 @@ class Combination:
     experiment: Experiment
     run_id: str
 
-    def __str__(self) -> str:
-        return name_of(self.values)
-
 
 def name_of(values: Point) -> str:
     """Return the name of a combination: its keys and values."""
@@ -79,8 +76,9 @@ def _check_resources(found: Sequence[Combination]) -> None:
         one, two = (to_plain(each.experiment.resources) for each in (found[0], other))
         key = next(key for key in one if one[key] != two[key])
         raise UserError(
-            f"resources.{key} is {one[key]!r} with {found[0]} and {two[key]!r} with {other}, but all "
-            "tasks of a job array get the same resources. Start one sweep for each value of this key"
+            f"resources.{key} is {one[key]!r} with {name_of(found[0].values)} and {two[key]!r} with "
+            f"{name_of(other.values)}, but all tasks of a job array get the same resources. Start one sweep "
+            "for each value of this key"
         )
 
 

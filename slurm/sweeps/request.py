@@ -67,11 +67,16 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
             "optimizer.lr=1e-3,1e-4 (for a command params.lr=1e-3,1e-4, before the --), in a section `sweep` "
             "of the experiment file, or as --seeds 1,2,3. `stk submit` starts one run."
         )
-    combinations = combine(config, sweep, sweep.points())
+    points = sweep.points()
+    if sweep.method == "optuna":
+        # The sampler needs the name of the sweep, and the experiment may need what is drawn.
+        points = with_seeds(sweep, [sweep.sample(0)])
+    combinations = combine(config, sweep, points)
     folder = SweepDir(parent / SWEEPS / _name(sweep.name or combinations[0].experiment.name))
     before = _before(folder, config)
     if sweep.method == "optuna":
-        combinations = combine(config, sweep, _proposed(folder, sweep, before))
+        ranking = _ranking(sweep, combinations[0].experiment)
+        combinations = combine(config, sweep, _proposed(folder, sweep, before, *ranking))
     record = _record(folder, config, sweep, combinations, before)
     settle_arrays(folder)
     known = candidates(combinations, parent)
@@ -88,7 +93,7 @@ def _name(name: str) -> str:
     return name
 
 
-def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None) -> list[Point]:
+def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None, metric: str, goal: str) -> list[Point]:
     """The runs so far, and those that the sampler proposes next."""
     # Late: few sweeps have a sampler, and the others need no results.
     from toolkit.sweeps.results.collect import read_results
@@ -96,7 +101,7 @@ def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None) -> list[Poi
 
     if before is None:
         return with_seeds(sweep, propose(sweep, None))
-    known = read_results(folder, before, {}, metric=sweep.metric, goal=sweep.goal)
+    known = read_results(folder, before, {}, metric=metric, goal=goal)
     return [*(each.values for each in before.members), *with_seeds(sweep, propose(sweep, known))]
 
 
@@ -136,11 +141,10 @@ def _record(
 
 def _ranking(sweep: Sweep, experiment: Experiment) -> tuple[str, str]:
     """SPLIT.METRIC and its goal. Raises UserError where they contradict, or nothing declares the metric."""
-    name, _, goal = experiment.evaluation.metric.partition(":")
-    metric = with_split(sweep.metric or name)
+    name, _, goal = (sweep.metric or experiment.evaluation.metric).partition(":")
+    # A dot in the experiment's own is a part of its name.
+    metric = with_split(name) if sweep.metric else f"validation.{name}"
     task = to_plain(experiment.task)
-    if sweep.goal is None:
-        if sweep.metric is None and goal:
-            return metric, goal
-        return metric, declared_goal(metric, task)
-    return metric, checked_goal(sweep.goal, metric, task)
+    if wanted := sweep.goal or (sweep.metric and goal):
+        return metric, checked_goal(wanted, metric, task)
+    return metric, goal or declared_goal(metric, task)

@@ -10,6 +10,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from slurm.client import programs
 from slurm.client.queue import TERMINAL, from_controller
@@ -20,11 +21,11 @@ from slurm.submission.batch.job_options import components
 from slurm.submission.checks.preflight import Facts, preflight
 from slurm.sweeps.array import ArrayPlan
 from slurm.sweeps.candidates import Candidate
-from slurm.sweeps.splitting import Part, split
+from slurm.sweeps.splitting import split
 from slurm.sweeps.submit_array import submit_array
 from toolkit.config import check, to_plain
 from toolkit.config.schema import Experiment
-from toolkit.errors import SlurmRefused
+from toolkit.errors import SlurmRefused, StkError
 from toolkit.files import read_json_lines, write_atomic
 from toolkit.registry import kept_files
 from toolkit.run.code_snapshot import copy_code
@@ -68,19 +69,26 @@ def submit_runs(
     Raises UserError, and SlurmRefused with all known limits before anything is written; SchedulerError where
     not even the first array was taken.
     """
-    resources = wanted[0].experiment.resources
-    facts = preflight(resources)
-    _check(sweep, wanted[0])
-    slots, why = free_slots(resources, facts)
+    for alike in _by_resources(wanted):
+        facts = preflight(alike[0].experiment.resources)
+        _check(sweep, alike[0])
+    slots, why = free_slots(wanted[0].experiment.resources, facts)
     if at_most is not None and (slots is None or at_most < slots):
         slots, why = at_most, f"at most {at_most} were to be submitted now"
     count = len(wanted) if slots is None else min(slots, len(wanted))
     handed = SubmittedRuns(later=list(wanted[count:]), why=why if count < len(wanted) else "")
     if count:
-        parts = split(count, _largest(facts), throttle, _busy(sweep, live))
-        _hand_in_parts(sweep, list(wanted[:count]), parts, handed, tick)
-    _keep_for_later(sweep, handed.later)
+        _hand_in_arrays(sweep, wanted[:count], _largest(facts), throttle, list(live), handed, tick)
+    keep_for_later(sweep, handed.later)
     return handed
+
+
+def _by_resources(wanted: Iterable[Candidate]) -> list[list[Candidate]]:
+    """The runs that can be in one array, together: all of its tasks have the same resources."""
+    found: dict[str, list[Candidate]] = {}
+    for one in wanted:
+        found.setdefault(repr(one.experiment.resources), []).append(one)
+    return list(found.values())
 
 
 def _check(sweep: SweepDir, one: Candidate) -> None:
@@ -108,44 +116,61 @@ def _busy(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _hand_in_parts(
+def _hand_in_arrays(
     sweep: SweepDir,
     wanted: Sequence[Candidate],
-    parts: Sequence[Part],
+    largest: int | None,
+    throttle: int | None,
+    live: Sequence[str],
     handed: SubmittedRuns,
     tick: Callable[[], None],
 ) -> None:
     unique = uuid.uuid4().hex[:8]
-    code = sweep.code(unique)
-    _allow_open_files(max(part.size for part in parts))
+    code: dict[RunDir, Path] = {}
+    _allow_open_files(len(wanted))
     ids: list[str] = []
-    start = 0
+    groups = _by_resources(wanted)
+    left = [one for alike in groups for one in alike]
     try:
-        experiments = [one.experiment for one in wanted]
-        files = {place: file for each in experiments for file, place in kept_files(each)}
-        kinds = {each.task.kind for each in experiments}
-        copy_code(code, kinds, ((file, place) for place, file in files.items()))
-        for number, part in enumerate(parts):
-            chosen = wanted[start : start + part.size]
-            after = part.after if part.follows is None else tuple(filter(None, [ids[part.follows]]))
-            name = f"{sweep.name}-{unique}" + (f".{number}" if number else "")
-            jobs = submit_array(sweep, name, chosen, code, throttle=part.throttle, after=after, tick=tick)
-            start += part.size
-            ids.append(next((job.job_id.partition("_")[0] for job in jobs.values()), ""))
-            handed.jobs |= jobs
+        _copy_code(sweep, unique, wanted, code)
+        for alike in groups:
+            first = len(ids)
+            busy = _busy(sweep, [*live, *(job.job_id for job in handed.jobs.values())])
+            for part in split(len(alike), largest, throttle, busy):
+                chosen = left[: part.size]
+                follows = [] if part.follows is None else [ids[first + part.follows]]
+                after = (*part.after, *filter(None, follows))
+                name = f"{sweep.name}-{unique}" + (f".{len(ids)}" if ids else "")
+                jobs = submit_array(sweep, name, chosen, code, throttle=part.throttle, after=after, tick=tick)
+                left = left[part.size :]
+                ids.append(next((job.job_id.partition("_")[0] for job in jobs.values()), ""))
+                handed.jobs |= jobs
     except programs.AnswerLost:
         raise
-    except SlurmRefused as refusal:
+    except StkError as error:
         if not handed.jobs:
             raise
         # What is in the queue stays there; the rest may be taken when some of it has ended.
-        handed.later[:0] = wanted[start:]
-        handed.why = str(refusal)
+        handed.later[:0] = left
+        handed.why = str(error)
     finally:
         handed.arrays += filter(None, ids)
         # Unless a run that is there begins with it.
-        if not any(os.path.realpath(one.run.code) == str(code) for one in wanted):
-            shutil.rmtree(code, ignore_errors=True)
+        used = {os.path.realpath(one.run.code) for one in wanted}
+        for copy in set(map(str, code.values())) - used:
+            shutil.rmtree(copy, ignore_errors=True)
+
+
+def _copy_code(sweep: SweepDir, unique: str, wanted: Sequence[Candidate], code: dict[RunDir, Path]) -> None:
+    """Note for each run that has no code the copy that it begins with; runs with the same files share one."""
+    copies: dict[object, Path] = {}
+    for one in wanted:
+        if one.run.code.exists():
+            continue
+        kind, files = one.experiment.task.kind, tuple(kept_files(one.experiment))
+        code[one.run] = copies.setdefault((kind, files), sweep.code(f"{unique}.{len(copies)}"))
+        if not code[one.run].exists():
+            copy_code(code[one.run], [kind], files)
 
 
 def _allow_open_files(runs: int) -> None:
@@ -160,7 +185,7 @@ def _allow_open_files(runs: int) -> None:
 # -- what has to wait ------------------------------------------------------------------------------
 
 
-def _keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
+def keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
     """Write down the experiments that were not handed in: the file that they are from may change."""
     if not later:
         sweep.waiting.unlink(missing_ok=True)

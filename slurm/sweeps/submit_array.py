@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ def submit_array(
     sweep: SweepDir,
     name: str,
     wanted: Sequence[Candidate],
-    code: Path,
+    code: Mapping[RunDir, Path],
     *,
     throttle: int | None,
     after: Sequence[str],
@@ -49,7 +49,7 @@ def submit_array(
     """Submit runs as one job array; those that another process started meanwhile are left out.
 
     name      of the array, which no other one has
-    code      what new runs begin with
+    code      what each new run begins with
     throttle  tasks that run at the same time; after: arrays that must have ended before
     tick      called for each run that has been made
     Returns the submission of each run that was handed in. Raises SchedulerError; what was made for a refused
@@ -61,11 +61,11 @@ def submit_array(
     with ExitStack() as stack:
         try:
             for one in ordered:
-                fill_run(one.run, one.experiment, shared_code=code)
+                fill_run(one.run, one.experiment, shared_code=code.get(one.run, one.run.code))
                 stack.enter_context(exclusively(one.run))
                 if not one.run.code.exists():
                     # The process that held the lock before may have been refused, and removed the folder.
-                    fill_run(one.run, one.experiment, shared_code=code)
+                    fill_run(one.run, one.experiment, shared_code=code.get(one.run))
             plans = tuple(
                 JobPlan(experiment=one.experiment, run=one.run, number=len(submissions(one.run)))
                 for one in _again(wanted)

@@ -52,11 +52,11 @@ def test_the_index_leads_to_every_page() -> None:
     assert [page.name for page in pages if page.resolve() not in listed] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_can_be_read_at_one_sitting(page: Path) -> None:
-    """Code that stands on it does not count: it is looked up."""
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent != ROOT], ids=lambda page: page.name)
+def test_a_page_has_at_most_1500_words(page: Path) -> None:
+    """Code on it does not count: it is looked up."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    assert page.parent == ROOT or len(prose.split()) <= 1500
+    assert len(prose.split()) <= 1500
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -239,7 +239,7 @@ def test_environment_variables_are_those_that_are_read() -> None:
     sources = [*ROOT.glob("toolkit/**/*.py"), *ROOT.glob("slurm/**/*.py"), *ROOT.glob("configs/**/*.yaml")]
     sources += [path for path in ROOT.glob("scripts/*") if path.is_file()]
     found = {name for path in sources for name in re.findall(r"\bSTK_[A-Z_]+\b", path.read_text())}
-    # The first two are set by the launcher for its own ranks, the others stand for any name in comments.
+    # The first three are set by the launcher for its own ranks, the others stand for any name in comments.
     of_commands = table_of("What each process finds", ROOT / "docs/your-code/own-command.md")
     told = {
         *table_of("Environment variables"),

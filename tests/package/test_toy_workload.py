@@ -139,7 +139,6 @@ def test_a_stopped_run_continues_with_its_own_code(site: Path, finished: Shell, 
 @pytest.mark.slow
 def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
     shell.stk("sweep", "toy.yaml", "optimizer.lr=0.02,0.0001", "--cluster", "local", "--name", "rates")
-    shell.stk("status", "--json")
     done = shell.stk("sweep", "report", "rates", "--json")
     assert json.loads(done.stdout)["goal"] == "min"
 
@@ -154,7 +153,9 @@ def test_one_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) ->
     assert "stk_toy.workload" in error
     assert "nowhere_to_be_found" in error
     other = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
-    shell.stk("plan", str(other), f"data.path={shell.folder / 'points.txt'}", code=2)
+    error = shell.stk("plan", str(other), f"data.path={shell.folder / 'none.csv'}", code=2).stderr
+    assert "none.csv" in error
+    assert "nowhere_to_be_found" not in error
     assert "nowhere_to_be_found" not in shell.stk("status").stderr
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from slurm.cli import main
 from slurm.commands.parser import make_parser
+from tests.mounts import read_only
 from tests.slurm.support.user import CONFIG, User, reviews
 from toolkit import registry
 
@@ -254,14 +255,9 @@ def test_a_file_in_place_of_the_experiment_folder_is_told(user: User, command: l
 @pytest.fixture
 def unwritable(user: User) -> Iterator[str]:
     """Make the experiment folder one that cannot be written; give the system's word for why."""
-    user.experiments.mkdir(mode=0o555)
-    if os.geteuid() != 0:
-        yield "Permission denied"
-        return
-    # Root may write everywhere but here.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(user.experiments)], check=True)
-    yield "Read-only file system"
-    subprocess.run(["umount", str(user.experiments)], check=True)
+    user.experiments.mkdir()
+    with read_only(user.experiments):
+        yield "Permission denied" if os.geteuid() else "Read-only file system"
 
 
 def test_an_experiment_folder_that_cannot_be_written_is_told(user: User, unwritable: str) -> None:

@@ -222,3 +222,11 @@ def test_a_file_whose_writer_fails_stays_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError), open_atomic(path) as stream:
         stream.write("new" * 100_000 + "\ud800")
     assert (path.read_text(), names(tmp_path)) == ("old", ["table.csv"])
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    with pytest.raises(IsADirectoryError) as caught, open_atomic(tmp_path / "results"):
+        pytest.fail("it was opened")
+    assert caught.value.filename == str(tmp_path / "results")
+    assert names(tmp_path) == ["results"]

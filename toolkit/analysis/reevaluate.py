@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -223,12 +224,16 @@ def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
     is_own  whether the folder is named by the key, so that nothing else can be in it
     Raises UserError for a folder that holds something else.
     """
-    found = read_json(target.scores)
-    if found is None and not is_own and target.path.is_dir() and any(target.path.iterdir()):
+    found: Any = None
+    with suppress(ValueError):
+        found = read_json(target.scores)
+    if isinstance(found, dict) and "key" in found:
+        return found if found["key"] == key else None
+    if not is_own and target.path.is_dir() and any(target.path.iterdir()):
         raise UserError(
             f"{target.path} holds something other than a whole evaluation: empty it, or give another folder"
         )
-    return found if isinstance(found, dict) and found.get("key") == key else None
+    return None
 
 
 def _evaluate(model: nn.Module, subject: _Subject, group: Group, progress: Progress) -> Evaluation | None:

@@ -208,7 +208,8 @@ def _take(context: TrainContext, sync: StepSync, plan: EpochPlan, position: int,
     except Exception as error:
         at = context.state.progress.step + 1
         raise RunFailed(
-            f"step {at}, on the way to step {target}, fails: {error}. stk replay --step {at} shows it"
+            f"step {at}, on the way to step {target}, fails: {error}. "
+            f"stk replay {context.run.run_id} --step {at} shows it"
         ) from error
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from toolkit.config.schema import Experiment, Train
+from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.training.schedule.due_steps import StepSchedule
 from toolkit.workload import Violation
@@ -20,6 +21,7 @@ def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
         yield from _warmup(experiment, schedule)
         yield from _saves(schedule)
         yield from _per_epoch(experiment.train, schedule)
+        yield from _fullness(experiment, of_epoch)
     elif experiment.train.steps is not None:
         # What is counted in steps needs no epochs.
         schedule = StepSchedule.of(experiment, experiment.train.steps)
@@ -71,6 +73,20 @@ def _per_epoch(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
         if wanted > schedule.steps_per_epoch and wanted != getattr(Train(), name):
             problem = f"found {wanted}, but an epoch has {_count(schedule.steps_per_epoch, 'step')}"
             yield Violation(key=("train", name), problem=problem, hint=f"there is {what} with every step")
+
+
+def _fullness(experiment: Experiment, of_epoch: int) -> Iterator[Violation]:
+    """Steps of tokens that are less than half full: each keeps room for one more of the longest samples."""
+    budget, path = experiment.train.batch_max_length, find_prepared_set(experiment.data)
+    if budget is not None and experiment.train.bucket_span is None and path is not None:
+        lengths = experiment.data.open_prepared(path).split("train").lengths
+        if of_epoch > 2 * (full := -(-int(lengths.sum()) // budget)):
+            problem = (
+                f"found {budget:,} beside a sample of {int(lengths.max()):,} tokens: an epoch has "
+                f"{_count(of_epoch, 'step')}, and {full:,} could hold its tokens"
+            )
+            hint = "set train.bucket_span, or allow several times the tokens of the longest sample"
+            yield Violation(key=("train", "batch_max_length"), problem=problem, hint=hint)
 
 
 def _count(number: int, what: str) -> str:

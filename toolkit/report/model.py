@@ -44,6 +44,7 @@ class RunSummary:
     curves   metrics of each split over the steps
     by_epoch loss and scores of each epoch
     own      what the task adds; None if the task kind is not installed
+    code     a digest of the code that the run keeps besides the toolkit's own; else empty
     new_code edited files that the run took on its way, and from which step on
     scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
@@ -81,6 +82,7 @@ class RunSummary:
     attempt_usage: tuple[AttemptUsage, ...] = ()
     usage: tuple[RankUsage, ...] = ()
     own: TaskReport | None = None
+    code: str = ""
 
     @property
     def kind(self) -> str:

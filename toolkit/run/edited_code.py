@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import os
 import shutil
 import uuid
@@ -14,7 +15,7 @@ from pathlib import Path
 from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.files import fsync_dir
+from toolkit.files import crc32, fsync_dir
 from toolkit.registry import kept_files
 from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.events import note_event, read_events
@@ -92,6 +93,19 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
     return [*(_goes_on(ids, edits, is_new) for (edits, is_new), ids in found.items()), *of_one]
 
 
+def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
+    """Messages about runs that stay as they are, where others of their sweep begin with today's code."""
+    found: dict[str, list[str]] = {}
+    for run, experiment in runs:
+        if edits := edits_since(run, experiment):
+            found.setdefault(str(edits), []).append(run.run_id)
+    return [
+        f"{f'{ids[0]} has' if len(ids) == 1 else f'{len(ids)} runs have'} other code than those that begin "
+        f"now; since then changed: {edits}"
+        for edits, ids in found.items()
+    ]
+
+
 def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
     return asked or (begins_anew(run) and not elsewhere)
 
@@ -142,6 +156,13 @@ def new_code_of(run: RunDir, step: int = 0) -> list[str]:
     """The edited code that a run took after a step, such as `digits.py, from step 41 on`."""
     taken = ((each.facts.get("files", ()), each.facts.get("step", 0)) for each in read_events(run, NEW_CODE))
     return [f"{', '.join(files)}, from step {last + 1} on" for files, last in taken if last >= step]
+
+
+def own_code(run: RunDir) -> str:
+    """A digest of the code that a run keeps besides the toolkit's own; empty where it keeps none."""
+    names = sorted(name for name in _names(run.code) if name.partition("/")[0] not in CORE)
+    found = repr([(name, crc32(run.code / name)) for name in names])
+    return hashlib.sha256(found.encode()).hexdigest() if names else ""
 
 
 def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:

@@ -33,13 +33,10 @@ class Axis:
 
     def share(self, place: float) -> float:
         """A place between 0, the lowest, and 1, the highest."""
-        known = [self._scaled(each) for each in (*self._known, *(tick for tick, _ in self.ticks))]
+        places = (*self.places, *(tick for tick, _ in self.ticks))
+        known = [self._scaled(each) for each in places if each is not None]
         low, high = min(known), max(known)
         return 0.5 if high == low else (self._scaled(place) - low) / (high - low)
-
-    @property
-    def _known(self) -> list[float]:
-        return [place for place in self.places if place is not None]
 
     def _scaled(self, place: float) -> float:
         return math.log10(place) if self.is_log else place
@@ -93,4 +90,4 @@ def _round_numbers(low: float, high: float, is_log: bool) -> list[float]:
     unit = 10.0 ** math.floor(math.log10(raw))
     width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
     first, last = math.floor(low / width), math.ceil(high / width)
-    return [round(number * width, 12) for number in range(first, last + 1)]
+    return [float(f"{number * width:.10g}") for number in range(first, last + 1)]

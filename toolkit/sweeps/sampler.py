@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.sweeps.results.collect import Results, without_seed
-from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, number_in
+from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, number_in, number_text
 from toolkit.sweeps.sweep import Point, Sweep
 
 #: Optuna has more, but they need torch or scipy, or propose the same points again when they are asked anew.
@@ -34,7 +34,7 @@ def propose(sweep: Sweep, known: Results | None) -> list[Point]:
     points: list[Point] = []
     for _ in range(sweep.samples or 0):
         drawn = study.ask(spaces).params
-        points.append({key: _as_written(drawn[key]) for key in spaces})
+        points.append({key: _as_written(drawn[key], spaces[key]) for key in spaces})
     return points
 
 
@@ -103,5 +103,5 @@ def _holds(distribution: Any, value: Any) -> bool:
     return not isinstance(value, str) and bool(distribution.low <= value <= distribution.high)
 
 
-def _as_written(value: Any) -> str:
-    return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)
+def _as_written(value: Any, within: Any) -> str:
+    return number_text(value, within.low, within.high) if isinstance(value, float) else str(value)

@@ -106,7 +106,7 @@ class _Reader:
             if not isinstance(run, dict) or not run:
                 self._wrong((SWEEP, name, str(index)), run, "{key: value, …}")
                 continue
-            points.append({key: written(each) for key, each in run.items()})
+            points.append(dict(_plain(run, "")))
         return tuple(points)
 
     def groups(self, name: str) -> Any:
@@ -169,6 +169,15 @@ KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
 }
 CHOICES = {"method": METHODS, "goal": ("max", "min")}
 _FIELDS = {"zip": "zipped"}
+
+
+def _plain(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    """Keys and values of a run that is spelt out; sections within sections are keys with dots."""
+    for name, value in section.items():
+        if isinstance(value, dict) and value:
+            yield from _plain(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, written(value)
 
 
 def _method(given: Mapping[str, Any], parameters: Mapping[str, Space]) -> str:

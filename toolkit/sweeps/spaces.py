@@ -52,7 +52,7 @@ class Uniform:
         return f"uniform({self.low:g}, {self.high:g})"
 
     def at(self, share: float) -> str:
-        return _number(self.low + share * (self.high - self.low), self.low, self.high)
+        return number_text(self.low + share * (self.high - self.low), self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class LogUniform:
         return f"loguniform({self.low:g}, {self.high:g})"
 
     def at(self, share: float) -> str:
-        return _number(self.low * (self.high / self.low) ** share, self.low, self.high)
+        return number_text(self.low * (self.high / self.low) ** share, self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,8 @@ def written(value: Any) -> str:
                 return value
         except Unreadable:
             pass
-    return json.dumps(value, ensure_ascii=False)
+    # An unreadable value is told elsewhere.
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def number_in(value: str) -> float | None:
@@ -144,5 +145,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _number(value: float, low: float, high: float) -> str:
+def number_text(value: float, low: float, high: float) -> str:
+    """A drawn number as it is written: rounded, but within its limits."""
     return repr(min(max(float(f"{value:.{_DIGITS}g}"), low), high))

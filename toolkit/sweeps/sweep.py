@@ -184,6 +184,10 @@ def with_overrides(sweep: Sweep, overrides: Sequence[str]) -> Sweep:
             raise UserError(f"{key} is given twice; list all of its values at once: {key}=a,b")
         seen.add(key)
         space = read_space(override)
+        by_seeds = key == "seed" and bool(sweep.seeds)
+        if space is None and (by_seeds or any(key in run for run in sweep.runs)):
+            part = "seeds" if by_seeds else "runs"
+            raise UserError(f"{key} is set by sweep.{part} of the file: sweep.{part}=null leaves these out")
         parameters.pop(key, None) if space is None else fixed.pop(key, None)
         if space is None:
             fixed[key] = value

@@ -15,13 +15,12 @@ from slurm.commands.experiments.submit import choose
 from slurm.commands.experiments.sweep_actions import print_submitted, submit, train
 from slurm.status.rows import status
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.sweeps.actions import cancel, renew_code
+from slurm.sweeps.actions import cancel, renew_code, write_down
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
 from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.command_line import split_values
-from toolkit.sweeps.folder import write_record
 from toolkit.sweeps.sweep import Sweep
 from toolkit.system.output.json_text import json_text
 
@@ -49,7 +48,7 @@ def run(arguments: Namespace) -> int:
     runs = [one.run for one in wanted.to_start]
     cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
     warn(check_candidates(wanted.to_start, cluster))
-    warn(renew_code(wanted.to_start, asked=arguments.new_code, dry_run=arguments.dry_run))
+    warn(renew_code(wanted.known, asked=arguments.new_code, dry_run=arguments.dry_run))
     if not arguments.json:
         # rich is not free, and --json does without it.
         from rich.console import Console
@@ -102,7 +101,7 @@ def check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
     warnings: list[str] = []
     for one in wanted:
         of = one.experiment
-        key = repr((of.data, of.model, of.train, of.lr_scheduler))
+        key = repr((of.task, of.data, of.model, of.train, of.lr_scheduler))
         if key not in seen:
             warnings += check_before_queue(of, None, cluster)
             seen.add(key)
@@ -113,12 +112,14 @@ def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Subm
     """Write the sweep down and start its runs; what was handed in, and the exit code."""
     handed, code = SubmittedRuns(), 0
     if cluster == "local":
-        write_record(wanted.folder, wanted.record)
+        write_down(wanted.folder, wanted.record, wanted.to_start)
         code = train(wanted.to_start, quiet=arguments.json)
     else:
         handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
     if arguments.cancel_removed:
-        for run_id in cancel(wanted.folder, wanted.removed).runs:
+        cancelled = cancel(wanted.folder, wanted.removed)
+        warn(cancelled.warnings)
+        for run_id in cancelled.runs:
             print(f"removed: {run_id} cancelled", file=sys.stderr)
     return handed, code
 

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from slurm.client.topology import scrub
 from slurm.commands.common import warn
@@ -48,8 +49,8 @@ def _cancel(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
     rows = states([folder.run(each.run_id) for each in members])
-    cancelled, elsewhere, unsure = cancel(folder, list(rows.values()))
-    warn([f"{run_id}: its next job may have been submitted: stk cancel {run_id}" for run_id in unsure])
+    cancelled, elsewhere, warnings = cancel(folder, list(rows.values()))
+    warn(warnings)
     if arguments.json:
         print(json.dumps({"sweep": folder.name, "cancelled": cancelled, "elsewhere": elsewhere}))
         return 0
@@ -62,11 +63,12 @@ def _cancel(arguments: Namespace) -> int:
 def _resume(arguments: Namespace) -> int:
     """Submit runs that have ended unfinished, and those not submitted yet."""
     folder, record = _named(arguments)
-    runs, live = to_resume(folder, record)
+    known, live = to_resume(folder, record)
+    runs = [one for one in known if not one.skipped]
     here = "training here, one run after the other"
     cluster = choose(arguments.cluster, *(one.run for one in runs), otherwise=here)
     handed, code = SubmittedRuns(), 0
-    warn(renew_code(runs, asked=arguments.new_code, dry_run=arguments.dry_run))
+    warn(renew_code(known, asked=arguments.new_code, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:
         if cluster == "local":
             code = train(runs, quiet=arguments.json)
@@ -87,10 +89,12 @@ def _resume(arguments: Namespace) -> int:
 
 def _report(arguments: Namespace) -> int:
     """Write the report of a sweep, and show its table."""
+    from rich.console import Console
+
     from slurm.sweeps.overview import overview
     from toolkit.sweeps.results.collect import read_results, to_json
     from toolkit.sweeps.results.report import write_report
-    from toolkit.sweeps.results.tables import render
+    from toolkit.sweeps.results.tables import drawn
 
     folder, record = _named(arguments)
     found = overview(folder, record)
@@ -99,7 +103,7 @@ def _report(arguments: Namespace) -> int:
     if arguments.json:
         print(json_text(to_json(results)))
     else:
-        render(results)
+        Console().print(drawn(results))
         print(f"report  {page}")
     return 0
 
@@ -116,6 +120,11 @@ ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
 def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
     """The sweep that the command names; without a name, the only one. Raises UserError."""
     parent, names = experiment_dir(), arguments.overrides
+    if keys := [name for name in names if "=" in name]:
+        raise UserError(
+            f"found {', '.join(keys)}, but status, cancel, resume and report take no keys: `stk sweep FILE` "
+            "with them submits the unfinished runs"
+        )
     if len(names) > 1:
         raise UserError(f"one sweep at a time: found {', '.join(names)}")
     there = sorted(each.name for each in find_sweeps(parent))
@@ -161,6 +170,9 @@ def train(wanted: Sequence[Candidate], *, quiet: bool) -> int:
     worst = 0
     for number, one in enumerate(wanted, start=1):
         print(f"{number} of {len(wanted)}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
+        if skipped := replace(one, now=states([one.run]).get(one.run)).skipped:
+            print(f"left out: {skipped}", file=sys.stderr)
+            continue
         code = _train_one(one, quiet=quiet)
         if code == ExitCode.INTERRUPTED:
             return code

@@ -104,11 +104,13 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
         raise UserError(
             "--split selects from the run's own data, but --data is scored as a whole: leave one of them out"
         )
-    file = None if arguments.data is None else os.path.abspath(os.path.expanduser(arguments.data))
+    file, output = (
+        None if path is None else os.path.abspath(os.path.expanduser(path))
+        for path in (arguments.data, arguments.output)
+    )
     if file is not None:
         # Here, where it takes a moment: the process that scores loads torch first.
         check_inputs(load_on_file(target.config, Path(file), overrides), is_trained=True)
-    output = None if arguments.output is None else os.path.abspath(arguments.output)
     return {"file": file, "overrides": overrides, "split": arguments.split, "output": output}
 
 

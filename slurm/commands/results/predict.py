@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from slurm.commands.run_snapshot import processes
 from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
+from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import find_run
 
@@ -17,20 +18,21 @@ from toolkit.run.run_dir import find_run
 def run(arguments: Namespace) -> int:
     """Predict with a finished run: this process becomes one that has torch and the run's own code."""
     target = find_run(arguments.run)
-    check_predicts(target)
-    request = _request(arguments)
+    request = _request(arguments, check_predicts(target))
     ((command, environment),) = processes(target, MODULE, json.dumps(asdict(request)))
     sys.stdout.flush()
     # Signals, pipes and the exit code are its own then.
     os.execve(command[0], command, environment)
 
 
-def _request(arguments: Namespace) -> Request:
+def _request(arguments: Namespace, experiment: Experiment) -> Request:
     """Return the request. Raises UserError if a file is missing, or cannot be written."""
     file, output = _absolute(arguments.file), _absolute(arguments.output)
-    read_as = arguments.input_format or input_format(file)
+    read_as = arguments.input_format or input_format(file, getattr(experiment.data, "delimiter", None))
     if file is not None and not os.path.exists(file):
         raise UserError(f"there is no file {arguments.file}")
+    if output is not None and os.path.isdir(output):
+        raise UserError(f"{arguments.output} is a folder, expected the name of a file")
     if output is not None and not os.access(os.path.dirname(output), os.W_OK):
         raise UserError(f"cannot write {arguments.output}: its folder does not exist, or is not writable")
     return Request(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import suppress
 
 from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
 
@@ -129,9 +130,16 @@ def watch(parsers: Parsers) -> None:
     parser = command(parsers, "watch", "show the state of runs, live", _WATCH)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
-        "--interval", type=float, default=5.0, metavar="S", help="seconds between two updates (default 5)"
+        "--interval", type=_interval, default=5.0, metavar="S", help="seconds between two updates (default 5)"
     )
     parser.add_argument("--until-finished", action="store_true", help="exit when no run is live any more")
+
+
+def _interval(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (seconds := float(text)) <= 1e6:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, above 0 and at most a million")
 
 
 def _states(text: str) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from slurm.commands.common import do_each
 from slurm.runs.cancel_requeue import requeue
 from slurm.status.rows import status
 from toolkit.run.run_dir import find_run
@@ -12,6 +13,5 @@ from toolkit.run.run_dir import find_run
 def run(arguments: Namespace) -> int:
     """Send running jobs back into the queue, and let requeued ones start at once."""
     targets = [find_run(name) for name in arguments.runs]
-    for target, now in zip(targets, status(targets), strict=True):
-        print(f"{target.run_id}: {requeue(target, now)}")
-    return 0
+    now = dict(zip(targets, status(targets), strict=True))
+    return do_each(targets, lambda run: requeue(run, now[run]))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from slurm.status.filters import Choice, ordered
 from slurm.status.rows import status
 from toolkit.run.run_dir import experiment_dir, runs_named
+from toolkit.sweeps.folder import find_sweeps, read_record
 
 
 def run(arguments: Namespace) -> int:
@@ -16,6 +19,7 @@ def run(arguments: Namespace) -> int:
         states=arguments.state,
         name=arguments.name,
         sweep=arguments.sweep,
+        members=frozenset(_members(arguments.sweep)) if arguments.sweep else frozenset(),
         since=arguments.since,
         is_live=arguments.live,
     )
@@ -34,3 +38,10 @@ def run(arguments: Namespace) -> int:
     else:
         print(f"no runs under {experiment_dir()}")
     return 0
+
+
+def _members(pattern: str) -> Iterator[str]:
+    """Ids of the runs of each sweep whose name matches, however they were submitted."""
+    for folder in find_sweeps(experiment_dir()):
+        record = read_record(folder) if fnmatchcase(folder.name, pattern) else None
+        yield from (each.run_id for each in record.everyone) if record else ()

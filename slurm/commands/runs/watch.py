@@ -53,7 +53,7 @@ def _watch(arguments: Namespace) -> None:
             show(rows)
             if arguments.until_finished and not any(row.may_live for row in rows):
                 return
-            sleep(max(0.0, arguments.interval))
+            sleep(arguments.interval)
 
 
 def _print_changes() -> Show:

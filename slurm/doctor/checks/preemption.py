@@ -37,7 +37,7 @@ def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> It
         yield _measured(saves)
         return
     yield _signal(cluster)
-    if exempt := cluster.value("PreemptExemptTime").replace("00:00:00", ""):
+    if (exempt := cluster.value("PreemptExemptTime")) not in ("", "00:00:00"):
         yield Finding(OK, f"no job is preempted in its first {exempt} (PreemptExemptTime)")
     yield from _by_qos(cluster, saves) if kind == "qos" else _by_partition(cluster, saves, partition)
     yield _measured(saves)

@@ -129,6 +129,12 @@ def test_a_sweep_is_an_array(user: User, fake: FakeSlurm) -> None:
     assert len({run.id for run in drawn} - {run.id for run in runs}) == 3
 
 
+@pytest.mark.parametrize("drawn", ["uniform(0, 0.5)", "loguniform(1e-5, 1e-2)", "choice(0.1, 0.2)"])
+def test_a_range_is_given_as_a_text(user: User, fake: FakeSlurm, drawn: str) -> None:
+    runs = stk.sweep(user.config, {"optimizer.lr": drawn}, random=2, cluster="slurm")
+    assert len(runs) == 2
+
+
 def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(user: User, fake: FakeSlurm) -> None:
     fake.goes_away()
     with pytest.raises(stk.SchedulerError):

@@ -412,9 +412,14 @@ def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(user: User) -> None
     run = user.run()
     run.path.mkdir(parents=True)
     user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
+    other = user.run("seed=9")
+    other.path.mkdir()
+    user.write(f"experiments/{other.run_id}/config.yaml", "name: tiny\n")
     with FileLock(run.alive):
-        answer = user.stk("cancel", run.run_id)
+        answer = user.stk("cancel", run.run_id, other.run_id)
     assert answer.code == 2
+    # It keeps no other run from its turn.
+    assert f"{other.run_id}: not live" in answer.out
     assert "runs in the foreground of some terminal: press Ctrl-C there" in answer.err
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from slurm.commands.parser import make_parser
+from slurm.commands.results.evaluate import _request
 from tests.mounts import read_only
 from tests.slurm.support.user import Answer, User, user_in
 from toolkit.files import read_json
@@ -117,6 +119,14 @@ def test_a_damaged_best_checkpoint_is_named(user: User, finished: RunDir) -> Non
         weights.write_bytes(whole)
     assert (answer.code, "model.safetensors" in answer.err) == (4, True)
     assert "Traceback" not in answer.err
+
+
+def test_a_home_folder_behind_an_equals_sign_is_that_folder(
+    finished: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    arguments = make_parser(["evaluate"]).parse_args(["evaluate", finished.run_id, "--output=~/scores"])
+    assert _request(finished, arguments)["output"] == "/home/ada/scores"
 
 
 @pytest.mark.slow

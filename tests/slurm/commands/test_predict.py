@@ -127,6 +127,8 @@ def test_a_slow_writer_is_answered_row_by_row(user: User, finished: RunDir) -> N
     [
         (["nowhere.csv"], "there is no file nowhere.csv"),
         (["points.dat"], "the ending '.dat' does not name a known format"),
+        (["points.dat"], "convert the file, or say with --input-format"),
+        (["points.txt", "--output", "experiments"], "experiments is a folder, expected the name of a file"),
         (["points.txt", "--output", "nowhere/out.csv"], "cannot write nowhere/out.csv"),
     ],
 )

@@ -211,7 +211,7 @@ def test_the_first_step_that_differs_is_found_with_its_cause_and_how_to_see_it(
     assert answer.code == 1
     assert "DIFFERENT from step 2 on, after 1 equal one: the same samples, but another loss." in answer.out
     assert "optimizer.weight_decay: A 0.01, B 0.5" in answer.out
-    assert "Nothing of that explains it" not in answer.out
+    assert "None of that explains it" not in answer.out
     for run in (finished, other):
         assert f"  stk replay {run.run_id} --step 2\n" in answer.out
     found = document(user.stk("diff", finished.run_id, other.run_id, "--json"))

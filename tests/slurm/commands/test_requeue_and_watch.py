@@ -208,3 +208,10 @@ def test_ctrl_c_is_how_one_leaves(job: PretendJob) -> None:
     finally:
         process.kill()
     assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_an_interval_that_is_no_span_of_time_is_refused(job: PretendJob, seconds: str) -> None:
+    answer = job.user.stk("watch", f"--interval={seconds}", "--until-finished")
+    assert answer.code == 2
+    assert "a number of seconds, above 0" in answer.err

@@ -64,6 +64,10 @@ def at(hour: int, minute: int, days: int = 0) -> datetime:
             "waiting for own other jobs (QOSMaxJobsPerUserLimit)",
         ),
         (
+            JobState(state="pending", reason="QOSMaxCpuPerUserLimit"),
+            "waiting for own other jobs (QOSMaxCpuPerUserLimit)",
+        ),
+        (
             JobState(state="pending", reason="PartitionDown"),
             "waiting for its partition to open (PartitionDown)",
         ),

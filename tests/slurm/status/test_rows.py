@@ -362,3 +362,15 @@ def test_a_run_may_be_named_by_folder_id_or_the_beginning_of_it(user: User, fake
         assert row["run_id"] == run.run_id
     rows = json.loads(user.stk("status", "tiny", "--json", "other").out)
     assert [row["run_id"][:4] for row in rows] == ["tiny", "othe"]
+
+
+@pytest.mark.parametrize("job", ["PENDING", "RUNNING", "CANCELLED"])
+def test_a_lost_host_takes_no_gpu_hours_until_the_next_job_begins(
+    run: RunDir, fake: FakeSlurm, job: str
+) -> None:
+    begun = time.time() - 72 * 3600
+    started(run, device="cuda", time_start=begun)
+    write_json(run.progress, {**PROGRESS, "time": begun + 3600})
+    submitted(run, "102")
+    fake.add("102", state=job, name=f"{run.run_id}.0", work_dir=str(run.path))
+    assert state(run).gpu_hours == pytest.approx(2)

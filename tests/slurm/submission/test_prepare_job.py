@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +218,6 @@ def test_cancelled_it_stays_away(job: PretendJob) -> None:
 
 
 def _soon() -> str:
-    from datetime import datetime, timedelta
-
     return (datetime.now() + timedelta(seconds=30)).isoformat(timespec="seconds")
 
 

@@ -65,7 +65,7 @@ def test_a_message_that_quotes_a_value_names_its_variable(secretive: User, fake:
         assert answer.code == 2
         assert "hush-" not in answer.out + answer.err
         assert "${oc.env:COLUMN_KEY}" in answer.err
-    assert telling(secretive.root / "data") == []
+    assert telling(secretive.root / "prepared") == []
     assert telling(secretive.experiments) == []
 
 

@@ -49,6 +49,14 @@ def options(script: str, without: tuple[str, ...]) -> list[str]:
     return [line for line in lines if line[10:].partition("=")[0] not in without]
 
 
+def test_one_dependency_of_several_is_not_joined_with_that_on_an_array(experiment: Experiment) -> None:
+    either = Resources(dependency="afterok:1?afterok:2")
+    plans = array(experiment, either, Path("/runs"))
+    assert "afterok:1?afterok:2" in str(plans)
+    with pytest.raises(UserError, match="one of several is enough"):
+        str(replace(plans, after=("101",)))
+
+
 def test_a_task_writes_its_log_into_its_own_run(experiment: Experiment) -> None:
     script = str(array(experiment, Resources(), Path("/runs")))
     assert "#SBATCH --output=%a/logs/%j.batch.log\n" in script

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from filelock import FileLock
 
-from slurm.status.submissions import intend, submissions
+from slurm.runs.cancel_requeue import cancel as cancel_one
+from slurm.status.rows import RunStatus
+from slurm.status.submissions import intend, record, submissions
+from slurm.sweeps.actions import cancel
+from slurm.sweeps.candidates import Candidate
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
+from toolkit.errors import ExitCode
+from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.sweeps.folder import SweepDir, read_arrays, read_record
 
@@ -68,6 +76,18 @@ def test_removed_runs_that_are_live_are_ended_where_that_is_asked_for(user: User
     sweep_of(user, "[0.1]")
     assert user.stk("sweep", config, "--cancel-removed").code == 0
     assert fake.calls("scancel") == [["--", "101_2"]]
+
+
+def test_a_removed_run_whose_next_job_may_live_on_is_named(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = sweep_of(user, "[0.1, 0.2]")
+    removed = RunDir(Path(ask(user, config)["runs"][1]["run_dir"]))
+    sweep_of(user, "[0.1]")
+    monkeypatch.setattr("slurm.status.submissions._LOCK_S", 0.1)
+    with FileLock(removed.lock):
+        told = user.stk("sweep", config, "--cancel-removed")
+    assert f"stk cancel {removed.run_id}" in told.err
 
 
 def test_another_file_does_not_take_over_the_name_of_a_sweep(user: User, fake: FakeSlurm) -> None:
@@ -148,6 +168,12 @@ def test_a_sampler_adds_runs_each_time_given_those_that_have_finished(user: User
     assert len({line["values"]["optimizer.lr"] for line in again}) == 6
 
 
+def test_a_sampler_may_be_what_sets_a_required_key(user: User, fake: FakeSlurm) -> None:
+    user.config.write_text(CONFIG.replace("data: {path: reviews.tsv, ", "data: {"))
+    given = ["data.path=choice(reviews.tsv,reviews.tsv)", "--sampler", "tpe", "--samples", "1"]
+    assert len(ask(user, user.config, *given)["runs"]) == 1
+
+
 # -- as many arrays as needed --------------------------------------------------------------------
 
 
@@ -210,6 +236,30 @@ def test_arrays_that_slurm_took_stay_when_it_refuses_the_next_one(user: User, fa
     assert len(list(find_runs(user.experiments))) == 2
 
 
+def test_arrays_that_slurm_took_stay_when_its_controller_is_lost_before_the_next_one(
+    user: User, fake: FakeSlurm
+) -> None:
+    ask(user, user.config, "seed=1")
+    fake.answers("show config", "MaxArraySize = 2\n")
+    fake.refuses_after(2, "sbatch: error: Unable to contact slurm controller (connect failure)")
+    answer = ask(user, user.config, "seed=1,2,3,4,5")
+    assert [line["job_id"] for line in answer["runs"][1:]] == ["102_0", "102_1", None, None]
+    assert "Unable to contact" in answer["runs"][4]["skipped"]
+    assert len(read_record(folder(user)).members) == 5
+
+
+def test_runs_behind_an_array_whose_answer_was_lost_are_resumed(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.answers("show config", "MaxArraySize = 2\n")
+    fake.refuses_after(1, "sbatch: error: Socket timed out on send/recv operation")
+    assert user.stk("sweep", user.config, "seed=1,2,3,4,5,6").code == 3
+    monkeypatch.setattr("slurm.status.submissions._LATE_S", 0.0)
+    fake.submits("commit")
+    left = [user.run(f"seed={seed}").run_id for seed in (3, 4, 5, 6)]
+    assert list(ask(user, "resume", "tiny")["jobs"]) == left
+
+
 # -- status, cancel, resume ----------------------------------------------------------------------
 
 
@@ -256,6 +306,29 @@ def test_cancel_ends_the_next_job_of_a_run_that_submits_it_just_then(
     assert f"stk cancel {first.run_id}" not in told.err
 
 
+def test_the_status_of_runs_is_asked_for_by_the_name_of_their_sweep(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    user.stk("submit", user.config, "seed=3")
+    fake.change("101_0", state="CANCELLED")
+    user.stk("resume", user.run("seed=1").run_id)
+    for pattern in ("tiny", "t*"):
+        rows = json.loads(user.stk("status", "--sweep", pattern, "--json").out)
+        assert {row["run_id"] for row in rows} == {user.run(f"seed={seed}").run_id for seed in (1, 2)}
+
+
+def test_a_local_launcher_that_has_just_ended_is_no_error(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    with subprocess.Popen(["/bin/true"]) as ended:
+        record(run, cluster="local", job_id=f"local-{ended.pid}", name="tiny")
+    for module in ("slurm.sweeps.actions", "slurm.runs.cancel_requeue"):
+        monkeypatch.setattr(f"{module}.is_launcher_alive", lambda *_: True)
+    row = RunStatus(run_id=run.run_id, run_dir="", job_id=None, state="running", is_live=True)
+    assert cancel_one(run, row)
+    assert cancel(folder(user), [row]).runs == [run.run_id]
+
+
 def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> None:
     runs = ask(user, user.config, "seed=1,2,3")["runs"]
     finish(runs[0], 0.9)
@@ -264,6 +337,51 @@ def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> Non
     resumed = ask(user, "resume", "tiny")
     assert resumed["jobs"] == {runs[2]["run_id"]: "104_0"}
     assert [each.job_id for each in submissions(user.run("seed=3"))] == ["101_2", "104_0"]
+
+
+def test_resume_asks_for_what_each_run_asked_for_last(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2,3", "--max-parallel", "2")
+    for task in (0, 1, 2):
+        fake.change(f"101_{task}", state="CANCELLED")
+    assert user.stk("submit", user.config, "seed=2", "--time", "8:00:00").code == 0
+    fake.change("104", state="CANCELLED")
+    jobs = ask(user, "resume", "tiny")["jobs"]
+    assert [jobs[user.run(f"seed={seed}").run_id] for seed in (1, 2, 3)] == ["105_0", "107_0", "105_1"]
+    folders = [folder(user).array(array.name) for array in read_arrays(folder(user))[1:]]
+    first, second = ((each / "script.sh").read_text() for each in folders)
+    assert "--time" not in first
+    assert "#SBATCH --time=8:00:00\n" in second
+    # At most two of all at the same time.
+    assert "#SBATCH --dependency=afterany:105\n" in second
+
+
+def test_a_local_sweep_that_was_interrupted_resumes_the_runs_that_it_never_began(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(one: Candidate, *, quiet: bool) -> int:
+        create_run(one.experiment, user.experiments)
+        return ExitCode.INTERRUPTED
+
+    monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", interrupt)
+    assert user.stk("sweep", user.config, "seed=1,2,3", "--cluster", "local").code == 130
+    assert user.runs == [user.run("seed=1").run_id]
+    everyone = [user.run(f"seed={seed}").run_id for seed in (1, 2, 3)]
+    assert ask(user, "resume", "tiny", "--dry-run")["resumed"] == everyone
+
+
+def test_a_local_sweep_leaves_out_runs_that_another_one_has_trained_meanwhile(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(one: Candidate, *, quiet: bool) -> int:
+        trained.append(one.run)
+        other = create_run(user.experiment("seed=2"), user.experiments)
+        finish({"run_dir": str(other.path)}, 0.9)
+        return 0
+
+    trained: list[RunDir] = []
+    monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", train)
+    assert user.stk("sweep", user.config, "seed=1,2,3", "--cluster", "local").code == 0
+    assert trained == [user.run("seed=1"), user.run("seed=3")]
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["no answer", "no answer of squeue"])
@@ -284,6 +402,7 @@ def test_tasks_that_may_wait_are_neither_submitted_again_nor_trained_here(
 @pytest.mark.parametrize("arguments, problem", [
     (["status", "none"], "no sweep 'none' under"),
     (["status", "tin", "er"], "one sweep at a time"),
+    (["resume", "tiny", "--time", "8:00:00"], "take no keys: `stk sweep FILE`"),
     (["report", "tiny", "--metric", "f1"], "no finished run has the metric validation.f1; they have"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_said(
@@ -333,6 +452,14 @@ def test_runs_share_one_copy_of_the_code_until_one_is_started_alone(user: User, 
     assert (one.code / "toolkit" / "run" / "run_dir.py").is_file()
 
 
+def test_resumed_runs_keep_their_code_without_a_further_copy(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    fake.change("101_0", state="CANCELLED")
+    with patch("slurm.sweeps.submission.copy_code") as copied:
+        ask(user, "resume", "tiny")
+    copied.assert_not_called()
+
+
 # -- report --------------------------------------------------------------------------------------
 
 
@@ -367,10 +494,13 @@ def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(user: User,
     assert (record["metric"], record["goal"], record["task"]) == ("test.macro_f1", "max", "toy_texts")
     answer = ask(user, user.config, "seed=1,2", "--metric", "accuracy/rate")
     assert json.loads(folder(user).record.read_text())["goal"] == "max", answer
+    ask(user, user.config, "seed=1,2", "--metric", "accuracy:max")
+    assert read_record(folder(user)).metric == "validation.accuracy"
 
 
 @pytest.mark.parametrize("arguments, words", [
     (["--metric", "loss", "--goal", "max"], ["validation.loss", "less is better"]),
+    (["--metric", "loss:max"], ["validation.loss", "less is better"]),
     (["--metric", "test.surprise"], ["test.surprise", "--goal"]),
 ])  # fmt: skip
 def test_a_contradicting_or_undeclared_goal_is_refused_before_submission(

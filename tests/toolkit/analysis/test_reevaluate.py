@@ -69,7 +69,7 @@ def test_another_file_is_read_with_the_runs_labels_and_tokens(trained: RunDir) -
     test = load_resolved(trained.config).data.test
     found = ask(trained, file=test)
     assert found["metrics"]["test"] == read_json(trained.result)["metrics"]["test"]
-    assert found["samples"] >= SIZES["test"]
+    assert found["samples"] == SIZES["test"]
 
 
 def test_the_evaluation_leaves_a_folder_like_a_runs(run: RunDir) -> None:
@@ -195,6 +195,11 @@ def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
     with pytest.raises(UserError, match="holds something other than a whole evaluation"):
         ask(run, output=str(precious))
     assert [path.name for path in precious.iterdir()] == ["notes.txt"]
+    for content in ('{"auc": 1}', "[1]", "auc: 1"):
+        RunDir(precious).scores.write_text(content)
+        with pytest.raises(UserError, match="holds something other than a whole evaluation"):
+            ask(run, output=str(precious))
+        assert RunDir(precious).scores.read_text() == content
     with pytest.raises(UserError, match="holds something other"):
         ask(run, output=str(run.path))
     assert predictions(run, "test").exists()

@@ -154,7 +154,8 @@ def test_an_error_of_a_step_is_shown_with_the_samples_at_work(copy: RunDir) -> N
         calls = 0
         shutil.rmtree(copy.checkpoints)
         with pytest.raises(
-            RunFailed, match=r"step 1, on the way to step 3, fails: this row cannot be parsed"
+            RunFailed,
+            match=rf"step 1, .* to step 3, fails: this .* parsed\. stk replay {copy.run_id} --step 1 ",
         ):
             do(copy, 3)
     parts, error = found["micro_batches"], found["error"]

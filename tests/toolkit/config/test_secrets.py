@@ -237,6 +237,7 @@ def test_a_secret_goes_to_another_process_with_its_reference(told: Path) -> None
     assert again.data.text_column == "hush-hush"
 
 
+@pytest.mark.timeout(60)
 def test_a_text_of_a_million_letters_is_searched_for_addresses_in_no_time() -> None:
     """From each of its letters on, this would take hours."""
     text = "x" * 1_000_000

@@ -62,11 +62,12 @@ def test_weights_of_any_kind_and_layout_are_read() -> None:
     assert weights_crc32(module) != before
 
 
-def test_weights_that_are_no_numbers_are_equal_if_their_bits_are() -> None:
-    spoilt = model()
-    with torch.no_grad():
-        spoilt.state_dict()["0.weight"].fill_(torch.nan)
-    assert weights_crc32(spoilt) == weights_crc32(spoilt)
+def test_weights_with_nan_are_equal_if_their_bits_are() -> None:
+    one, same, other = model(), model(), model()
+    for each in (one, same, other):
+        each.state_dict()["0.weight"].fill_(torch.nan)
+    flip_a_bit(other.state_dict()["0.weight"])
+    assert weights_crc32(one) == weights_crc32(same) != weights_crc32(other)
 
 
 def compare_rank(world: World, folder: Path, odd: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:

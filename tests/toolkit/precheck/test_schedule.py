@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny import of_tokens, tiny
 from toolkit.config import Experiment
 from toolkit.precheck.schedule import schedule_warnings
 from toolkit.task import task_class
@@ -69,3 +69,11 @@ def test_steps_that_are_given_need_no_data(tmp_path: Path) -> None:
     for key in ("lr_scheduler.warmup", "checkpoint.every_steps", "train.eval_steps"):
         assert odd(tiny(tmp_path, *steps, f"{key}=99")) == []
         assert odd(tiny(tmp_path, *steps, f"{key}=101")) == [key]
+
+
+def test_steps_of_tokens_that_are_less_than_half_full_are_told(prepared: Path) -> None:
+    """The longest text has 14 tokens, so that each step keeps room for 13 more."""
+    assert odd(tiny(prepared, *of_tokens(20, None))) == ["train.batch_max_length"]
+    (found,) = schedule_warnings(tiny(prepared, *of_tokens(20, None)))
+    assert "found 20 beside a sample of 14 tokens: an epoch has 61 steps" in found.problem
+    assert odd(tiny(prepared, *of_tokens(28, None))) == odd(tiny(prepared, *of_tokens(20, 4))) == []

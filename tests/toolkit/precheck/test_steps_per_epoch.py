@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,9 +62,9 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     for split in ("train", "validation", "test"):
         aged(tmp_path / f"{split}.tsv", YOUNG)
     task_class(experiment).prepare(experiment)
-    before = sorted(os.walk(tmp_path))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert steps_per_epoch(experiment) == 8
-    assert sorted(os.walk(tmp_path)) == before
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 def test_a_changed_source_is_not_prepared(tmp_path: Path) -> None:

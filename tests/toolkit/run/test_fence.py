@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +16,7 @@ from unittest.mock import patch
 import pytest
 from filelock import FileLock
 
+from tests.patience import PATIENCE_S, until
 from tests.toolkit.ranks import await_ranks, run_ranks, start_ranks
 from tests.toolkit.tiny import assert_equal_runs, tiny
 from tests.toolkit.tiny_training import Attempt, Lab
@@ -163,12 +165,19 @@ def test_job_that_starts_again_replaces_itself(run: RunDir, is_frozen: bool) -> 
     assert read_json(run.fence)["nonce"] == "second"
 
 
-def test_job_waits_for_its_earlier_process_to_leave(run: RunDir) -> None:
-    with hold_run(run, start("first", job="12"), 1.0):
-        pass
-    before = run.alive.stat().st_ino
-    with hold_run(run, start("second", job="12", restart=1), 1.0):
-        assert run.alive.stat().st_ino == before
+def test_restarted_job_waits_for_its_earlier_process_to_leave(run: RunDir) -> None:
+    """Only then the file of the lock stays: it would be put aside if the first were not expected to leave."""
+
+    def take_over() -> int:
+        with hold_run(run, start("second", job="12", restart=1), PATIENCE_S):
+            return run.alive.stat().st_ino
+
+    with ThreadPoolExecutor(1) as thread:
+        with hold_run(run, start("first", job="12"), 1.0):
+            before = run.alive.stat().st_ino
+            second = thread.submit(take_over)
+            until(lambda: is_fenced(run, "first"))
+        assert second.result() == before
 
 
 def test_job_takes_over_from_another_one_that_gives_no_sign_of_life(run: RunDir) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from toolkit.config.composition.yaml_files import parse
@@ -39,7 +39,8 @@ def test_nothing_between_two_values_is_lost(text: str) -> None:
     try:
         values = split_values(f"key={text}")
     except UserError:
-        return
+        # hypothesis fails the test if too many are refused.
+        reject()
     assert "".join(",".join(values).split()) == "".join(text.split())
 
 

@@ -80,3 +80,9 @@ def test_without_optuna_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyP
 def test_another_sampler_is_refused() -> None:
     with pytest.raises(UserError, match="unknown sampler 'ga'"):
         propose(Sweep(method="optuna", samples=1, sampler="ga", parameters=SPACES), None)
+
+
+def test_rounding_keeps_a_proposal_within_its_range() -> None:
+    sweep = Sweep(method="optuna", samples=20, parameters={"p": Uniform(0.99998, 0.99999)})
+    drawn = [number_in(point["p"]) or 0 for point in propose(sweep, None)]
+    assert all(0.99998 <= number <= 0.99999 for number in drawn)

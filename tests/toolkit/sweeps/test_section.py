@@ -76,6 +76,23 @@ def test_the_section_may_be_a_file_of_its_own(tmp_path: Path) -> None:
     assert sweep == Sweep(parameters={"seed": Values(("1", "2"))})
 
 
+def test_sections_within_a_run_are_keys_with_dots(tmp_path: Path) -> None:
+    section = "sweep: {runs: [{optimizer: {lr: 0.1}, task: {a: {b: [1]}, c: {}}}]}\n"
+    sweep = load_sweep(written(tmp_path, section))
+    assert sweep is not None
+    assert sweep.runs == ({"optimizer.lr": "0.1", "task.a.b": "[1]", "task.c": "{}"},)
+
+
+@pytest.mark.parametrize("section", [
+    "{runs: [{seed: !!timestamp 2020-01-01}]}",
+    "{parameters: {seed: [!!binary aGk=, 2]}}",
+    "{parameters: {seed: {uniform: [!foo 1, 2]}}}",
+])  # fmt: skip
+def test_a_tag_is_a_fault_of_the_file(tmp_path: Path, section: str) -> None:
+    with pytest.raises(ConfigError, match="tag"):
+        load_sweep(written(tmp_path, f"sweep: {section}\n"))
+
+
 def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
     text = (
         "sweep:\n  methd: grid\n  samples: -1\n  goal: more\n  zip: 3\n  runs: [4]\n  name: a/b\n"

@@ -93,6 +93,15 @@ def test_what_cannot_be_listed_is_refused(sweep: Sweep, problem: str) -> None:
     assert problem in str(refusal.value)
 
 
+@pytest.mark.parametrize("sweep, word, part", [
+    (Sweep(method="list", runs=({"a": "1"}, {"b": "2"})), "a=3", "sweep.runs=null"),
+    (Sweep(parameters={"a": A}, seeds=("1", "2")), "seed=7", "sweep.seeds=null"),
+])  # fmt: skip
+def test_a_value_that_runs_of_the_file_would_hide_is_refused(sweep: Sweep, word: str, part: str) -> None:
+    with pytest.raises(UserError, match=part):
+        with_overrides(sweep, [word])
+
+
 def test_more_samples_and_more_keys_leave_the_first_ones_as_they_are() -> None:
     spaces: dict[str, Space] = {"a": LogUniform(1e-5, 1e-2), "b": RandInt(1, 9)}
     few = Sweep(method="random", parameters=spaces, samples=3, seed=7).points()

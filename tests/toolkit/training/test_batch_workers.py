@@ -153,18 +153,16 @@ def test_random_numbers_of_scoring_do_not_depend_on_the_process_that_made_the_ba
         (UserError("digits.py:3: no such file"), "UserError: digits.py:3: no such file"),
         (KeyError("width"), "KeyError: 'width'"),
         (Own(1, 2), "RuntimeError: Own: 1 and 2"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), None),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
     ],
 )
-def test_a_failure_is_that_of_the_rank_with_the_workers_traceback(
-    failure: Exception, expected: str | None
-) -> None:
+def test_a_failure_is_that_of_the_rank_with_the_workers_traceback(failure: Exception, expected: str) -> None:
     batches = make_batches(Numbers(failure), _requests(), CPU, 2)
     found = [next(batches)[0] for _ in range(2)]
     with pytest.raises((UserError, ValueError, KeyError, RuntimeError)) as raised:
         next(batches)
     assert found == [[0, 1], [1, 2]]
-    assert expected in (None, f"{type(raised.value).__name__}: {raised.value}")
+    assert f"{type(raised.value).__name__}: {raised.value}".startswith(expected)
     if not isinstance(failure, UserError):
         assert "in collate" in "".join(raised.value.__notes__)
 

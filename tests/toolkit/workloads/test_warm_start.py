@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,25 @@ from tests.tiers import first_quick
 from tests.toolkit.precheck.test_warm_start import KEY, of_run, other_file, prepared, refusal
 from tests.toolkit.ranks import run_ranks
 from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from tests.toolkit.workloads.entity_disambiguation.entity_files import (
+    database,
+    tiny_co_mention,
+    tiny_entities,
+)
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
+from toolkit.config import to_yaml
 from toolkit.data.prepared.lookup import find_prepared_set
+from toolkit.files import write_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.warm_start import check_shapes
 from toolkit.registry import load_code, task_kinds
 from toolkit.run.run_dir import WEIGHTS, RunDir
 from toolkit.task import task_class
+from toolkit.workload import silent
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
+from toolkit.workloads.entity_disambiguation.data.samples.known import Known
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.spelling.config.models import AttentionModel
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 from toolkit.workloads.text_classification.config import DocNN
@@ -115,6 +127,30 @@ def test_an_equally_large_vocabulary_of_other_words_is_refused_at_the_latest_in_
     assert "'movie'" in refusal(experiment)
 
 
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_types_in_another_order_are_refused_where_a_model_has_vectors_of_them(
+    tmp_path: Path, has_vectors: bool
+) -> None:
+    make = partial(tiny_co_mention, tmp_path, "model.entity_text=false")
+    make = make if has_vectors else partial(tiny_entities, tmp_path)
+    source = RunDir(tmp_path / "source")
+    source.artifacts.mkdir(parents=True)
+    source.config.write_text(to_yaml(make()))
+    known = Known.of(make().data.prepare(silent).meta)
+    write_json(DisambiguationFiles(source).known, asdict(known))
+    begins = f"{KEY}={other_file(source.path / WEIGHTS, {'a': torch.zeros(2)})}"
+    check_inputs(make(begins))
+    grown = database()
+    grown.add(Profile(entity_id="aaa", title="aaa", types={"kinds": ("town",)}))
+    grown.save(tmp_path / "grown")
+    changed = make(begins, f"data.entity_db={tmp_path}/grown")
+    changed.data.prepare(silent)
+    if has_vectors:
+        assert "type 1 belongs to 'river' there, to 'town' in these data" in refusal(changed)
+    else:
+        check_inputs(changed)
+
+
 def test_a_vocabulary_of_another_size_is_answered_with_the_tensor_and_what_to_do(
     tmp_path: Path, source: RunDir
 ) -> None:
@@ -150,8 +186,6 @@ def test_an_encoder_of_another_size_is_refused(tmp_path: Path) -> None:
     before.mkdir()
     weights = before / WEIGHTS
     save_file({"a": torch.zeros(2)}, weights)
-    from toolkit.config import to_yaml
-
     (before / "config.yaml").write_text(to_yaml(one))
     check_inputs(replace(one, train=replace(one.train, start_from_checkpoint=str(weights))))
     layered = tiny_bert(tmp_path, f"{KEY}={weights}", "model.layers=1")

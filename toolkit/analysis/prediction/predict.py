@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import torch
 from torch import nn
 
+from toolkit.analysis.prediction.formats import JSON_LINES
 from toolkit.analysis.prediction.load import open_run
 from toolkit.analysis.prediction.output import writer
 from toolkit.analysis.prediction.predictor import Predictor, UnfitRow
@@ -110,7 +111,10 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
     found = answering(run, request.batch_size)
     with ExitStack() as stack:
         path = None if request.file is None else Path(request.file)
-        lines = stack.enter_context(opened(path, found.predictor.format.encoding))
+        # JSON from a program is UTF-8, whatever the run's files are.
+        is_piped = path is None and request.input == JSON_LINES
+        encoding = "utf-8" if is_piped else found.predictor.format.encoding
+        lines = stack.enter_context(opened(path, encoding))
         stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
         write = writer(stream, request.format, found.predictor.format.answers)
         for part in found.parts(lines, request.input):

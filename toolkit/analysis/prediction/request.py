@@ -8,6 +8,7 @@ from pathlib import Path
 from toolkit.analysis.prediction.formats import JSON_LINES, LINES, OUTPUTS, TABLES
 from toolkit.checkpoint.best import finished_result
 from toolkit.config import load_resolved
+from toolkit.config.schema import Experiment
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import UserError
 from toolkit.registry import task_kinds
@@ -41,15 +42,23 @@ class Request:
     batch_size: int | None = None
 
 
-def input_format(file: str | None) -> str:
-    """The format of a file, by the ending of its name; that of a pipe is JSON lines. Raises UserError."""
+def input_format(file: str | None, delimiter: str | None = None) -> str:
+    """The format of a file, by the ending of its name; that of a pipe is JSON lines. Raises UserError.
+
+    delimiter   that the run names for its own tables, which may have any ending
+    """
     if file is None:
         return JSON_LINES
     ending = unpacked_name(Path(file)).suffix.lower()
     if ending not in _ENDINGS:
         raise UserError(
             f"{file}: the ending {ending!r} does not name a known format, expected one of "
-            f"{', '.join(_ENDINGS)}: say it with --input-format"
+            f"{', '.join(_ENDINGS)}: convert the file, or say with --input-format which of them it is"
+        )
+    if _ENDINGS[ending] == LINES and delimiter is not None:
+        raise UserError(
+            f"{file}: lines of text, or a table whose columns are divided by {delimiter!r}, as the run read "
+            "its data? Say it: --input-format lines or --input-format csv"
         )
     return _ENDINGS[ending]
 
@@ -71,8 +80,8 @@ def output_format(output: str | None, read_as: str) -> str:
     return "csv" if read_as in TABLES else JSON_LINES
 
 
-def check_predicts(run: RunDir) -> None:
-    """Raise UserError if a run cannot predict: its task has no predictor, or it has not finished."""
+def check_predicts(run: RunDir) -> Experiment:
+    """Return a run's experiment. Raises UserError if its task has no predictor, or it has not finished."""
     experiment = load_resolved(run.config)
     spec = task_kinds()[experiment.task.kind]
     if fault := spec.prediction_fault(experiment, run.path):
@@ -84,3 +93,4 @@ def check_predicts(run: RunDir) -> None:
             'and names it: TaskSpec(…, predictor="module:Class")'
         )
     finished_result(run)
+    return experiment

@@ -69,7 +69,9 @@ def _decoded(line: str, decode: Any, place: str) -> Any:
 def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, ...] | None) -> Iterator[Row]:
     found = fields_of(lines, delimiter, quoted=quoted, name=lines.name, longest=LONGEST)
     first, header = (0, list(columns)) if columns else next(found, (0, []))
-    if len(set(header)) < len(header):
+    # Columns without a name, such as that of an index, are no fields of a row.
+    named = [each for each in header if each]
+    if len(set(named)) < len(named):
         raise DataError(f"{lines.name}:{first}: two columns have the same name: {', '.join(header)}")
     for number, fields in found:
         if fields == header and number == 1:

@@ -106,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bytes) -> None:
         text = io.StringIO()
         write, read = writer(text, JSON_LINES), io.BytesIO(body).read
-        lines = TextLines("the request", self.answering.predictor.format.encoding, lambda: read(_BLOCK))
+        lines = TextLines("the request", "utf-8", lambda: read(_BLOCK))
         try:
             with self._model:
                 for part in self.answering.parts(lines, JSON_LINES):

@@ -109,7 +109,7 @@ def _check(lengths: Lengths, budget: int) -> None:
         sample = int(lengths.argmax())
         raise DataError(
             f"train.batch_max_length allows {budget} tokens in a step, but sample {sample} of the training "
-            f"set has {lengths[sample]} alone: allow at least as many, or shorten the samples"
+            f"set has {lengths[sample]} alone: allow several times as many, or shorten the samples"
         )
 
 

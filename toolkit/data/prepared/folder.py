@@ -71,8 +71,10 @@ class PreparedFolder(Generic[S]):
         try:
             return cls.open(path).fingerprint == fingerprint
         except DataError as error:
-            if isinstance(error.__cause__, PermissionError):
-                # Another user's private set is not a damaged one: building would remove it.
+            cause = error.__cause__
+            if isinstance(cause, OSError) and not isinstance(cause, NotADirectoryError):
+                # A private set of another user, or a disk that does not answer, is not a damaged set:
+                # building would remove it.
                 raise
             return False
 

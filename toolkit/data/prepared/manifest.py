@@ -52,5 +52,7 @@ def read_manifest(path: Path, version: int, *, growing: str) -> Mapping[str, Any
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:
+    except FileNotFoundError:
         return 0
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error}); {PREPARE_AGAIN}") from error

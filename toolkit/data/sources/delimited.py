@@ -39,10 +39,13 @@ def _quoted(
                 yield first, row
             first = reader.line_num + 1
     except csv.Error as error:
-        # csv's own words for a field that swallows the rest of the file.
-        open_end = "unexpected end" in str(error) or "field larger" in str(error)
-        found = "a quoted field is never closed" if open_end else "text follows a closing quote"
-        raise DataError(
-            f"{name}:{first}: in the row that begins here, {found}. Write quotes inside a quoted field twice "
-            f'(""){hint}'
-        ) from error
+        advice = f'Write quotes inside a quoted field twice (""){hint}'
+        # csv's own words: the first two for a field that swallows the rest of the file.
+        if "unexpected end" in str(error) or "field larger" in str(error):
+            found = "a quoted field is never closed"
+        elif "new-line character" in str(error):
+            found = "a carriage return stands alone outside of quotes"
+            advice = "End each line with a line feed, or put quotes around that field"
+        else:
+            found = "text follows a closing quote"
+        raise DataError(f"{name}:{first}: in the row that begins here, {found}. {advice}") from error

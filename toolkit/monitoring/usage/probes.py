@@ -116,10 +116,7 @@ def gpu_probe(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[
 
 def cpu_count() -> int:
     """Cores that this process may run on."""
-    # Not everywhere but on Linux.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def peak_rss_mb(status: Path = Path("/proc/self/status")) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +63,7 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
     """Return the settings of these runs in the order of their first appearance."""
     found: dict[str, dict[Any, RunSummary]] = {}
     for summary in summaries:
-        of_seeds = found.setdefault(repr(_setting(summary.config)), {})
+        of_seeds = found.setdefault(repr((_setting(summary.config), summary.code)), {})
         # Two runs of one seed have equal scores: they are no repetitions.
         seed = summary.config.get("seed", summary.run_id)
         if summary.state == "finished" and of_seeds.get(seed, summary).state != "finished":
@@ -117,15 +118,25 @@ def _labels(firsts: Sequence[RunSummary]) -> list[str]:
         if key.partition(".")[0] not in _SAME_WITHOUT
     }
     if not keys:
-        return [summary.name for summary in firsts]
+        return _distinct([summary.name for summary in firsts], firsts)
     shown = list(keys.items())[:_LABEL_KEYS]
     more = ", …" if len(keys) > len(shown) else ""
-    return [
+    labels = [
         formats.one_line(
             ", ".join(f"{_short(key, keys)}={text.setting(values[place])}" for key, values in shown) + more,
             _LABEL_WIDTH,
         )
         for place in range(len(firsts))
+    ]
+    return _distinct(labels, firsts)
+
+
+def _distinct(labels: Sequence[str], firsts: Sequence[RunSummary]) -> list[str]:
+    """The labels, with a run where several are equal: as of settings that differ in the user's code alone."""
+    count = Counter(labels)
+    return [
+        label if count[label] == 1 else f"{label} ({summary.run_id})"
+        for label, summary in zip(labels, firsts, strict=True)
     ]
 
 

@@ -26,7 +26,7 @@ from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
-from toolkit.run.edited_code import new_code_of
+from toolkit.run.edited_code import new_code_of, own_code
 from toolkit.run.events import Event, read_events
 from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
 from toolkit.run.records.failures import FailureRecord
@@ -113,6 +113,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         world_size=last.world_size if last else None,
         device=last.device if last else None,
         events=dict(Counter(clean(event.name) for event in events)),
+        code=own_code(run),
         new_code=tuple(clean(each) for each in new_code_of(run)),
         failure=failure,
         scored=_scored(result),

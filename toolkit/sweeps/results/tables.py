@@ -71,13 +71,6 @@ def told_best(results: Results) -> str:
     return f"{best.run_id}: {results.metric} {results.score(best.value)}, {among}: {values}"
 
 
-def render(results: Results) -> None:
-    """Print the best runs to the terminal."""
-    from rich.console import Console
-
-    Console().print(drawn(results))
-
-
 def drawn(results: Results) -> RenderableType:
     """The same, to be printed: groups where there are any, runs, and the best one in a sentence."""
     from rich.console import Group as Lines

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from toolkit.config.fields import option
+from toolkit.data.prepared.lookup import read_meta
 from toolkit.data.prepared.section import PreparedSection
+from toolkit.files import read_json
 from toolkit.nlp.encoder_config import check_encoder, encoder_difference
-from toolkit.workload import Metric, ModelSection, Violation, shares
+from toolkit.run.run_dir import RunDir
+from toolkit.workload import Metric, ModelSection, Violation, first_other, shares
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 
 _SAMPLES = "toolkit.workloads.entity_disambiguation.data.samples"
 #: Allowed names of a slice, because they are part of metrics and of file names.
@@ -96,6 +100,19 @@ class EntityMentions(PreparedSection):
         from toolkit.workloads.entity_disambiguation.data.samples.checks import sentence_violations
 
         return sentence_violations(self, is_trained=is_trained)
+
+    def other_meaning(self, prepared: Path | None, run: Path) -> str:
+        # Imported here, because it imports the sections of all workloads.
+        from toolkit.config import load_resolved
+
+        known = read_json(DisambiguationFiles(RunDir(run)).known)
+        if not (known and prepared and load_resolved(RunDir(run).config).model.kind == "co_mention"):
+            # Other models have no vectors of types and relations.
+            return ""
+        here = read_meta(prepared)
+        return first_other("type", known["types"], here.get("types")) or first_other(
+            "relation", known["relations"], here.get("relations")
+        )
 
 
 (ACCURACY,) = shares("accuracy")

@@ -14,6 +14,7 @@ from torch.nn import functional
 from toolkit.checkpoint.manifest import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
+from toolkit.errors import DataError
 from toolkit.nlp.token_masking import hide
 from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
@@ -76,6 +77,7 @@ class EntityDisambiguationTask:
         self.splits: Mapping[str, MentionSamples] = {name: data.split(name) for name in data.splits}
         self.slices = (WHOLE_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
+        _check_metric(experiment.evaluation.metric, data)
         self._known = Known.of(data.meta)
         vectors = _fixed_vectors(experiment, data, encoder or experiment.model.path, None)
         self._batches = BatchMaker(model=experiment.model, known=self._known, vectors=vectors)
@@ -194,6 +196,16 @@ class EntityDisambiguationTask:
         """The beginning of some file names: the name of the data file without its ending."""
         data = self._experiment.data
         return Path(data.path or data.train).stem
+
+
+def _check_metric(metric: str, data: MentionSet) -> None:
+    """Raise DataError if the metric that selects the best weights is of a slice that nothing is in."""
+    sizes = {f"accuracy/{name}": of.get("validation") for name, of in data.meta["slice_sizes"].items()}
+    if sizes.get(name := metric.partition(":")[0]) == 0:
+        raise DataError(
+            f"evaluation.metric is {name}, but no scored mention of validation is in that slice: choose "
+            "another metric, or other limits (data.torso_above, data.head_above)"
+        )
 
 
 def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

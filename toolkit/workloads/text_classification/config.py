@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from toolkit.files import read_json
 from toolkit.nlp.encoder_config import check_encoder, encoder_difference
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
-from toolkit.workload import ModelSection, Violation
+from toolkit.workload import ModelSection, Violation, first_other
 from toolkit.workloads.text_classification.data.layout import VOCABULARY
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
@@ -102,8 +102,8 @@ class TextTable(PreparedSection):
         labels = self.labels or (read_meta(prepared).get("labels") if prepared else None)
         folders = (ExportedFiles(RunDir(run)).encoding, prepared)
         there, here = ((each and read_json(each / VOCABULARY)) or {} for each in folders)
-        words = _first_other("word vector", there.get("tokens"), here.get("tokens"))
-        return _first_other("output", kept.get("labels"), labels) or words
+        words = first_other("word vector", there.get("tokens"), here.get("tokens"))
+        return first_other("output", kept.get("labels"), labels) or words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,14 +186,6 @@ class Pretrained(ModelSection):
     def files(self) -> Iterator[tuple[str, Path]]:
         if os.path.isdir(self.path):
             yield from (("model.path", path) for path in sorted(Path(self.path).iterdir()) if path.is_file())
-
-
-def _first_other(what: str, there: Sequence[str] | None, here: Sequence[str] | None) -> str:
-    """Return the first place at which two lists differ; their lengths decide shapes, which are compared."""
-    for number, (old, new) in enumerate(zip(there or (), here or (), strict=False), start=1):
-        if old != new:
-            return f"{what} {number} belongs to {old!r} there, to {new!r} in these data"
-    return ""
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -70,7 +70,7 @@ class TextClassificationTask:
         self.prepared = self._data.path
         self.fingerprint = self._data.fingerprint
         self.summary = self._data.summary()
-        self.splits = {name: self._data.split(name) for name in self._data.splits}
+        self.splits = {name: self._data.split(name) for name, size in self._data.splits.items() if size}
         self.labels = self._data.labels
         self._encoding = self._data.encoding
         training = self.splits["train"].labels if "train" in self.splits else np.array([], dtype=np.int64)

@@ -167,9 +167,6 @@ def test_each_rank_of_each_start_has_its_log(story: Story) -> None:
         assert shown == log.read_text()
 
 
-# ---- what Slurm would not run
-
-
 # ---- a submitter that dies
 
 _KILLS_ITS_PARENT = """\

@@ -79,6 +79,12 @@ def test_without_preemption_nothing_is_said_of_partitions() -> None:
     assert not [each for each in findings if "GraceTime" in each.found]
 
 
+@pytest.mark.parametrize("exempt", ["00:05:00", "1-00:00:00"])
+def test_the_time_that_is_exempt_from_preemption_is_told_in_full(exempt: str) -> None:
+    here = cluster(PreemptType="preempt/partition_prio", PreemptExemptTime=exempt)
+    assert f"in its first {exempt} (" in about(found(here), "PreemptExemptTime").found
+
+
 def test_by_qos_the_grace_is_that_of_the_qos() -> None:
     victim = qos("spare", grace_s=60, preempt_mode="requeue")
     here = replace(

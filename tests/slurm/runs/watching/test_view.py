@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -130,7 +129,3 @@ def test_whatever_the_terminal_every_line_fits(width: int, height: int, text: st
     lines = console.render_lines(view(snapshot, width, height), pad=False)
     assert len(lines) == height
     assert all(sum(segment.cell_length for segment in line) <= width for line in lines)
-
-
-def test_a_scene_is_read_from_a_path(tmp_path: Path) -> None:
-    assert drawn(RunReader(RunDir(tmp_path)).read(ROW))[0].startswith("tiny-1")

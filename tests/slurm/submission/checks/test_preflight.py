@@ -212,10 +212,6 @@ def test_without_a_default_partition_one_must_be_given() -> None:
     assert _reasons(facts, partition="main") == []
 
 
-def test_options_of_sbatch_by_name_count_as_well() -> None:
-    assert _reasons(nodes="5-6") == ["5 nodes, but partition main has 4"]
-
-
 @pytest.mark.parametrize("flags", [frozenset({"PartitionTimeLimit", "PartitionMaxNodes"}), None])
 def test_a_qos_that_lifts_limits_or_is_unknown_is_left_to_slurm(flags: frozenset[str] | None) -> None:
     request: dict[str, Any] = {"partition": "small", "nodes": 2, "time": "600", "qos": "long"}

@@ -35,6 +35,10 @@ def test_tabs_separate_without_quotes_unless_the_format_says_otherwise() -> None
     assert read("a;b\nx;y\r\n", "csv", delimiter=";") == [(2, {"a": "x", "b": "y"})]
 
 
+def test_columns_may_lack_names() -> None:
+    assert read(",text,\n1,a,x\n", "csv")[0][1]["text"] == "a"
+
+
 def test_columns_that_are_known_need_no_header_and_allow_one() -> None:
     expected = {"a": "x", "b": "y"}
     assert read("x,y\n", "csv", columns=("a", "b")) == [(1, expected)]
@@ -60,6 +64,7 @@ def test_a_plain_line_is_a_row_even_if_it_is_empty() -> None:
         ("a,b\n1,2\n3\n", "csv", "rows:3: found 1 fields, expected 2: a, b"),
         ("a;b\n1,2;3\n", "csv", "rows:2: found 2 fields, expected 1: a;b. Columns seem divided by ';'"),
         ("a,a\n1,2\n", "csv", "rows:1: two columns have the same name"),
+        ("a,b\r1,2\r", "csv", "rows:1: in the row that begins here, a carriage return stands alone"),
         ('a,b\n1,2\n"3,4\n', "csv", "rows:3: in the row that begins here, a quoted field is never closed"),
     ],
 )

@@ -29,7 +29,7 @@ KNOWN = "POST /predict HTTP/1.1\r\nAuthorization: Bearer right\r\n"
 class Lines:
     """Answers each line with it."""
 
-    predictor = SimpleNamespace(format=SimpleNamespace(encoding="utf-8"))
+    predictor = SimpleNamespace(format=SimpleNamespace(encoding="cp1252"))
 
     def parts(self, lines: Any, read_as: str) -> Iterator[list[object]]:
         for line in lines:
@@ -72,6 +72,10 @@ def said(connect: Callable[[], socket.socket]) -> Callable[[str], tuple[int, str
 
 def test_rows_are_answered(said: Callable[[str], tuple[int, str]]) -> None:
     assert said(f"{KNOWN}Content-Length: 4\r\n\r\na\nb\n") == (200, '"a\\n"\n"b\\n"\n')
+
+
+def test_a_request_is_utf_8_whatever_the_files_of_the_run_are(said: Callable[[str], tuple[int, str]]) -> None:
+    assert said(f"{KNOWN}Content-Length: 2\r\n\r\nÄ") == (200, '"Ä"\n')
 
 
 def test_a_body_that_breaks_off_is_not_answered(said: Callable[[str], tuple[int, str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -151,16 +152,26 @@ def test_a_set_of_another_format_is_refused(path: Path) -> None:
         Toy.open(path)
 
 
-def test_a_set_that_may_not_be_read_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user's set is not damaged because its owner keeps it private."""
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_set_that_may_not_or_cannot_be_read_is_left_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Neither a private set of another user is damaged, nor one on a disk that does not answer."""
 
     def refuse(file: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(file))
+        raise OSError(number, os.strerror(number), str(file))
 
     made(path)
     (path / "theirs").touch()
-    monkeypatch.setattr("toolkit.data.prepared.manifest.read_json", refuse)
-    with pytest.raises(DataError, match=r"meta\.json cannot be read .*Permission denied"):
+    with monkeypatch.context() as patch:
+        patch.setattr("toolkit.data.prepared.manifest.read_json", refuse)
+        with pytest.raises(DataError, match=rf"meta\.json cannot be read .*{os.strerror(number)}"):
+            made(path)
+    # Of the arrays alone: whether the folder is there is asked before.
+    monkeypatch.setattr(
+        Path, "stat", lambda file, **_: os.stat(file) if file.suffix != ".bin" else refuse(file)
+    )
+    with pytest.raises(DataError, match=rf"\.bin cannot be read .*{os.strerror(number)}"):
         made(path)
     assert (path / "theirs").exists()
     assert left_over(path) == ["toy"]

@@ -104,6 +104,22 @@ def test_runs_of_one_seed_are_no_repetitions(tmp_path: Path) -> None:
     assert row[1] == "2"
 
 
+def test_runs_of_different_code_are_no_repetitions(tmp_path: Path) -> None:
+    found = [seeded(tmp_path / f"run-{seed}", 0.001, seed, 0.8) for seed in (1, 2, 3, 4)]
+    for run, text in zip(found, "xxyz", strict=True):
+        (run.code / "project").mkdir(parents=True)
+        (run.code / "project" / "net.py").write_text(text)
+        (run.code / "toolkit").mkdir()
+        (run.code / "toolkit" / "files.py").write_text(run.run_id)
+    (renamed := found[3].config).write_text(renamed.read_text().replace("name: ", "name: wide-"))
+    first, second, third = groups([summarize(run) for run in found])
+    assert [run.run_id for run in first.runs] == ["run-1", "run-2"]
+    assert [first.label, second.label] == [
+        f"{first.runs[0].name} ({run.run_id})" for run in (found[0], found[2])
+    ]
+    assert third.label == third.runs[0].name
+
+
 def test_where_a_run_ran_makes_no_setting_of_its_own(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / name) for name in ("run-a", "run-b")]
     for nodes, run in enumerate(runs, start=1):

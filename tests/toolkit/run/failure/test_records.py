@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 
 import pytest
@@ -157,7 +158,7 @@ def test_failure_of_an_earlier_start_gives_way(run: RunDir) -> None:
 
 def test_every_class_says_what_to_do() -> None:
     for name, kind in FAILURE_CLASSES.items():
-        assert kind.advice.endswith("."), name
+        assert re.fullmatch(r"(\S+ ){3,}\S+\.", kind.advice), name
 
 
 def test_ranks_whose_weights_differ_are_the_culprits_whoever_says_so(run: RunDir) -> None:

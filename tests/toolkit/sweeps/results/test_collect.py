@@ -132,6 +132,12 @@ def test_an_axis_is_logarithmic_where_the_numbers_span_much() -> None:
     ]
 
 
+def test_tiny_numbers_have_places_of_their_own_on_an_axis() -> None:
+    tiny = axis("lr", [f"{number}e-13" for number in range(1, 9)])
+    labels = [label for _, label in tiny.ticks]
+    assert labels == ["0", "2e-13", "4e-13", "6e-13", "8e-13"]
+
+
 def test_names_stand_beside_each_other_on_an_axis() -> None:
     named = axis("kernels", ["[2, 3]", "[2]", None, "[2]"])
     assert named.is_named

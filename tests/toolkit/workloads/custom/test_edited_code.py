@@ -252,7 +252,7 @@ def test_a_run_of_another_folder_is_named_and_keeps_its_code(
 
 
 @pytest.mark.parametrize("command", ["submit", "sweep"])
-def test_each_way_to_go_on_says_so(
+def test_submit_and_sweep_name_edited_files(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
 ) -> None:
     words = {"submit": ["submit", "train.yaml"], "sweep": ["sweep", "train.yaml", "params.x=1", "--dry-run"]}
@@ -261,7 +261,7 @@ def test_each_way_to_go_on_says_so(
     create_run(experiment, tmp_path / "runs")
     (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
     stk(*words[command], "--cluster", "local")
-    assert "train.py" in capfd.readouterr().err
+    assert "changed: train.py" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["submit", "resume"])

@@ -32,3 +32,25 @@ def test_a_file_that_does_not_have_sentences_is_reported(tmp_path: Path, content
     Path(experiment.data.validation).write_text(content)
     with pytest.raises(DataError, match=r"data\.validation: .*"):
         check_inputs(experiment)
+
+
+@pytest.mark.parametrize(
+    "second, said",
+    [
+        ("not JSON", r"train\.jsonl:2: not JSON"),
+        ('{"sent_idx_unq": 1000}', r"train\.jsonl:2: sentence is missing"),
+        (None, r"train\.jsonl:2: sent_idx_unq \d+ is also that of line 1"),
+    ],
+)
+def test_a_fault_behind_the_first_line_is_reported(tmp_path: Path, second: str | None, said: str) -> None:
+    experiment = tiny_entities(tmp_path)
+    first, *_ = Path(experiment.data.train).read_text().splitlines()
+    Path(experiment.data.train).write_text(f"{first}\n{second or first}\n")
+    with pytest.raises(DataError, match=said):
+        check_inputs(experiment)
+
+
+def test_a_folder_without_a_database_is_reported(tmp_path: Path) -> None:
+    experiment = tiny_entities(tmp_path, f"data.entity_db={tmp_path}")
+    with pytest.raises(DataError, match=r"data\.entity_db: .* is not an entity database"):
+        check_inputs(experiment)

@@ -17,6 +17,7 @@ from tests.toolkit.workloads.entity_disambiguation.entity_files import line, tin
 from tests.toolkit.workloads.entity_disambiguation.models.mentions import batch_of, model_of, opened
 from tests.toolkit.workloads.entity_disambiguation.scorer import score
 from toolkit.config import load
+from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.reliability.stop import StopFlag
@@ -58,6 +59,13 @@ def test_every_slice_has_the_scores_of_the_reference_scorer(tmp_path: Path, no_c
     assert metrics["popularity"] == scores["final_loss"].popularity
     assert metrics["accuracy/crowded"] == scores["crowded"].accuracy
     assert 0 < scores["final_loss"].mentions < len(samples)
+
+
+def test_a_slice_without_mentions_cannot_select_the_weights(tmp_path: Path) -> None:
+    few = ("data.eval_slices=[unif_HD, unif_all]", "data.head_above=1000")
+    opened(tmp_path, *few, "evaluation.metric=accuracy/unif_all:max")
+    with pytest.raises(DataError, match=r"metric is accuracy/unif_HD, .* data\.head_above"):
+        opened(tmp_path, *few, "evaluation.metric=accuracy/unif_HD:max")
 
 
 def test_probabilities_sum_to_one_over_a_mentions_own_candidates(tmp_path: Path) -> None:

@@ -118,8 +118,9 @@ class MetricsLog:
             self.progress()
 
     def close(self) -> None:
-        """Write what was not written yet, unless another attempt writes by now."""
+        """Write waiting lines and the progress, unless another attempt writes by now."""
         if not is_fenced(self._run, self._place.nonce):
+            self._flush()
             self.progress()
 
     def progress(self) -> None:

@@ -68,23 +68,25 @@ def _export(arguments: Namespace) -> None:
 
 
 def _add(arguments: Namespace) -> None:
-    profiles = _profiles(arguments)
     with edited(arguments.db) as database:
+        profiles = _profiles(arguments, database)
         for profile in profiles:
             database.add(profile)
     print(f"added {len(profiles)} entities to {arguments.db}, which has {len(database)}")
 
 
 def _update(arguments: Namespace) -> None:
-    profiles = _profiles(arguments)
     with edited(arguments.db) as database:
+        profiles = _profiles(arguments, database)
         for profile in profiles:
             database.update(profile)
     print(f"updated {len(profiles)} entities of {arguments.db}")
 
 
-def _profiles(arguments: Namespace) -> list[Profile]:
-    options = {"pids": arguments.pids, "as_written": arguments.as_written}
+def _profiles(arguments: Namespace, database: EntityDatabase) -> list[Profile]:
+    """Read profiles; an alias that the database has as it is written is that one."""
+    known = database.contents.candidates.keys()
+    options = {"pids": arguments.pids, "as_written": arguments.as_written, "known": known}
     return [profile for path in arguments.profiles for _, profile in read_profiles(path, **options)]
 
 

@@ -18,7 +18,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _overrides(arguments: argparse.Namespace) -> Sequence[str]:
     if arguments.entity_db is None:
         return ()
-    return (f"data.entity_db={json.dumps(os.path.abspath(arguments.entity_db))}",)
+    folder = os.path.abspath(os.path.expanduser(arguments.entity_db))
+    return (f"data.entity_db={json.dumps(folder)}",)
 
 
 EVALUATE = EvaluateOptions(add_arguments=_add_options, run_options=("entity_db",), overrides=_overrides)

@@ -84,7 +84,7 @@ class DisambiguationPredictor:
         self, model: nn.Module, mentions: MentionSamples, settings: Evaluation, device: torch.device
     ) -> Array:
         """The probabilities of the candidates of each mention, [n, width], in batches of similar length."""
-        found = np.zeros(mentions.candidates(np.arange(len(mentions))).shape, np.float32)
+        found = np.zeros((len(mentions), mentions.tables.candidates.shape[1]), np.float32)
         if not len(mentions):
             return found
         batches = BatchMaker(

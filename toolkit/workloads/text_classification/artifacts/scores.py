@@ -68,10 +68,11 @@ def write_labels(
     notes   unusual properties of the data
     """
     run.artifacts.mkdir(parents=True, exist_ok=True)
+    size = len(labels)
     counts = {
         split: {
-            "samples": _count(codes, len(labels)),
-            "texts": _count(codes[np.unique(texts, return_index=True)[1]], len(labels)),
+            "samples": np.bincount(codes, minlength=size).tolist(),
+            "texts": np.bincount(codes[np.unique(texts, return_index=True)[1]], minlength=size).tolist(),
         }
         for split, (codes, texts) in splits.items()
     }
@@ -128,8 +129,3 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """Average over the classes that have a value; None if no class has one."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def _count(codes: npt.NDArray[np.integer], classes: int) -> list[int]:
-    counts: list[int] = np.bincount(codes, minlength=classes).tolist()
-    return counts

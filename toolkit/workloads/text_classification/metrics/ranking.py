@@ -26,6 +26,7 @@ class Ranking:
     thresholds           [k] float64, descending
     false_positive_rate  [k + 1] share of the other samples, from 0 on
     true_positive_rate   [k + 1] share of the samples of the class, from 0 on
+    precision            [k] at each threshold
     positives            number of samples of the class
     negatives            number of other samples
     """
@@ -33,6 +34,7 @@ class Ranking:
     thresholds: Floats
     false_positive_rate: Floats
     true_positive_rate: Floats
+    precision: Floats
     positives: int
     negatives: int
 
@@ -48,6 +50,7 @@ class Ranking:
             thresholds=-lowered,
             false_positive_rate=np.append(0.0, (taken - hits) / max(negatives, 1)),
             true_positive_rate=np.append(0.0, hits / max(positives, 1)),
+            precision=hits / taken,
             positives=positives,
             negatives=negatives,
         )
@@ -69,13 +72,6 @@ class Ranking:
         if not self.positives:
             return None
         return float(np.sum(np.diff(self.recall, prepend=0.0) * self.precision))
-
-    @property
-    def precision(self) -> Floats:
-        """Precision at each threshold, [k]."""
-        hits = np.rint(self.recall * self.positives)
-        precision: Floats = hits / (hits + np.rint(self.false_positive_rate[1:] * self.negatives))
-        return precision
 
     @property
     def recall(self) -> Floats:

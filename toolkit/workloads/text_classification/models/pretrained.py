@@ -25,7 +25,7 @@ class Pretrained(nn.Module):
     def __init__(self, config: PretrainedConfig, *, labels: Sequence[str], pad_id: int, **_: Any) -> None:
         super().__init__()
         self._pad_id = pad_id
-        self.network = _load(config, labels)
+        self.network = _load(config, labels, pad_id)
         if config.last_layer == "first_token":
             keep_first_token(self.network, config.path)
 
@@ -43,7 +43,7 @@ class Pretrained(nn.Module):
         return scores
 
 
-def _load(config: PretrainedConfig, labels: Sequence[str]) -> Any:
+def _load(config: PretrainedConfig, labels: Sequence[str], pad_id: int) -> Any:
     from transformers import AutoModelForSequenceClassification
 
     try:
@@ -51,7 +51,7 @@ def _load(config: PretrainedConfig, labels: Sequence[str]) -> Any:
         codes = {label: code for code, label in names.items()}
         settings = settings_of(
             config.path, layers=config.layers, dropout=config.dropout, key="model.layers",
-            id2label=names, label2id=codes,
+            id2label=names, label2id=codes, pad_token_id=pad_id,
         )  # fmt: skip
         return network_of(AutoModelForSequenceClassification, config.path, settings)
     except (OSError, ValueError) as error:

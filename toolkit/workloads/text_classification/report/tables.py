@@ -115,8 +115,7 @@ def thresholds_table(curves: TwoClassCurves) -> Table:
     for recall, precision in zip(curves.recall_at_precision, curves.precision_at_recall, strict=True):
         at_precision = formats.share(None if recall.threshold is None else recall.recall, 1)
         at_recall = formats.share(None if precision.threshold is None else precision.precision, 1)
-        thresholds = (formats.decimal(each.threshold, 4) for each in (recall, precision))
-        first, second = thresholds
+        first, second = (formats.decimal(each.threshold, 4) for each in (recall, precision))
         rows.append([f"{100 * recall.at:.0f} %", at_precision, first, at_recall, second])
     title = f"Thresholds on P({formats.one_line(curves.positive, _SHORT_CHARACTERS)}), {curves.view.title}"
     head = ["at least", "recall at this precision", "threshold", "precision at this recall", "threshold"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm.runs.reproduce_script import gather
 from tests.toolkit.workloads.custom.own_digits import DIGITS, MODELS, write_digits
 from toolkit.config import load
 from toolkit.errors import UserError
@@ -73,6 +74,10 @@ def test_its_metrics_are_in_the_report(finished: Project) -> None:
     assert "accuracy" in finished.stk("report", "digits")
     (row,) = json.loads(finished.stk("status", "--json"))
     assert row["state"] == "finished"
+
+
+def test_no_prepared_data_are_missed_when_the_run_is_repeated(finished: Project) -> None:
+    assert gather(finished.run).verified
 
 
 @pytest.mark.slow

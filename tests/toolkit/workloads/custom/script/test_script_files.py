@@ -17,6 +17,7 @@ from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.recorded import final
 from toolkit.workloads.custom.script.current_run import CurrentRun
+from toolkit.workloads.custom.script.metrics import MetricsLog, checked
 from toolkit.workloads.custom.script.place import Place, find_place
 
 
@@ -197,6 +198,16 @@ def test_a_script_that_loads_by_itself_drops_what_it_logs_again(run: RunDir) -> 
         first.log(step=step, loss=1.0)
     start(run).log(step=2, loss=0.5)
     assert steps(run) == [1, 2]
+
+
+def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
+    """A folder in place of the file simulates a full disk."""
+    log = MetricsLog(Place(run=run, rank=0, size=1))
+    run.metrics.mkdir(parents=True)
+    log.write(checked(1, metrics={"loss": 0.5}), -1)
+    run.metrics.rmdir()
+    log.close()
+    assert steps(run) == [1]
 
 
 def test_only_rank_0_writes(run: RunDir) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.slurm.support.user import User
 from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PROFILES, record, write
+from toolkit.workloads.entity_disambiguation.commands.entities_options import _ACTIONS
 
 
 @pytest.fixture
@@ -57,6 +58,22 @@ def test_a_shown_entity_can_be_edited_and_updated(user: User, db: Path) -> None:
     assert user.stk("entities", "update", "db", "edited.jsonl").code == 0
     changed = json.loads(user.stk("entities", "show", "db", "Q881", "--json").out)
     assert changed == shown | {"description": "a country in Asia"}
+
+
+def test_updating_with_the_output_of_show_changes_nothing_of_a_database_with_aliases_as_written(
+    user: User,
+) -> None:
+    write(user.root / "profiles.jsonl", PROFILES)
+    assert user.stk("entities", "import", "profiles.jsonl", "db", "--as-written").code == 0
+    shown = user.stk("entities", "show", "db", "Q1008", "--json").out
+    assert "Côte d'Ivoire" in shown
+    profile = json.loads(shown)
+    profile["mentions"].append(["Éburnie", 1])
+    write(user.root / "edited.jsonl", [profile])
+    assert user.stk("entities", "update", "db", "edited.jsonl").code == 0
+    changed = json.loads(user.stk("entities", "show", "db", "Q1008", "--json").out)
+    profile["mentions"][-1] = ["eburnie", 1]
+    assert changed == profile
 
 
 def test_entities_are_added_removed_and_exported(user: User, db: Path) -> None:
@@ -138,7 +155,7 @@ def test_a_fault_is_a_message(user: User, db: Path, arguments: tuple[str, ...], 
     assert not [each for each in user.root.iterdir() if each.name.endswith(".tmp") or "none" in each.name]
 
 
-@pytest.mark.parametrize("action", ["import", "export", "add", "update", "remove", "show", "split", "slices"])
+@pytest.mark.parametrize("action", sorted(_ACTIONS))
 def test_every_action_has_help(user: User, action: str) -> None:
     answer = user.stk("entities", action, "--help")
     assert answer.code == 0

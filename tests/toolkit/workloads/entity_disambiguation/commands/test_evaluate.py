@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from slurm.commands.parser import make_parser
 from tests.slurm.support.user import User
 from toolkit.config import load
@@ -22,6 +24,12 @@ def test_a_benchmark_cannot_have_a_database(user: User) -> None:
     answer = user.stk("evaluate", "--benchmark", "folder", "--entity-db", "entities")
     assert answer.code == 2
     assert "--benchmark does not go with --entity-db" in answer.err
+
+
+def test_a_home_folder_behind_an_equals_sign_is_that_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    (override,) = EVALUATE.overrides(make_parser(["evaluate"]).parse_args(["evaluate", "--entity-db=~/db"]))
+    assert override == 'data.entity_db="/home/ada/db"'
 
 
 def test_any_name_of_a_folder_is_quoted_correctly(user: User) -> None:

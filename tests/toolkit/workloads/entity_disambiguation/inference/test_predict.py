@@ -117,11 +117,11 @@ def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
     assert not Path("files").exists()
 
 
-def test_the_error_of_a_run_without_its_database_names_the_original_folder(run: RunDir) -> None:
+def test_error_of_a_run_without_its_database_names_the_original_folder(run: RunDir) -> None:
     folder = DisambiguationFiles(run).entity_db
     folder.rename(folder.with_name("aside"))
     try:
-        with pytest.raises(DataError, match="entity_db is not a folder"):
+        with pytest.raises(DataError, match=r"files.entity_db is not a folder"):
             load_model(run.path)
     finally:
         folder.with_name("aside").rename(folder)

@@ -74,5 +74,7 @@ def test_shares_are_those_of_the_code() -> None:
 
 
 def test_the_scripts_of_the_page_exist() -> None:
-    for script in re.findall(r"^ {4}\./(scripts/\w+)$", PAGE, re.MULTILINE):
+    scripts = re.findall(r"^ {4}\./(scripts/\w+)$", PAGE, re.MULTILINE)
+    assert scripts
+    for script in scripts:
         assert (ROOT / script).stat().st_mode & 0o100

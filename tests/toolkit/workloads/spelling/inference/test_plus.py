@@ -29,6 +29,8 @@ def test_the_words_of_the_repaired_text_are_corrected(of_plus: RunDir) -> None:
     made = corrector.correct([*texts, "", long])
     assert len(made) == len(texts) + 2
     assert made[-2] == ""
+    repaired = corrector.repair(texts)
+    assert [len(line.split()) for line in made[:-2]] == [len(line.split()) for line in repaired]
     # The result does not depend on the other texts.
     assert made[0] == corrector.correct(texts[:1])[0]
 

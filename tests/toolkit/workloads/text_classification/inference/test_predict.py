@@ -6,10 +6,12 @@ import csv
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from tests.tiers import first_quick
 from tests.toolkit.tiny import rows
@@ -148,3 +150,29 @@ def test_a_run_without_its_encoding_needs_its_training_data(run: RunDir) -> None
         assert "no such file" in stk("predict", run.path, given='"fine"\n', code=2)
     finally:
         kept.write_text(text)
+
+
+@contextmanager
+def read_as(run: RunDir, **keys: str) -> Iterator[None]:
+    """The run with other keys of its data, as if its files had been like that."""
+    text = run.config.read_text()
+    experiment = yaml.safe_load(text)
+    experiment["data"] |= keys
+    run.config.write_text(yaml.safe_dump(experiment))
+    yield
+    run.config.write_text(text)
+
+
+def test_json_from_a_pipe_is_utf_8_whatever_the_files_of_the_run_are(run: RunDir) -> None:
+    """The second byte of this letter is no character of that encoding."""
+    with read_as(run, encoding="cp1252"):
+        assert len(flat(stk("predict", run.path, given='"Í"\n'))) == 1
+
+
+def test_a_text_file_is_not_taken_for_lines_where_the_run_cuts_its_own_at_a_delimiter(run: RunDir) -> None:
+    Path("rows.txt").write_text("text;label\nfine film;good\n")
+    with read_as(run, delimiter=";"):
+        assert "--input-format lines or --input-format csv" in stk("predict", run.path, "rows.txt", code=2)
+        assert len(flat(stk("predict", run.path, "rows.txt", "--input-format", "lines"))) == 2
+        table = stk("predict", run.path, "rows.txt", "--input-format", "csv")
+        assert len([*csv.DictReader(table.splitlines())]) == 1

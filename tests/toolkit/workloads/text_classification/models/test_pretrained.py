@@ -96,6 +96,16 @@ def test_last_layer_of_the_first_token_is_refused_for_other_architectures(tmp_pa
         model(str(tmp_path), last_layer="first_token")
 
 
+def test_padding_has_no_effect_on_a_decoder_whose_config_names_none(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2Model
+
+    torch.manual_seed(0)
+    settings = GPT2Config(vocab_size=40, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    settings.pad_token_id = None
+    GPT2Model(settings).save_pretrained(tmp_path)
+    torch.testing.assert_close(model(str(tmp_path))(TOKENS)[1:], model(str(tmp_path))(TOKENS[1:, :3]))
+
+
 def test_folder_without_a_model_is_reported_with_its_files(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").touch()
     with pytest.raises(DataError, match=r"no model can be loaded from the folder .*it holds: weights\.bin"):

@@ -58,7 +58,7 @@ def test_a_class_that_never_occurs_is_an_empty_row(new_run: RunDir) -> None:
     assert white > 0.5  # both cells of the row are paper
 
 
-def test_a_deeper_shade_is_a_greater_share(new_run: RunDir) -> None:
+def test_greater_shares_have_darker_cells(new_run: RunDir) -> None:
     """Of 47 samples 40 are right: the diagonal is dark, its neighbour light but not white."""
     write_classes(new_run, ["a", "b"])
     image = pixels(run_plots(summarize(new_run))["confusion_test.png"](LIGHT))
@@ -66,3 +66,6 @@ def test_a_deeper_shade_is_a_greater_share(new_run: RunDir) -> None:
     shades = sorted(tuple(colour) for colour, count in zip(colours, counts, strict=True) if count > 20_000)
     assert len(shades) == 5  # two cells on the diagonal, two beside it, and the paper
     assert shades[-1] == (1.0, 1.0, 1.0)
+    cells = np.array([np.argwhere((image == shade).all(axis=2)).mean(axis=0) for shade in shades[:4]])
+    is_on_the_diagonal = (cells - cells.mean(axis=0)).prod(axis=1) > 0
+    assert is_on_the_diagonal.tolist() == [True, True, False, False]

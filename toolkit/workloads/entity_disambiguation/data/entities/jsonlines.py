@@ -82,7 +82,7 @@ class Line:
 
 def _parsed(path: Path, number: int, line: bytes) -> Any:
     try:
-        value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
+        value = json.loads(line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8"))
         if b"\\ud" in line.lower():
             # An escaped half of a character, as in cut texts. A file cannot store it.
             json.dumps(value, ensure_ascii=False).encode("utf-8")

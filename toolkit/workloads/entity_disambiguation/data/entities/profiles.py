@@ -6,7 +6,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -58,18 +58,22 @@ def normalise(text: str) -> str:
 
 
 def read_profiles(
-    path: Path, *, pids: Pids = "refuse", as_written: bool = False
+    path: Path, *, pids: Pids = "refuse", as_written: bool = False, known: Container[str] = ()
 ) -> Iterator[tuple[Line, Profile]]:
     """Yield the profiles of a file, each with its line. Raises DataError with file and line.
 
-    Aliases are normalised unless `as_written`. If two become equal, the higher score counts. If the title is
-    missing, it is the entity's id.
+    Aliases are normalised unless `as_written` or `known`. If two become equal, the higher score counts. If
+    the title is missing, it is the entity's id.
     """
+
+    def key_of(alias: str) -> str:
+        return alias if as_written or alias in known else normalise(alias)
+
     for line in read_lines(path):
-        yield line, _profile(line, pids, as_written)
+        yield line, _profile(line, pids, key_of)
 
 
-def _profile(line: Line, pids: Pids, as_written: bool) -> Profile:
+def _profile(line: Line, pids: Pids, key_of: Callable[[str], str]) -> Profile:
     for key in line.record:
         if key not in _KEYS:
             line.refuse(f"unknown key {key}; a profile has {', '.join(_KEYS)}")
@@ -80,20 +84,20 @@ def _profile(line: Line, pids: Pids, as_written: bool) -> Profile:
         entity_id=entity_id,
         title=line.optional("title", str, "a text", entity_id),
         description=line.optional("description", str, "a text", ""),
-        mentions=tuple(_mentions(line, as_written).items()),
+        mentions=tuple(_mentions(line, key_of).items()),
         types=_types(line),
         relations=tuple(_relations(line, pids)),
     )
 
 
-def _mentions(line: Line, as_written: bool) -> dict[str, float]:
+def _mentions(line: Line, key_of: Callable[[str], str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for place, pair in enumerate(line.items("mentions", list, "pairs [alias, score]")):
         if len(pair) != 2 or not is_a(pair[0], str) or not is_a(pair[1], int, float):
             line.refuse(f"mentions[{place}] is {json.dumps(pair)}, expected [alias, score]")
         if not math.isfinite(pair[1]):
             line.refuse(f"mentions[{place}]: the score is {pair[1]}, expected a finite number")
-        alias = pair[0] if as_written else normalise(pair[0])
+        alias = key_of(pair[0])
         if not alias:
             line.refuse(
                 f"mentions[{place}]: nothing is left of the alias {pair[0]!r}; it needs a letter or digit"

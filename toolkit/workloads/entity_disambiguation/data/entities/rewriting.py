@@ -33,10 +33,13 @@ _SPLITS = tuple(SPLIT_FILES)
 def divide(path: Path, folder: Path, percent: int, by: str) -> dict[str, int]:
     """Write train.jsonl, dev.jsonl and test.jsonl, each shuffled, and the counts of golds in training.
 
-    Lines are unchanged. Returns the number of sentences of each split. Raises DataError for faulty lines, or
-    if a split would be empty; nothing is written then.
+    Lines are unchanged. Returns the number of sentences of each split. Raises DataError for faulty lines, if
+    a split would be empty, or if one would replace the file that is read; nothing is written then.
     """
     check_percent(percent)
+    for target in (folder / name for name in SPLIT_FILES.values()):
+        if target.exists() and target.samefile(path):
+            raise DataError(f"{path} would be replaced by the split {target}: write into another folder")
     splits, lines, (counts, gold_counts) = array("b"), array("q"), (GoldCounts(), GoldCounts())
     for sentence in read_sentences(path):
         split = split_of(sentence, percent, by)
@@ -79,7 +82,7 @@ def _copy_lines(path: Path, starts: npt.NDArray[np.int64], target: Path) -> None
     with open(path, "rb") as source, open_atomic(target) as copy:
         for start in starts:
             source.seek(start)
-            copy.write(source.readline().decode("utf-8").rstrip("\r\n") + "\n")
+            copy.write(source.readline().decode("utf-8").removeprefix("\ufeff").rstrip("\r\n") + "\n")
 
 
 def _write_counts(folder: Path, counts: GoldCounts, suffix: str) -> None:

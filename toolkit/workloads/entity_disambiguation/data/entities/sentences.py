@@ -67,10 +67,11 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
         ids.append(sentence.id)
         lines.append(sentence.line)
         yield sentence
-    _check_unique(path, ids, lines)
+    check_unique(path, ids, lines)
 
 
-def _check_unique(path: Path, numbers: array[int], lines: Sequence[int]) -> None:
+def check_unique(path: Path, numbers: Sequence[int], lines: Sequence[int]) -> None:
+    """Raise DataError for a sent_idx_unq of two lines, with file and line."""
     # Imported here, because reading only the first lines of a file needs no numpy.
     import numpy as np
 

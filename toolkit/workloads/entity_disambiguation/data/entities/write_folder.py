@@ -51,7 +51,7 @@ def write_folder(folder: Path, contents: Contents) -> None:
     if other := sorted(_other_files(folder)):
         raise DataError(
             f"{folder} also has the file {other[0]}, which would be lost; write the database to another "
-            "folder (`stk entities export` and `stk entities import`)"
+            "folder (`stk entities export` and `stk entities import --as-written`)"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.tmp")

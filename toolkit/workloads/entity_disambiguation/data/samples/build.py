@@ -17,6 +17,7 @@ from toolkit.data.prepared.arrays import write_array
 from toolkit.data.prepared.columns import token_dtype
 from toolkit.data.prepared.database import DATABASE, commit, new_database
 from toolkit.data.prepared.manifest import write_manifest
+from toolkit.data.sources.split_files import SPLITS
 from toolkit.errors import DataError
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
@@ -29,7 +30,7 @@ from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import E
 from toolkit.workloads.entity_disambiguation.data.samples.known import Known
 from toolkit.workloads.entity_disambiguation.data.samples.rows import MentionRows
 from toolkit.workloads.entity_disambiguation.data.samples.slice_members import members, slice_names
-from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
+from toolkit.workloads.entity_disambiguation.data.samples.source_files import SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
 
 #: Lower ends of the shares of rarer entities, for all probabilities but the first (Bootleg 1.1).
@@ -65,6 +66,8 @@ def build(
 
     Raises DataError with file and line, and OSError or sqlite3.Error if writing fails.
     """
+    if base is None:
+        _check_type_systems(data, database)
     longest = max(data.max_tokens, data.max_entity_tokens)
     tokenizer = MarkedTokenizer(data.tokenizer_path, longest, base.known.pad_id if base else None)
     numbers = {qid: number for number, qid in enumerate(database.entity_ids, start=1)}
@@ -101,14 +104,23 @@ def build(
     write_manifest(folder, description | facts_of_set | {"width": width, "slice_sizes": sizes})
 
 
+def _check_type_systems(data: EntityMentions, database: EntityDatabase) -> None:
+    for system in data.type_systems or ():
+        if system not in (known := database.contents.types):
+            raise DataError(
+                f"data.type_systems has {system!r}, but the types in {data.entity_db} are of "
+                f"{', '.join(sorted(known)) or 'no system'}: name some of these, or null for all"
+            )
+
+
 def _check_splits(rows: MentionRows, data: EntityMentions) -> None:
-    sizes = rows.split_sizes()
-    for split in SPLITS[:2]:
-        if not sizes.get(split):
+    of_learnt = rows.column("split")[rows.column("labels") >= 0]
+    for place, split in enumerate(SPLITS[:2]):
+        if place not in of_learnt:
             where = data.path or getattr(data, split)
             raise DataError(
-                f"{where}: no mention for {split}, expected at least one with a known gold; "
-                "is it the right file, or does data.split leave nothing?"
+                f"{where}: no mention for {split} whose gold is known, not a weak label, and among the "
+                "candidates; is it the right file, or does data.split leave nothing?"
             )
 
 

@@ -13,7 +13,9 @@ from toolkit.nlp.hub import check_local_model
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
 from toolkit.workload import Violation
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
-from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import read_lines
+from toolkit.workloads.entity_disambiguation.data.entities.read_folder import check_folder
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import check_unique, parse_sentence
 
 #: Sentences of each file that are checked. That takes about ten milliseconds.
 _SENTENCES = 2000
@@ -28,12 +30,14 @@ def sentence_violations(data: EntityMentions, *, is_trained: bool = False) -> It
         yield from violation_of(key_of_split(split), _check_sentences, path)
     if is_trained:
         return
-    if not Path(data.entity_db).expanduser().is_dir():
-        problem = f"{data.entity_db} is not a folder, expected the folder of a database (`stk entities`)"
-        yield Violation(key=("data", "entity_db"), problem=problem)
+    yield from violation_of("data.entity_db", check_folder, Path(data.entity_db).expanduser())
     yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
 
 
 def _check_sentences(path: Path) -> None:
-    if not any(True for _ in islice(read_sentences(path), _SENTENCES)):
+    found = [parse_sentence(line) for line in islice(read_lines(path), _SENTENCES)]
+    if not found:
         raise DataError(f"{path} is empty; expected one JSON object per line, each a sentence")
+    # Equal ids are named with the help of numpy, which a login node need not wait for otherwise.
+    if len({each.id for each in found}) < len(found):
+        check_unique(path, [each.id for each in found], [each.line for each in found])

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from toolkit.data.prepared.arrays import write_array
 from toolkit.data.prepared.columns import split_ids, token_dtype
 from toolkit.data.ragged import Array, offsets_of
+from toolkit.data.sources.split_files import SPLITS
 from toolkit.errors import DataError
 from toolkit.system.output.few import few
 from toolkit.workload import Progress
@@ -29,7 +30,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKN
 from toolkit.workloads.entity_disambiguation.data.entities.slices import MEMBER_ABOVE, GoldCounts
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, candidate_tables
-from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
+from toolkit.workloads.entity_disambiguation.data.samples.source_files import SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
 
 #: Number of mentions that are tokenized together.

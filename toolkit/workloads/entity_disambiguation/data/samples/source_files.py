@@ -13,13 +13,11 @@ from toolkit.data.sources.split_files import files_by_split
 from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
-from toolkit.workloads.entity_disambiguation.data.entities.division import TEST, TRAIN, VALIDATION, split_of
+from toolkit.workloads.entity_disambiguation.data.entities.division import split_of
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence, read_sentences
 from toolkit.workloads.entity_disambiguation.data.entities.write_folder import files_of, folder_fingerprint
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 
-#: In the order of use.
-SPLITS = (TRAIN, VALIDATION, TEST)
 #: Settings that decide the content of a prepared set, besides the files.
 _SETTINGS = (
     "use_weak_labels", "no_candidate", "max_candidates", "max_tokens", "window", "max_entity_tokens",

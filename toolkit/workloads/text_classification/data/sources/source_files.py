@@ -86,7 +86,8 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
     """Check the section's encoding and labels, and hash its files. Raises DataError."""
     _check_settings(data)
     if data.path is not None and is_database(path := Path(data.path).expanduser()):
-        return tuple(_prepared(path, split, part=split) for split in known_set(path)["splits"])
+        splits = known_set(path)["splits"].items()
+        return tuple(_prepared(path, split, part=split) for split, size in splits if size)
     return tuple(_source(path, split, data, progress) for split, path in files_by_split(data).items())
 
 

@@ -107,3 +107,22 @@ def test_an_empty_split_is_refused_before_anything_is_written(tmp_path: Path) ->
     with pytest.raises(DataError, match="no sentence falls into validation; give more sentences"):
         divide(path, tmp_path / "out", 10, "source")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", [*SPLIT_FILES.values(), "linked.jsonl"])
+def test_a_file_that_a_split_would_replace_is_refused_and_stays(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "linked.jsonl":
+        path.symlink_to(tmp_path / "train.jsonl")
+    write(path, many(100))
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"would be replaced by the split .* write into another folder"):
+        divide(path, tmp_path, 20, "source")
+    assert path.read_bytes() == before
+
+
+def test_the_byte_order_mark_of_a_file_is_in_none_of_its_splits(tmp_path: Path) -> None:
+    path = write(tmp_path / "all.jsonl", many(100))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    divide(path, tmp_path / "out", 20, "source")
+    assert not [name for name in SPLIT_FILES.values() if b"\xef" in (tmp_path / "out" / name).read_bytes()]

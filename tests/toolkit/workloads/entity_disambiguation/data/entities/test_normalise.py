@@ -27,9 +27,10 @@ def test_only_letters_digits_and_spaces_are_kept(text: str, key: str) -> None:
 
 
 @given(st.text())
-def test_no_accents_and_punctuation_are_left(text: str) -> None:
+def test_keys_have_no_accents_and_no_punctuation(text: str) -> None:
     key = normalise(text)
     assert key == key.strip()
+    assert not any(map(unicodedata.combining, unicodedata.normalize("NFD", key)))
     assert all(each.isalnum() or each == " " for each in key)
 
 

@@ -50,6 +50,15 @@ def test_a_sentence_needs_neither_mentions_nor_source(tmp_path: Path) -> None:
     assert (sentence.mentions, sentence.source) == ((), None)
 
 
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(f"{json.dumps(record())}\n", encoding="utf-8-sig")
+    assert only(path).record == record()
+    path.write_text(f"\n\ufeff{json.dumps(record())}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"s\.jsonl:2: not JSON"):
+        only(path)
+
+
 def test_blank_lines_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(f"{json.dumps(record())}\n\n{json.dumps(record(sent_idx_unq=8))}\n\n")

@@ -190,6 +190,21 @@ def test_a_split_without_mentions_is_refused(other: Make) -> None:
     assert "cannot be read" in refused(dataclasses.replace(other("test"), train="/nowhere/at.all"))
 
 
+@pytest.mark.parametrize(
+    "keys", [{"gold": [False]}, {"qids": ["Q-1"]}, {"qids": [qid("bel", "town")]}], ids=str
+)
+def test_a_validation_without_a_mention_that_has_a_loss_is_refused(other: Make, keys: dict[str, Any]) -> None:
+    assert "no mention for validation whose gold" in refused(
+        other("validation", line(1, [("arn", "town")]) | keys)
+    )
+
+
+def test_a_system_of_types_that_the_database_does_not_have_is_refused(data: EntityMentions) -> None:
+    said = refused(dataclasses.replace(data, type_systems=("kinds", "kindz")))
+    assert said.startswith("data.type_systems has 'kindz', but the types in ")
+    assert "are of kinds: " in said
+
+
 def test_a_sample_has_its_origin(data: EntityMentions) -> None:
     samples = prepare(data).split("test")
     (first,) = list(lines("test"))[:1]

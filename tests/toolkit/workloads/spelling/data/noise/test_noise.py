@@ -232,7 +232,6 @@ def test_texts_have_at_least_the_requested_number_of_errors():
 
 def test_white_space_noise_changes_nothing_else():
     for sample in noised(SPACES, TEXTS * 5, 5):
-        assert sample.text.split() != [""]
         assert "".join(sample.text.split()) == "".join(sample.target.split())
         assert "  " not in sample.text
         assert sample.text == sample.text.strip()

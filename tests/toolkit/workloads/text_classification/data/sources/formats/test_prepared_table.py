@@ -86,3 +86,8 @@ def test_a_set_with_split_fragments_is_refused(table: TextTable) -> None:
     section = on_database(dataclasses.replace(table, fold="word", max_tokens=3, split_unit="fragment"))
     with pytest.raises(DataError, match="split_unit"):
         prepare(section)
+
+
+def test_an_empty_split_of_a_prepared_set_is_left_out(table: TextTable) -> None:
+    known = dataclasses.replace(table, splits={"train": 0.8, "validation": 0.2, "test": 0})
+    assert prepare(on_database(known)).splits == {"train": 48, "validation": 12}

@@ -1,0 +1,19 @@
+"""Training and scores of text classification."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.toolkit.rescoring import ask
+from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
+from toolkit.files import read_json
+
+
+def test_a_run_without_a_share_for_testing_finishes_and_is_scored_again_without_it(tmp_path: Path) -> None:
+    files = ("data.train=null", "data.validation=null", "data.test=null", f"data.path={tmp_path}/train.tsv")
+    splits = "data.splits={train: 0.8, validation: 0.2, test: 0}"
+    lab = Lab(tmp_path)
+    run = lab.train(tiny_docnn(tmp_path, *files, splits, "train.epochs=1"), Attempt())
+    assert [*read_json(run.result)["metrics"]] == ["train", "validation"]
+    assert [*ask(run)["metrics"]] == ["validation"]

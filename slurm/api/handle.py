@@ -1,4 +1,4 @@
-"""A run as users hold it in Python, and `stk.runs`."""
+"""`stk.Run`, the handle of a run in Python, and `stk.runs`."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Run:
         return cancel(self._run, now)
 
     def __repr__(self) -> str:
-        """The id, and the state according to the folder: Slurm is not asked."""
+        """Return the id, and the state according to the folder, without a query of Slurm."""
         (row,) = status([self._run], ask=lambda job_ids: {})
         if row.state == "unknown" and (last := last_submission(self._run)) is not None:
             return f"<stk.Run {self.id}: submitted as job {last.job_id}>"
@@ -146,7 +146,7 @@ class Run:
 
 
 def handle(run: RunDir) -> Run:
-    """The Run of a folder, which need not be there yet."""
+    """Return the Run of a folder that may not exist yet."""
     found = Run.__new__(Run)
     found._run = run
     return found
@@ -164,7 +164,7 @@ def runs(pattern: str = "*") -> list[Run]:
 
 
 def _last_of_each(lines: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """The lines, without those that a later one of the same step and split replaces."""
+    """Return the lines; of several with the same step and split, only the last."""
     found: dict[Any, dict[str, Any]] = {}
     for number, line in enumerate(lines):
         has_place = "step" in line and "split" in line

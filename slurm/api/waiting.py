@@ -1,4 +1,4 @@
-"""Waiting for the end of a run, which several jobs may train one after the other, and its result."""
+"""Wait for the end of a run, which may have several jobs in sequence, and return its result."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
 
-#: Seconds between two looks, at first and at most: Slurm's controller serves everybody.
+#: Seconds between two queries, at first and at most; long for Slurm, because its controller serves all users.
 _HERE_S, _SLURM_S = (0.05, 1.0), (2.0, 30.0)
 _GROWTH = 1.5
-#: Seconds between two looks at the run's folder alone.
+#: Seconds between two looks for result.json.
 _FOLDER_S = 1.0
-#: Seconds after which an end is believed: a job may have ended before what it wrote last is seen here, or
-#: before its next attempt is in the queue.
+#: Seconds after which an ended state is checked again: the last files of the job may not be visible here yet,
+#: or the next attempt may not be in the queue yet.
 _SETTLED_HERE_S, _SETTLED_SLURM_S = 0.05, 5.0
 
 
 def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
-    """Return the status of a run that has ended. Raises TimeoutError, with what it does.
+    """Wait for the end of a run; return its status. Raises TimeoutError with its current state.
 
-    A run that goes back into the queue, or is followed by another job, has not ended; nor has one whose state
-    Slurm cannot be asked.
+    A run that is requeued, or continued by another job, has not ended. Neither has a run while Slurm does not
+    answer.
     """
     deadline = float("inf") if timeout_s is None else monotonic() + timeout_s
     last = last_submission(run)
@@ -54,7 +54,7 @@ def in_words(row: RunStatus) -> str:
 
 
 def _sleep(run: RunDir, seconds: float) -> None:
-    """Sleep, but not longer than until there is a result, which costs nothing to see."""
+    """Sleep, but only until result.json exists."""
     while seconds > 0 and not run.result.exists():
         part = min(seconds, _FOLDER_S)
         sleep(part)

@@ -1,4 +1,4 @@
-"""No secrets in `resources`: they are recorded, and Slurm shows its options to every user."""
+"""Refuse secrets in `resources`: they are recorded, and Slurm shows options to every user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.config.serialize import to_plain
 from toolkit.workload import Violation, rule
 
 _RECORDED = "a secret must not be in an experiment, which is recorded"
-#: A variable that a shell line sets to a value, not to that of another variable or to a command's output.
+#: A variable that a shell line sets to a literal value, not to another variable or a command's output.
 _SET = re.compile(r"""\b([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""")
 
 
@@ -36,10 +36,10 @@ def _setup(experiment: Experiment) -> Iterator[Violation]:
 
 
 @rule("resources")
-def _told_to_slurm(experiment: Experiment) -> Iterator[Violation]:
+def _slurm_options(experiment: Experiment) -> Iterator[Violation]:
     for key, text in told_to_slurm(experiment.resources):
         if named := referred(text):
-            problem = f"found the variable {named[0]}, which is a secret by its name: Slurm shows this to all"
+            problem = f"found the variable {named[0]}, a secret judging by its name: Slurm shows this to all"
             yield Violation(key=key, problem=problem, hint="if it is no secret, rename the variable")
 
 
@@ -47,4 +47,4 @@ def _export(name: str) -> str:
     return f"export {name} in the shell that submits: the job gets it from there"
 
 
-RULES = (_environment, _setup, _told_to_slurm)
+RULES = (_environment, _setup, _slurm_options)

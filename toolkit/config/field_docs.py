@@ -1,4 +1,4 @@
-"""Texts of the keys of a section: those below the fields of its dataclass, in the source."""
+"""Texts of the keys of a section: the strings below the fields of its dataclass, in the source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 
 @cache
 def field_docs(section: type) -> Mapping[str, str]:
-    """The text below each field of a dataclass or of its bases, on one line; `kind` has that of the class."""
+    """The text below each field of a dataclass or its bases, on one line; `kind` gets the class's text."""
     found = {"kind": (inspect.getdoc(section) or "").partition("\n")[0]}
     for base in reversed([each for each in section.__mro__ if is_dataclass(each)]):
         found |= _own(base)

@@ -1,4 +1,4 @@
-"""The files that a text model leaves in its run for other programs. Imports no torch."""
+"""The files of a run that hold its text model, for other programs. Imports no torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ExportedFiles:
 
     @property
     def encoding(self) -> Path:
-        """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
+        """A folder with the tokenizers and the dictionary that encode texts for the model."""
         return self.run.artifact("encoding")
 
     def state_dict(self, root: str) -> Path:

@@ -10,7 +10,7 @@ from toolkit.errors import UserError
 
 
 def run(arguments: Namespace) -> int:
-    """Print a shell's script, or candidates for the next word."""
+    """Print the script of a shell, or candidates for the next word."""
     if arguments.candidates is not None:
         from slurm.commands.completion.candidates import candidates
 

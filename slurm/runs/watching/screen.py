@@ -14,16 +14,16 @@ from slurm.status.rows import RunStatus
 from toolkit.errors import StkError
 from toolkit.run.run_dir import RunDir
 
-#: Gives the newest status of the run.
+#: A function that returns the current status of the run.
 Look = Callable[[], RunStatus]
 
 
 class Screen(LiveView):
-    """The view of one run, and what its keys do.
+    """The view of one run, and the actions of its keys.
 
     look            reads the state of the run
     until_finished  whether the view ends when the run is not live any more
-    is_opened       whether it was opened from the overview, to which Esc goes back
+    is_opened       whether it was opened from the overview; Esc then returns to it
     """
 
     _snapshot: Snapshot

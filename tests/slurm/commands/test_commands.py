@@ -292,7 +292,7 @@ def test_a_live_local_run_is_not_started_twice(background: Background) -> None:
 
 
 def test_a_cancelled_local_run_saves_and_says_why_it_left(background: Background) -> None:
-    assert background.cancelled.out == f"{background.run.run_id}: asked to save and leave\n"
+    assert background.cancelled.out == f"{background.run.run_id}: asked to save and exit\n"
     row = background.row_cancelled
     assert row["state"] == "cancelled"
     assert re.fullmatch(r"stopped by SIGTERM after step \d+; .*", str(row["reason"]))

@@ -94,7 +94,7 @@ def test_missing_column_is_refused_with_the_found_columns(user: User, finished: 
         (["data.text_column=body"], "give it with --data"),
         (["--data", "other.tsv", "--split", "test"], "leave one of them out"),
         (["--data", "nowhere.csv"], "nowhere.csv"),
-        (["--data", "other.tsv", *COLUMNS, "train.epochs=9"], "train.epochs: is settled by the run"),
+        (["--data", "other.tsv", *COLUMNS, "train.epochs=9"], "train.epochs: is fixed by the run"),
         (["--procs", "0"], "--procs is 0"),
     ],
 )

@@ -81,7 +81,7 @@ def test_failure_is_shown_with_the_log_of_the_rank_that_failed_first(user: User,
         "",
         "b1",
     ]
-    assert answer.err == "(rank 1 failed first; --rank 0 shows rank 0, --rank all everybody)\n"
+    assert answer.err == "(rank 1 failed first; --rank 0 shows rank 0, --rank all shows all)\n"
 
 
 def test_rank_that_failed_first_is_shown_first(user: User, logged: Logged) -> None:

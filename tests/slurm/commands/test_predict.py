@@ -195,7 +195,7 @@ def test_missing_damaged_or_unfinished_run_does_not_load(finished: RunDir, tmp_p
     with pytest.raises(CheckpointError):
         load_model(run.path)
     shutil.rmtree(best)
-    with pytest.raises(CheckpointError, match="is gone: nothing else has its weights"):
+    with pytest.raises(CheckpointError, match="is gone: no other file has its weights"):
         load_model(run.path)
     run.result.unlink()
     with pytest.raises(UserError, match="has not finished"):

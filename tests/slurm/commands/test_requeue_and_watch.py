@@ -54,7 +54,7 @@ def test_requeue_releases_a_job_that_waits_for_its_begin_time(job: PretendJob) -
 
 def test_requeue_does_not_release_a_job_that_waits_for_resources(job: PretendJob) -> None:
     waits(job, "Resources")
-    assert "waits already (Resources)" in job.user.stk("requeue", job.run.run_id).out
+    assert "is already waiting (Resources)" in job.user.stk("requeue", job.run.run_id).out
     assert RELEASE not in job.fake.calls("scontrol")
 
 

@@ -149,7 +149,7 @@ def test_initial_weights_changed_since_the_run_began_are_refused(trained: tuple[
     append_json_line(begun.attempts, {"attempt": 1, "time_start": 1000.0})
     answer = user.stk("reproduce", begun.run_id)
     assert answer.code == 2
-    assert f"train.start_from_checkpoint: {copy} was written to on" in answer.err
+    assert f"train.start_from_checkpoint: {copy} was modified on" in answer.err
     assert user.stk("reproduce", begun.run_id, "--force").code == 0
 
 
@@ -158,7 +158,7 @@ def test_a_config_that_cannot_be_composed_again_is_refused(trained: tuple[User, 
     odd = create_run(user.experiment("seed=5", r"resources.comment=\${HOME}"), user.experiments)
     answer = user.stk("reproduce", odd.run_id)
     assert answer.code == 2
-    assert "mean something else in an experiment file" in answer.err
+    assert "another meaning in an experiment file" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_no_version_in_a_manifest_is_executed(
         manifest.write_text(before)
     assert ("2.5+cu121" in text) == (said == "2.5+cu121")
     # What comes behind it takes its time, and knows nothing of versions.
-    (tmp_path / "part.sh").write_text(text[: text.index("# The same experiment")])
+    (tmp_path / "part.sh").write_text(text[: text.index("# Check that the config")])
     done = bash(tmp_path / "part.sh", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("was-here"))

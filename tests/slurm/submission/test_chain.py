@@ -191,7 +191,7 @@ def test_job_cannot_wait_for_a_local_run(user: User, fake: FakeSlurm, files: lis
     with FileLock(run.alive):
         answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
     assert answer.code == 2
-    assert "no job of Slurm's can wait for it" in answer.err
+    assert "no Slurm job can wait for it" in answer.err
     assert fake.jobs == []
 
 

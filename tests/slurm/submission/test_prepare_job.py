@@ -193,7 +193,7 @@ def progress(*done: int, job: str = "shards") -> KeptProgress:
 
 def test_preparation_with_progress_is_requeued_before_the_time_limit(job: PretendJob) -> None:
     job.says(EndTime=_soon())
-    assert "back into the queue" in watch(job, progress(10, 20)).answer()
+    assert "is requeued" in watch(job, progress(10, 20)).answer()
     assert job.requeues == [["requeue", "101"]]
 
 

@@ -93,7 +93,7 @@ def test_hanging_sbatch_is_given_up_and_not_repeated_at_once(
     answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert "no answer in 0.5 s from: sbatch" in answer.err
-    assert "the same command again looks for it first" in answer.err
+    assert "repeat the command. It looks for the job first" in answer.err
     fake.submits("commit")
     for words in ((), ("--fresh",)):
         # A busy controller may still take what it was sent.

@@ -123,7 +123,7 @@ def test_load_fails_if_every_checkpoint_is_damaged(saved: RunDir) -> None:
         cut("model.safetensors")(saved.checkpoint(step))
     # However often it is tried.
     for _ in range(2):
-        with pytest.raises(CheckpointError, match=r"scratch is refused.* The newest: .*model\.safetensors"):
+        with pytest.raises(CheckpointError, match=r"scratch, use --fresh.* The newest: .*model\.safetensors"):
             checkpoints(saved).load_latest(new_state())
     assert saved.checkpoint_steps() == [10, 20]
     assert [event["step"] for event in events(saved, "checkpoint_rejected")] == [20, 10, 20, 10]

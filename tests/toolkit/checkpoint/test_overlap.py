@@ -260,7 +260,7 @@ def test_replaced_attempt_saves_nothing_and_raises(run: RunDir) -> None:
     saving = of_start(run, "old")
     fence.raise_fence(run, "new")
     saving.save(state_at(5))
-    with pytest.raises(fence.Fenced, match="started anew"):
+    with pytest.raises(fence.Fenced, match="restarted"):
         saving.wait()
     with pytest.raises(fence.Fenced):
         saving.save(state_at(6))
@@ -281,7 +281,7 @@ def test_attempt_that_is_replaced_during_a_save_deletes_no_newer_checkpoint(run:
         new.save(state)
         new.wait()
     gate.let_pass()
-    with pytest.raises(fence.Fenced, match="started anew"):
+    with pytest.raises(fence.Fenced, match="restarted"):
         old.wait()
     assert run.checkpoint_steps() == [7, 8, 9]
     assert (run.best.resolve().name, run.last.resolve().name) == ("step_00000007", "step_00000009")

@@ -53,8 +53,8 @@ def test_another_text_column_changes_the_identity(stored: Path) -> None:
 
 def test_overriding_a_fixed_key_is_refused_with_the_keys_that_may_be_set(stored: Path) -> None:
     told = faults(stored, "data.max_tokens=5", "model.filters=2")
-    assert "command line: data.max_tokens: is settled by the run" in told
-    assert "command line: model.filters: is settled by the run" in told
+    assert "command line: data.max_tokens: is fixed by the run" in told
+    assert "command line: model.filters: is fixed by the run" in told
     assert "data.text_column" in told
 
 

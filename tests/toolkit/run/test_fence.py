@@ -55,7 +55,7 @@ def test_only_a_replaced_attempt_is_fenced(run: RunDir) -> None:
     # An attempt that has not come so far yet.
     assert not is_fenced(run, "third")
     check(run, "second")
-    with pytest.raises(Fenced, match="has been started anew: this attempt, first"):
+    with pytest.raises(Fenced, match="has been restarted: this attempt, first"):
         check(run, "first")
     assert issubclass(Fenced, RunBusy)
     assert read_json(run.fence)["job"] == "12"

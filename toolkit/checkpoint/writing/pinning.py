@@ -16,14 +16,14 @@ _PORTABLE = 1
 
 
 def pin(memory: torch.Tensor, owner: object) -> weakref.finalize[..., Any]:
-    """Register memory with CUDA. A call of the result, or the end of the owner, takes that back.
+    """Register memory with CUDA. Calling the result, or the end of the owner, unregisters it.
 
     The memory must outlive its registration. Raises CudaError.
     """
     address = memory.data_ptr()
     _check(torch.cuda.cudart().cudaHostRegister(address, memory.nbytes, _PORTABLE))
     unpin = weakref.finalize(owner, _unregister, address)
-    # When the process exits, CUDA may be gone already.
+    # When the process exits, CUDA may already be shut down.
     unpin.atexit = False
     return unpin
 

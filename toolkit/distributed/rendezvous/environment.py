@@ -21,10 +21,10 @@ from toolkit.distributed.secure.addresses import addresses_of
 from toolkit.distributed.secure.secret import given_secret
 from toolkit.errors import RendezvousError, UserError
 
-#: What to do where rank 0 cannot listen at MASTER_PORT.
-_OTHER_PORT = "JoiningRank all ranks again with another MASTER_PORT, one that is free on that host"
+#: Advice if rank 0 cannot listen at MASTER_PORT.
+_OTHER_PORT = "Start all ranks again with another MASTER_PORT, one that is free on that host"
 _BY_A_LAUNCHER = f"{_OTHER_PORT} (torchrun: --master-port, or --rdzv-endpoint HOST:PORT)."
-_BY_THE_EXPERIMENT = f"{_OTHER_PORT}, or leave train.rendezvous at auto, which needs none."
+_BY_THE_EXPERIMENT = f"{_OTHER_PORT}, or leave train.rendezvous at auto, which needs no port."
 
 
 def by_environment(joining: JoiningRank, environ: Mapping[str, str]) -> Rendezvous:
@@ -46,9 +46,9 @@ def by_environment(joining: JoiningRank, environ: Mapping[str, str]) -> Rendezvo
 
 
 def _beside_torchrun(joining: JoiningRank, address: str, port: int, environ: Mapping[str, str]) -> Rendezvous:
-    """Meet at a free port of rank 0, which it publishes in the run's folder.
+    """Meet at a free port of rank 0, which publishes it in the run's folder.
 
-    With a secret from the user, it is published in torchrun's store: signed, because anyone can write there.
+    With a secret from the user, the port is published in torchrun's store, signed, as anyone can write there.
     """
     announce: Callable[[Place], None] = partial(publish, joining.publication)
     find: Callable[[], Place | None] = partial(find_published, joining.publication)
@@ -79,12 +79,12 @@ class _SignedKey:
             ) from error
 
     def publish(self, place: Place) -> None:
-        """Write where rank 0 is."""
+        """Publish the place of rank 0."""
         text = json.dumps(place)
         self._store.set(self._key, json.dumps({"place": text, "proof": self._proof(text)}))
 
     def find(self) -> Place | None:
-        """Return where rank 0 is, or None."""
+        """Return the place of rank 0; None without a valid one."""
         with suppress(RuntimeError, ValueError, LookupError, TypeError, AttributeError):
             if self._store.check([self._key]):
                 found = json.loads(self._store.get(self._key))

@@ -24,7 +24,7 @@ def meet(
 
     way  the value of train.rendezvous
 
-    Raises RendezvousError after timeout_s seconds, which names the missing ranks (on rank 0) or the host that
+    Raises RendezvousError after timeout_s seconds, naming the missing ranks (on rank 0) or the host that
     cannot reach rank 0 (on the others), and UserError if the ranks contradict each other or the secret is not
     safe. Connections that do not prove the secret are recorded in events.jsonl.
     """

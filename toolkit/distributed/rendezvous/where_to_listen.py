@@ -1,4 +1,4 @@
-"""The interface on which rank 0 listens: the one that the other hosts use; if none is known, all."""
+"""The interface on which rank 0 listens: the one that the other hosts use; all, if that is unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from toolkit.distributed.rendezvous.result import JoiningRank
 from toolkit.distributed.secure.addresses import known_addresses, own_addresses
 from toolkit.run.events import note_event
 
-#: Rank 0 listens on several interfaces until all ranks have joined.
+#: The event that rank 0 listens on several interfaces until all ranks have joined.
 EVENT = "listens_on_every_address"
 
 

@@ -9,7 +9,7 @@ LONGEST = 120
 
 
 class History:
-    """Keeps the points of even distances: when it is full, every second one goes and half as many come."""
+    """Keeps evenly spaced points: when full, it drops every second one and then adds half as many."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
@@ -18,7 +18,7 @@ class History:
         self._added = 0
 
     def add(self, moment: Moment) -> None:
-        """Add the newest point, or pass over it."""
+        """Add the newest point, or skip it."""
         if self._added % self._every == 0:
             if len(self._kept) == self._longest:
                 self._kept = self._kept[::2]

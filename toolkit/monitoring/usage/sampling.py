@@ -1,4 +1,4 @@
-"""A thread in each rank that measures what the rank takes, for views and reports.
+"""A thread in each rank that measures the rank's resource usage, for views and reports.
 
 It does not affect training: it does not use torch, a full disk or a hung driver ends only this thread, and
 the process exits without waiting for it.
@@ -20,7 +20,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.cgroups import memory_limit_mb
 from toolkit.system.world import World
 
-#: Seconds between two measurements, and how many of them go by between two writings.
+#: Seconds between two measurements, and number of measurements between two writes.
 _PERIOD_S, _WRITE_EVERY = 2.0, 5
 #: Seconds that the last measurement may take at the end: a hung driver must not delay the rank.
 _PATIENCE_S = 2.0
@@ -29,9 +29,9 @@ log = logging.getLogger("toolkit")
 
 
 class UsageSampler:
-    """Measures this rank from entering to leaving, and keeps its file current. A context manager.
+    """Measures this rank while the context is open, and keeps its file current. A context manager.
 
-    device  the rank's, as torch prints it
+    device  the rank's device, as torch prints it
     """
 
     def __init__(self, run: RunDir, world: World, device: str, period_s: float = _PERIOD_S) -> None:
@@ -72,7 +72,7 @@ class UsageSampler:
 
 
 class _Tally:
-    """All measurements so far, in a few numbers."""
+    """A summary of all measurements so far."""
 
     def __init__(self, world: World, device: str) -> None:
         self._world = world
@@ -87,7 +87,7 @@ class _Tally:
         self._cpus, self._limit_mb = cpu_count(), memory_limit_mb()
 
     def add(self, process: ProcessProbe, gpu: GpuProbe | None) -> None:
-        """Measure."""
+        """Add a measurement."""
         rss_mb, cpu_percent = process.read()
         now = time.monotonic()
         self._cpu_seconds += cpu_percent / 100 * (now - self._measured)
@@ -129,7 +129,7 @@ class _Tally:
 
 
 class _GpuTally:
-    """All measurements of the GPU so far."""
+    """A summary of all measurements of the GPU so far."""
 
     def __init__(self, probe: GpuProbe) -> None:
         self._probe = probe
@@ -140,7 +140,7 @@ class _GpuTally:
         self.memory_mb = 0.0
 
     def add(self) -> None:
-        """Measure."""
+        """Add a measurement."""
         self.utilization, self.memory_mb, self._total_mb = self._probe.read()
         self._peak_mb = max(self._peak_mb, self.memory_mb)
         if self.utilization is not None:

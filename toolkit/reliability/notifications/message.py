@@ -16,7 +16,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
 
 _STATES = {"end": "finished", "failure": "failed", "hold": "held", "requeue": "requeued"}
-_SAYS = {
+_PHRASES = {
     "end": "has finished",
     "failure": "has failed",
     "hold": "is held",
@@ -29,7 +29,7 @@ _FIRST = ("test", "validation")
 
 
 def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
-    """The JSON that is posted; what is one of end, failure, hold, requeue."""
+    """The JSON that is posted. what: one of end, failure, hold, requeue."""
     result = read_json(run.result) if what == "end" else None
     progress = result or read_json(run.progress) or {}
     attempts = read_attempts(run)
@@ -67,11 +67,11 @@ def _text(facts: Mapping[str, Any]) -> str:
     reason = facts["reason"].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     tail = f": {reason}" if reason else ""
     scores = ", ".join(f"{name} {value:.4g}" for name, value in list(_shown(facts["metrics"]).items())[:3])
-    return f"{facts['run_id']} {_SAYS[facts['event']]}{place}{tail}" + (f" ({scores})" if scores else "")
+    return f"{facts['run_id']} {_PHRASES[facts['event']]}{place}{tail}" + (f" ({scores})" if scores else "")
 
 
 def _shown(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """The scores on the first split of test and validation that has any."""
+    """The scores on test or, if there are none, on validation; else all numbers."""
     for split in _FIRST:
         if found := {n: v for n, v in metrics.items() if n.startswith(f"{split}_") and v is not None}:
             return found

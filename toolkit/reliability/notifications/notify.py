@@ -20,7 +20,7 @@ log = logging.getLogger("toolkit")
 
 
 def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] = os.environ) -> None:
-    """Post an event to the webhook if one is configured for it; note that it was sent, or why not.
+    """Post an event to the webhook if one is configured for it; record that it was sent, or why not.
 
     what     end, failure, hold or requeue
     environ  environment variables, which hold the address
@@ -40,7 +40,7 @@ def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] 
 def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> str | None:
     """Return the error of a notification; None if there was none, or nothing to send."""
     policy = load_submitted(run.config, run.job).policy
-    if policy.webhook_env is None or what not in policy.webhook_events or _is_told(run, what):
+    if policy.webhook_env is None or what not in policy.webhook_events or _is_recorded(run, what):
         return None
     url = environ.get(policy.webhook_env)
     if not url:
@@ -54,7 +54,7 @@ def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> 
     return problem
 
 
-def _is_told(run: RunDir, what: str) -> bool:
+def _is_recorded(run: RunDir, what: str) -> bool:
     key = _key(run, what)
     sent = read_events(run, NOTIFIED, NOT_NOTIFIED)
     return any((event.facts.get("what"), event.facts.get("attempt")) == key for event in sent)

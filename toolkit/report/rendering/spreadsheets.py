@@ -18,7 +18,7 @@ def spreadsheets(document: Document) -> dict[str, str]:
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table; None is an empty cell, and no text is a formula."""
+    """Return a table as CSV; None is an empty cell, and no text is read as a formula."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(harmless(head))

@@ -1,4 +1,4 @@
-"""Which reduction sums the gradients of a run, and what the task's loss calls."""
+"""Choosing the reduction that sums the gradients of a run, and the module that the task's loss calls."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Same(Protocol):
 def update(context: TrainContext, count: float) -> None:
     """Set the learning rate and step the optimizer. Collective if the ranks' devices differ.
 
-    count  what the summed gradients are divided by; with 0, a step without samples, no weight changes
+    count  divisor of the summed gradients; with 0 (a step without samples), no weight changes
     """
     _set_learning_rate(context)
     if count > 0:
@@ -54,7 +54,7 @@ def _step_optimizer(context: TrainContext, count: float) -> None:
     torch._foreach_mul_([each.grad for each in parameters if each.grad is not None], 1.0 / count)
     if clip_norm is not None:
         used = set(parameters)
-        # In the model's order, which decides about the last bits of the norm.
+        # In the model's order, because the order changes the last bits of the norm.
         clip([each for each in state.model.parameters() if each in used], clip_norm, context.group)
     state.scaler.step(state.optimizer)
     state.scaler.update()

@@ -13,13 +13,13 @@ from toolkit.workloads.text_classification.config import BALANCED
 
 
 def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.ndarray | None:
-    """Weights [C] of the classes; None without weights.
+    """Return the weights [C] of the classes; None without weights.
 
     given  the value of task.class_weights
     codes  the labels of the training samples [n]
 
     `balanced` gives class c the weight n / (C n_c), as in scikit-learn, so the mean over the training samples
-    is 1. A class without samples gets 0. Raises UserError for a label that the data do not have.
+    is 1. A class without samples gets 0. Raises UserError for a label that is not in the data.
     """
     if given is None:
         return None

@@ -13,7 +13,7 @@ class ClassificationFiles:
     """The paths of a run's artifacts.
 
     name   beginning of the file names of a split, such as `test`; `test_text` for whole texts
-    root   the name of the data file without its ending (such as .csv.gz)
+    root   name of the data file without its suffix (such as .csv.gz)
     """
 
     run: RunDir

@@ -73,7 +73,7 @@ class TextClassificationTask:
         self._encoding = self._data.encoding
         training = self.splits["train"].labels if "train" in self.splits else np.array([], dtype=np.int64)
         self._class_weights = class_weights(experiment.task.class_weights, self.labels, training)
-        # Not the cells of the confusion matrix: for 20,000 classes these are 400 million.
+        # Not the cells of the confusion matrix: 20,000 classes would have 400 million cells.
         codes = range(len(self.labels))
         self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
 
@@ -146,7 +146,7 @@ class TextClassificationTask:
         return {"accuracy": sums["correct"] / count}
 
     def metrics_need_outputs(self, split: str) -> bool:
-        """Whether a text is in several samples: scores of samples and of texts then differ."""
+        """Whether texts have several samples, so that the scores of samples and of texts differ."""
         text_ids = self.splits[split].text_ids
         return len(np.unique(text_ids)) < len(text_ids)
 

@@ -67,7 +67,7 @@ def test_limits_that_are_not_enforced_are_not_listed() -> None:
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({}, "memory is not handed out"),
+        ({}, "memory is not allocated"),
         ({"SelectTypeParameters": "CR_CORE_MEMORY", "DefMemPerNode": "UNLIMITED"}, "gets all of its host"),
         ({"SelectTypeParameters": "CR_CORE_MEMORY", "DefMemPerCPU": "4000"}, "DefMemPerCPU=4000"),
     ],

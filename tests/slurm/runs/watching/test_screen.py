@@ -82,7 +82,7 @@ def test_c_asks_before_it_cancels(watched: Watched) -> None:
 def test_r_sends_the_job_back_into_the_queue(watched: Watched) -> None:
     watched.show("rq")
     assert watched.job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
-    assert "asked to save and to go back into the queue" in watched.shown
+    assert "asked to save and to requeue" in watched.shown
 
 
 def test_refusal_of_slurm_is_shown_in_the_view(watched: Watched) -> None:

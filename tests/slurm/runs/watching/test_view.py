@@ -60,7 +60,7 @@ def test_attempts_are_drawn_on_a_timeline(snapshot: Snapshot) -> None:
     legend = line_with(lines, "waiting")
     assert "· waiting 2 min 40 s   ▒ starting 30.0 s   █ training 2 min 50 s   ◆ 1 saved" in legend
     assert "from step 0 to 20" in line_with(lines, "preempted")
-    assert line_with(lines, "attempt 2").rstrip().endswith("goes on")
+    assert line_with(lines, "attempt 2").rstrip().endswith("running")
 
 
 def test_ranks_have_their_memory_and_load(snapshot: Snapshot) -> None:

@@ -199,7 +199,7 @@ def test_each_named_host_becomes_a_component_in_its_order() -> None:
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
 def test_localhost_is_refused_as_a_host_of_a_job(name: str) -> None:
-    with pytest.raises(UserError, match=f"resources.hosts holds {name}, .* `sinfo -N` shows"):
+    with pytest.raises(UserError, match=f"resources.hosts has {name}, .* `sinfo -N` shows"):
         components(Resources(hosts={"node1": 1, name: 1}))
 
 

@@ -94,5 +94,5 @@ def test_a_gzip_file_is_read_and_a_truncated_gzip_file_is_refused(tmp_path: Path
     with opened(path, "utf-8") as lines:
         assert [*lines] == ["a\n", "b\n"]
     path.write_bytes(gzip.compress(b"a\nb\n" * 9)[:-5])
-    with pytest.raises(DataError, match="not a whole file of gzip"), opened(path, "utf-8") as lines:
+    with pytest.raises(DataError, match="not a complete gzip file"), opened(path, "utf-8") as lines:
         list(lines)

@@ -40,7 +40,7 @@ def test_an_unsupported_schedule_is_refused_with_an_alternative(tree, faults, ki
         ("train.seed", 1, "did you mean seed at the top?"),
         ("optimizer.name", "adam", "did you mean kind?"),
         ("optimizer", "adam", "optimizer: {kind: adam}"),
-        ("optimizer", "lr:0.1", "a key needs a space behind its colon"),
+        ("optimizer", "lr:0.1", "a key needs a space after its colon"),
         ("train.device", "gpu", "did you mean cuda?"),
         ("train.device", "tpu", ""),
         ("train.precision", "16-mixed", "did you mean fp16?"),

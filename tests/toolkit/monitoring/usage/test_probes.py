@@ -95,7 +95,7 @@ def test_an_unidentifiable_gpu_is_logged_once(
     with gpu_probe(device, {"CUDA_VISIBLE_DEVICES": visible}) as probe:
         assert probe is None
     (record,) = caplog.records
-    assert "what the GPU does is not measured" in record.getMessage()
+    assert "GPU usage is not measured" in record.getMessage()
 
 
 def test_a_later_driver_error_raises_no_gpus(library: Library) -> None:

@@ -288,11 +288,11 @@ def test_page_has_its_sections_and_inline_pictures(folder: Path) -> None:
     assert page.headings == [
         "4 runs compared",
         "Runs",
-        "Same but for the seed",
+        "Means over seeds",
         "What differs",
         "Curves",
         "Scores (test)",
-        "What they took",
+        "Costs",
     ]
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
 

@@ -63,7 +63,7 @@ def test_other_modes_use_one_gpu_and_report_the_idle_ones(
 ) -> None:
     model = nn.Linear(2, 1)
     assert wrap_data_parallel(model, Train(parallel=wanted), ALONE) is model
-    assert "computes on one of 2 GPUs: `stk run --gpus 2` takes all of them" in caplog.text
+    assert "training uses one of 2 GPUs: `stk run --gpus 2` uses all of them" in caplog.text
 
 
 @pytest.mark.usefixtures("two_gpus")

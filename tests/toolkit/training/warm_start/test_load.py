@@ -98,7 +98,7 @@ def test_an_invalid_source_is_refused_before_the_run(
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(source.path.parent))
     with pytest.raises(DataError, match=f"did you mean {source.path}"):
         check_inputs(from_it(lab, tmp_path / source.run_id))
-    with pytest.raises(DataError, match=rf"{KEY}: .*nowhere is not there"):
+    with pytest.raises(DataError, match=rf"{KEY}: .*nowhere does not exist"):
         check_inputs(from_it(lab, tmp_path / "nowhere"))
     with pytest.raises(DataError, match="holds neither a run nor a checkpoint"):
         check_inputs(from_it(lab, tmp_path))

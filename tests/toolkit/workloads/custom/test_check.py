@@ -106,7 +106,7 @@ def test_model_that_ignores_its_inputs_fails_to_learn(
 ) -> None:
     found = _found(tmp_path, "inputs = inputs * 0", monkeypatch)
     assert found["loss is finite"].is_good
-    assert found["learns by heart"].is_good is False
+    assert found["overfits a batch"].is_good is False
 
 
 def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_new_code_does_not_replace_files_that_the_run_has_written(
     capfd.readouterr()
     stk("run", "train.yaml")
     warning = capfd.readouterr().err
-    assert "goes on with new code; changed: both.pt, sub/new.py, train.py" in warning
+    assert "continues with new code; changed: both.pt, sub/new.py, train.py" in warning
     assert "has written both.pt itself" in warning
     assert "model.pt" not in warning
     assert [(run.work / name).read_text() for name in ("model.pt", "both.pt")] == ["of the run"] * 2

@@ -12,11 +12,11 @@ from toolkit.files import write_atomic
 from toolkit.workloads.custom.commands.starters import files_of, new_files, starters
 
 _DESCRIPTION = """\
-Write a project that works into a folder: digits.py with a model, data and a step, an experiment file, a test.
-It learns handwritten digits that scikit-learn ships, in seconds. Put your own model and data in their places.
-The experiment names a schema beside it, by which an editor completes and checks it (stk schema).
-With --from, write one of the experiment files that come with the package, and what it includes.
-Files that are there are not written over.
+Write a working project into a folder: digits.py with a model, data and a step, an experiment file, a test.
+It learns the handwritten digits of scikit-learn in seconds. Replace model and data with your own.
+The experiment file names a schema in the same folder, which editors use for completion (see stk schema).
+With --from, write one of the experiment files that come with the package, and the files that it includes.
+Existing files are not overwritten.
 """
 
 
@@ -40,7 +40,7 @@ INIT = Command(
 
 
 def init(arguments: Namespace, host: Host) -> int:
-    """Write the files of a new project. Raises UserError where one of them is there."""
+    """Write the files of a new project. Raises UserError if one of them already exists."""
     if arguments.list:
         print("\n".join(starters()))
         return 0

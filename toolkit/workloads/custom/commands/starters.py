@@ -1,4 +1,4 @@
-"""Files that come with the package, to begin with one's own: experiments, and a small project."""
+"""Files of the package that a new project starts from: experiments, and a small project."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NEW_PROJECT = ("digits.py", "digits.yaml", "test_digits.py", ".gitignore")
 _INCLUDE = re.compile(r"\$\{\s*from_file\s*:((?:[^${}]|\$\{[^{}]*\})*)\}")
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _EXPERIMENT = re.compile(r"^task:", re.MULTILINE)
-#: For editors: it names a file that is not copied.
+#: A line for editors. It names a file that is not copied.
 _SCHEMA_LINE = re.compile(r"\A# yaml-language-server:.*\n")
 
 
 def starters() -> dict[str, Path]:
-    """The experiment files by their names, such as `spelling/sed_words`. Raises UserError."""
+    """The experiment files by name, such as `spelling/sed_words`. Raises UserError if none are installed."""
     root = _root()
     files = sorted(root.rglob("*.yaml"), key=lambda file: (len(file.parts), file))
     return {
@@ -34,9 +34,9 @@ def starters() -> dict[str, Path]:
 
 
 def files_of(name: str) -> dict[str, str]:
-    """The text of an experiment file and of all that it includes, by place in a new folder.
+    """Return the text of an experiment file and of all files that it includes, by path in a new folder.
 
-    Raises UserError if none has that name.
+    Raises UserError if no experiment file has that name.
     """
     known = starters()
     if name not in known:
@@ -47,7 +47,7 @@ def files_of(name: str) -> dict[str, str]:
 
 def _included(text: str, root: Path) -> Iterator[tuple[str, str]]:
     for path in _INCLUDE.findall(text):
-        # Which of several files a reference names is known only when the experiment is read.
+        # The value of a reference is known only when the experiment is read, so take all matching files.
         for file in sorted(root.glob(_REFERENCE.sub("*", path.strip()))):
             inner = _text(file)
             yield str(file.relative_to(root)), inner
@@ -59,7 +59,7 @@ def _text(file: Path) -> str:
 
 
 def new_files() -> dict[str, str]:
-    """The files of a new project, by name: those of an example, and the schema that its experiment names."""
+    """Return the files of a new project, by name: an example, and the schema that its experiment names."""
     from toolkit.sweeps.json_schema import file_schema  # imports all sections
 
     folder = _shipped("examples/digits", "digits.py")
@@ -73,9 +73,9 @@ def _root() -> Path:
 
 
 def _shipped(folder: str, mark: str) -> Path:
-    """A folder of the package: that of a copy of the repository, else where a wheel has put it.
+    """Return a folder of the package: in a checkout of the repository, else where a wheel has installed it.
 
-    mark  a file in it, which distinguishes it from another folder of that name
+    mark  a file in it, which distinguishes it from other folders of that name
     """
     beside = Path(toolkit.__file__).parents[1] / folder
     if (beside / mark).is_file():

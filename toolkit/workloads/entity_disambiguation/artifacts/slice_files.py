@@ -26,7 +26,7 @@ def write_slices(
     """Write `<split>_disambig_metrics.csv`, sorted by slice, and `<split>_slices.json`, in the given order.
 
     dataset       the data file's name without its suffix
-    no_candidate  whether the model has a class for mentions whose gold is not a candidate
+    no_candidate  whether the model has a class for mentions with a gold that is not a candidate
     """
     assert WHOLE_SLICE in scores, "the slice of all mentions always exists"
     run.artifacts.mkdir(parents=True, exist_ok=True)

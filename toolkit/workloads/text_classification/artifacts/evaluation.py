@@ -23,7 +23,7 @@ _TEST = "test"
 def write_evaluation(
     run: RunDir, predictions: Predictions, *, root: str, pooling: str, texts: Texts, sources: Texts
 ) -> None:
-    """Write the files of a split: for its samples and, if texts were folded, for whole texts too.
+    """Write the files of a split: for its samples and, if texts were folded, also for whole texts.
 
     root     beginning of some file names: the name of the data file without its suffix
     pooling  mean or max
@@ -42,7 +42,7 @@ def write_evaluation(
 
 
 def write_train_test_stats(run: RunDir, root: str, levels: Iterable[Predictions]) -> None:
-    """Write `<root>_train_test_stats.json`, whose keys are those of bert_train_parallel.
+    """Write `<root>_train_test_stats.json`, with the keys of bert_train_parallel.
 
     `Testing` is empty without a test. `Testing (texts)` has the scores of whole texts if texts were folded.
     """

@@ -19,12 +19,12 @@ Texts = Callable[[npt.NDArray[np.int64]], Sequence[str]]
 
 _ROWS_AT_ONCE = 512
 _DIGITS = 6
-#: Each row of the TSV is then one line of the file.
+#: Replaces tabs and line ends, so that each row of the TSV is one line of the file.
 _ONE_LINE = str.maketrans("\t\r\n", "   ")
 
 
 def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
-    """Write PyText's five columns, tab-separated; `score` holds the log-probabilities of all classes."""
+    """Write PyText's five columns, tab-separated; `score` has the log-probabilities of all classes."""
     labels = predictions.labels
     with open_atomic(path) as stream:
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
@@ -35,9 +35,9 @@ def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> Non
 
 
 def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
-    """Write a CSV whose first two columns are the codes of the predicted and of the true class.
+    """Write a CSV. The first two columns are the codes of the predicted and of the true class.
 
-    Further columns are the ids in the prepared set, the names of both classes, the probability of the
+    Other columns are the ids in the prepared set, the names of both classes, the probability of the
     prediction (`score`) and of each class, and the text. Cells that a spreadsheet would read as a formula
     begin with a quote.
     """

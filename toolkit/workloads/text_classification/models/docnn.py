@@ -1,6 +1,6 @@
 """DocNN: convolutions over word vectors, pooled over the text.
 
-Kim, "Convolutional Neural Networks for Sentence Classification" (EMNLP 2014), in the shape of
+Kim, "Convolutional Neural Networks for Sentence Classification" (EMNLP 2014), with the layers of
 PyText's DocNNRepresentation.
 """
 
@@ -69,7 +69,7 @@ class DocNN(nn.Module):
         places = torch.arange(features.shape[2], device=features.device)
         outside = (places[None] >= (lengths + kernel + 1)[:, None])[:, None]
         if self._pooling == "max":
-            # After the ReLU no value is below zero, so zeros do not change the maximum.
+            # After the ReLU, no value is negative, so zeros do not change the maximum.
             return features.masked_fill(outside, 0.0).amax(2)
         if self._pooling == "mean":
             return features.masked_fill(outside, 0.0).sum(2) / (lengths + kernel + 1)[:, None]

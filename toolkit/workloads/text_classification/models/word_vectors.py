@@ -27,7 +27,7 @@ def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
         with open(path, encoding="utf-8", errors="replace") as stream:
             for number, line in enumerate(stream, start=1):
                 token, _, numbers = line.rstrip().partition(" ")
-                # Some files begin with the numbers of words and of columns.
+                # Some files begin with the number of words and the number of columns.
                 if number == 1 and token.isdecimal() and numbers.strip().isdecimal():
                     continue
                 if (row := rows.pop(token, None)) is not None:

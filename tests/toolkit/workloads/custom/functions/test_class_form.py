@@ -90,7 +90,7 @@ def test_method_without_self_is_refused(written: str, first: str) -> None:
         f"    {written}:" if line.strip().startswith(method) else line
         for line in _FILE.replace("    @staticmethod\n", "").splitlines()
     )
-    with pytest.raises(Unfit, match=f"takes {first} in the place of the object"):
+    with pytest.raises(Unfit, match=f"takes {first} instead of the object"):
         _read(text)
 
 

@@ -82,7 +82,7 @@ def test_parameters_of_the_optimizer_are_keys_of_its_section(config: Path) -> No
         ("optimizer.rhoo=0.1", "takes no rhoo (it takes lr, rho, nesterov)"),
         ("optimizer.weight_decay=0.1", "takes no weight_decay"),
         ("optimizer.rho=much", "expected float"),
-        ("optimizer.kind=sgd", "stands in its place"),
+        ("optimizer.kind=sgd", "replaces it"),
     ],
 )
 def test_invalid_keys_and_values_of_optimizer_are_refused(config: Path, override: str, said: str) -> None:

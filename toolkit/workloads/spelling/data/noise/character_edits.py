@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 _T = TypeVar("_T")
-#: A function that returns where an edit is possible, and one that edits such a place.
+#: A function that returns where an edit is possible, and a function that makes the edit there.
 _Edit: TypeAlias = (
     "tuple[Callable[[_Letters], list[int]], Callable[[_Letters, int, np.random.Generator], None]]"
 )

@@ -1,8 +1,8 @@
-"""The public Python API of slurm-toolkit. What is not here is internal.
+"""The public Python API of slurm-toolkit. Everything else is internal.
 
     import stk
 
-Names are imported when they are first used: the import takes milliseconds and no torch.
+Names are imported when they are first used: `import stk` takes milliseconds and does not import torch.
 """
 
 from __future__ import annotations

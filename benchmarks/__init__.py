@@ -1,1 +1,1 @@
-"""Benchmarks of this project beside what people use otherwise; `python -m benchmarks` runs them."""
+"""Benchmarks of this project and of other tools; `python -m benchmarks` runs them."""

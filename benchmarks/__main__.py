@@ -1,4 +1,4 @@
-"""Measure this project and what people use otherwise, on the same work, in turns: a table of each figure.
+"""Measure this project and other tools in turns, on the same work: one table for each figure.
 
 python -m benchmarks [NAME…] [--quick] [--rounds N] [--json FILE] [--markdown FILE]
 """
@@ -22,20 +22,20 @@ from benchmarks.registry import BENCHMARKS, measure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmarks that are named, or all; return the exit status."""
+    """Run the named benchmarks, or all of them; return the exit status."""
     arguments = _parser().parse_args(argv)
     unknown = sorted(set(arguments.names) - set(BENCHMARKS))
     if unknown:
-        _tell("error: ", f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+        _print_stderr("error: ", f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
         return 2
     machine = describe()
     if warning := busy(machine["load"], machine["cores"]):
-        _tell("warning: ", warning)
+        _print_stderr("warning: ", warning)
     size = Size(quick=arguments.quick, rounds=arguments.rounds or (1 if arguments.quick else 5))
     try:
         tables = [*_tables(arguments.names or list(BENCHMARKS), size)]
     except ChildFailed as error:
-        _tell("error: ", str(error))
+        _print_stderr("error: ", str(error))
         return 2
     machine["load_after"] = describe()["load"]
     text = "\n".join(_lines(machine, size, tables)) + "\n"
@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         description=f"{__doc__}\n{listing}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which of them; default: all")
-    parser.add_argument("--quick", action="store_true", help="toy size, to see that it works")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; default: all")
+    parser.add_argument("--quick", action="store_true", help="toy size, only to test the benchmark")
     parser.add_argument("--rounds", type=int, metavar="N", help="default: 5; 1 with --quick")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value of every round")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables")
@@ -65,13 +65,13 @@ def _parser() -> argparse.ArgumentParser:
 def _tables(names: Sequence[str], size: Size) -> Iterator[Table]:
     for name in names:
         with tempfile.TemporaryDirectory(prefix=f"benchmark-{name}-") as folder:
-            yield from measure(name, size, Path(folder), partial(_tell, f"{name}: "))
+            yield from measure(name, size, Path(folder), partial(_print_stderr, f"{name}: "))
 
 
 def _lines(machine: dict[str, Any], size: Size, tables: Sequence[Table]) -> Iterator[str]:
     yield f"{sentence(machine)}, after {machine['load_after']}; {size.rounds} rounds."
     if size.quick:
-        yield "Toy size: it works, and no figure means anything."
+        yield "Toy size: the figures mean nothing."
     if warning := busy(machine["load"], machine["cores"]):
         yield f"Warning: {warning}."
     for table in tables:
@@ -85,7 +85,7 @@ def _document(machine: dict[str, Any], size: Size, tables: Sequence[Table]) -> d
     return {**head, "tables": [table.as_json() for table in tables]}
 
 
-def _tell(head: str, text: str) -> None:
+def _print_stderr(head: str, text: str) -> None:
     print(f"{head}{text}", file=sys.stderr, flush=True)
 
 

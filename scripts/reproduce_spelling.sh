@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Reproduce the whole spelling study: prepare, train, finetune, evaluate, tables. toolkit/workloads/spelling/docs/study.md tells of it.
+# Reproduce the spelling study: prepare, train, finetune, evaluate (toolkit/workloads/spelling/docs/study.md).
 #
 #   scripts/reproduce_spelling.sh resources.partition=gpu
 #   SMALL=1 scripts/reproduce_spelling.sh                         small models, on CPUs
-#   STUDY_STEPS=1 scripts/reproduce_spelling.sh                   say how many steps each run trains, no more
+#   STUDY_STEPS=1 scripts/reproduce_spelling.sh                   only print the number of steps of each run
 #
-# On a login node all jobs are submitted at once and wait for each other, else all is done here, one after the
-# other. Arguments are keys of all runs. What has finished is not repeated.
+# On a login node all jobs are submitted at once and wait for each other, else the runs train here, one after
+# the other. Arguments are keys of all runs. Finished runs are not repeated.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
@@ -16,10 +16,10 @@ experiments=$(realpath -m "${STK_EXPERIMENT_DIR:-experiments}")
 export STUDY_RUNS=$experiments/spelling_study.runs
 failed=0
 keys=("$@")
-# A job that others wait for must keep its id until its run has finished.
+# A job must keep its id until its run has finished, because other jobs wait for this id.
 ! on_slurm || keys+=(resources.requeue=same_job)
 
-# train SCRIPT APPROACH [STK_NAME=VALUE …]: a run that fails keeps no other from being trained and scored.
+# train SCRIPT APPROACH [STK_NAME=VALUE …]: train a run; if it fails, the others are still trained and scored.
 train() {
     local code=0
     echo "---- $1 $2"
@@ -28,10 +28,10 @@ train() {
     ((code == 0)) || failed=$code
 }
 
-# run_of NAME: the folder of the run that was called so.
+# run_of NAME: print the folder of the run with this name.
 run_of() { echo "$experiments/$(grep -xE "$1-[0-9a-f]{8}" "$STUDY_RUNS")"; }
 
-# jobs_of RUN …: the jobs of those that have not finished, with colons between them; nothing without Slurm.
+# jobs_of RUN …: print the jobs of unfinished runs, separated by colons; nothing without Slurm.
 jobs_of() {
     ! on_slurm || stk status --json "$@" | python -c '
 import json, sys
@@ -39,7 +39,7 @@ rows = json.load(sys.stdin)
 print(*(row["job_id"] for row in rows if row["state"] != "finished" and row["job_id"]), sep=":")'
 }
 
-# Print what each run trains before the first of them starts, whatever other runs it needs.
+# Print the steps of all runs before the first one starts; "-" stands for runs that do not exist yet.
 scripts/spelling_steps --header
 while read -r script approaches; do
     for approach in $approaches; do
@@ -56,7 +56,7 @@ tokenization_repair_plus plus_sed plus_sed_plus_sec
 finetune sed_words sed_words_transformer sed_sequence sed_sequence_transformer
 finetune sec_nmt_transformer sec_words_nmt_transformer
 END
-# Asked for nothing more, by hand.
+# With STUDY_STEPS, nothing else is done.
 [[ -z ${STUDY_STEPS:-} ]] || exit 0
 
 mkdir -p "$experiments"
@@ -74,7 +74,7 @@ for approach in plus_sed plus_sed_plus_sec; do
     train tokenization_repair_plus "$approach" "STK_REPAIR_RUN=$repair" "STUDY_AFTER=$(jobs_of "$repair")"
 done
 
-# finetune APPROACH NAME: on from the run that was called so.
+# finetune APPROACH NAME: finetune the run with this name.
 finetune() {
     local source
     source=$(run_of "$2")

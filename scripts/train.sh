@@ -5,10 +5,10 @@
 #   STK_CONFIG=configs/quickstart.yaml scripts/train.sh
 #
 # STK_CONFIG       experiment file; further keys as arguments: scripts/train.sh train.epochs=3
-# STK_RESUME       instead of it: a run to go on with (its folder, its id, or the beginning of that)
+# STK_RESUME       instead: a run to resume (its folder, its id, or the beginning of the id)
 # STK_FORCE_LOCAL  1, true, yes or on: train here although this is a job
 #
-# The number of processes is what Slurm was asked for: nodes times tasks per node.
+# The number of processes is that of the Slurm job: nodes times tasks per node.
 #SBATCH --job-name=stk-train
 #SBATCH --requeue
 #SBATCH --open-mode=append
@@ -31,7 +31,7 @@ case "${STK_FORCE_LOCAL:-}" in
 esac
 
 if ! command -v stk >/dev/null; then
-    # Slurm runs a copy of this script from its spool folder: there only the folder of sbatch helps.
+    # Slurm runs a copy of this script from its spool folder: only SLURM_SUBMIT_DIR leads to the repository.
     for root in "$(dirname "$(readlink -f "$0")")/.." "${SLURM_SUBMIT_DIR:-.}"; do
         [ ! -x "$root/.venv/bin/stk" ] || PATH="$(cd "$root/.venv/bin" && pwd):$PATH"
     done
@@ -40,13 +40,13 @@ fi
 
 # Slurm sets ENVIRONMENT in batch scripts alone: not in the shell of salloc or srun --pty.
 if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BATCH ]; then
-    # The ranks save when they are asked to leave: no signal may end this script before them.
+    # The ranks save on a signal; this script must not end before them.
     trap '' TERM INT HUP USR1 USR2
-    # What the submitting shell or its job passed on must not shape the step: sbatch --export, salloc --mem.
+    # Variables of the submitting shell or job must not change the step: sbatch --export, salloc --mem.
     unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
     code=0
     srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
-    # A step that did not finish the run: does the run go on, and how?
+    # The step did not finish the run: decide whether and how to restart.
     [ "$code" = 0 ] || "$(dirname "$(command -v stk)")/python" -P -m slurm.job.decide_restart "$what" "$code" "$@" || true
     exit "$code"
 fi

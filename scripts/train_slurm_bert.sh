@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Reproduce the study of a pretrained encoder: topics, mails and movie reviews.
-# On a login node each run becomes a job; without Slurm they train here, one after the other.
+# On a login node each run becomes a job; without Slurm the runs train here, one after the other.
 #
 #   scripts/train_slurm_bert.sh                                   as configs/bert_*.yaml say
 #   STK_NODES=2 STK_TASKS_PER_NODE=4 scripts/train_slurm_bert.sh resources.gres=gpu:4
 #
-# Arguments are keys of the experiment, for all runs alike. Runs that have finished or are live are not repeated.
+# Arguments are keys of all experiments. Runs that have finished or are live are not repeated.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/study"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Reproduce the DocNN study: on the movie reviews PyText's tokens and ours, three seeds each; on SST-2's
-# sentences, where somebody has put them into data/sst2 (configs/sst2.yaml says how), one run.
-# On a login node each run becomes a job; without Slurm they train here, one after the other.
+# Reproduce the DocNN study: on the movie reviews with PyText's tokens and ours, three seeds each; on SST-2's
+# sentences one run, if they are in data/sst2 (see configs/sst2.yaml).
+# On a login node each run becomes a job; without Slurm the runs train here, one after the other.
 #
 #   scripts/train_slurm_docnn.sh                                   as configs/docnn.yaml says
 #   STK_NODES=2 STK_TASKS_PER_NODE=4 scripts/train_slurm_docnn.sh resources.gres=gpu:4
 #
-# Arguments are keys of the experiment, for all runs alike. Runs that have finished or are live are not repeated.
+# Arguments are keys of all experiments. Runs that have finished or are live are not repeated.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/study"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Go on from a trained model with errors that people made: listed misspellings, no edits of letters.
+# Finetune a trained model on errors that people make: listed misspellings, no edits of letters.
 #
 #   export STK_START_FROM_CHECKPOINT=experiments/transformer_sec_nmt-…   a run of the script of that task
 #   APPROACH=sec_nmt_transformer scripts/train_slurm_finetune.sh
 #
 # APPROACH: sed_words, sed_words_transformer, sed_sequence, sed_sequence_transformer, sec_nmt_transformer or
 # sec_words_nmt_transformer; layers and features as in the run that it starts from.
-# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md explains SMALL and STK_…. On a login node it is a job, else local.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"

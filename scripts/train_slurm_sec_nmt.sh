@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Correct texts from sequence to sequence.
+# Correct texts, sequence to sequence.
 #
 #   APPROACH=transformer scripts/train_slurm_sec_nmt.sh           misspelt words, from tokens
 #   APPROACH=transformer_with_tokenization_repair scripts/train_slurm_sec_nmt.sh
 #                                                                 wrong spaces too, from characters
 #   APPROACH=transformer SMALL=1 scripts/train_slurm_sec_nmt.sh resources.partition=cpu
 #
-# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md explains SMALL and STK_…. On a login node it is a job, else local.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"

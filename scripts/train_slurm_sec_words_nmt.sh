@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Correct the words of a text, all at once, each by itself.
+# Correct all words of a text in parallel, each independently.
 #
 #   APPROACH=transformer scripts/train_slurm_sec_words_nmt.sh
 #   APPROACH=transformer SMALL=1 scripts/train_slurm_sec_words_nmt.sh resources.partition=cpu
 #
-# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md explains SMALL and STK_…. On a login node it is a job, else local.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"

@@ -5,7 +5,7 @@
 #   APPROACH=transformer scripts/train_slurm_sed_sequence.sh            a transformer over tokens
 #   APPROACH=gnn SMALL=1 scripts/train_slurm_sed_sequence.sh resources.partition=cpu
 #
-# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node jobs, else here, one after the other.
+# toolkit/workloads/spelling/docs/study.md explains SMALL and STK_…. On a login node as jobs, else local.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"

@@ -4,7 +4,7 @@
 #   APPROACH=encoder_only scripts/train_slurm_tokenization_repair.sh
 #   APPROACH=encoder_only SMALL=1 scripts/train_slurm_tokenization_repair.sh resources.partition=cpu
 #
-# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md explains SMALL and STK_…. On a login node it is a job, else local.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"

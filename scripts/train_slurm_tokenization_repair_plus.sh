@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Repair white space and find misspelt words, or correct them too, on top of a model that repairs white space.
+# Repair white space and find misspelt words, or also correct them, on top of a model for white space.
 #
 #   export STK_REPAIR_RUN=experiments/transformer_encoder_only-…  a run of train_slurm_tokenization_repair.sh
 #   APPROACH=plus_sed scripts/train_slurm_tokenization_repair_plus.sh
 #   APPROACH=plus_sed_plus_sec scripts/train_slurm_tokenization_repair_plus.sh
 #
-# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md explains SMALL and STK_…. On a login node it is a job, else local.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"

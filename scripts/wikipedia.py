@@ -1,4 +1,4 @@
-"""Beginnings of Wikipedia articles, as a package of a registry has them. Text: Wikipedia's, CC BY-SA 4.0."""
+"""Beginnings of Wikipedia articles, from a package on PyPI. The text is Wikipedia's, CC BY-SA 4.0."""
 
 from __future__ import annotations
 

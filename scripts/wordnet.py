@@ -1,4 +1,4 @@
-"""WordNet's files as synsets, senses and usage examples, and these as sentences and an entity database.
+"""Read WordNet's files, and make sentences and an entity database from synsets, senses and usage examples.
 
 Needs the standard library.
 """
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Room for every sense of a lemma: the verb "break" has 59.
+#: Enough for every sense of a lemma: the verb "break" has 59.
 MAX_CANDIDATES = 64
 MAX_CONNECTIONS = 100
 
 _PARTS = ("noun", "verb", "adj", "adv")
-#: The part of speech in a sense key; 5 is an adjective that belongs to another one's cluster.
+#: The part of speech in a sense key; 5 is an adjective in the cluster of another adjective.
 _PART_OF_KEY = {"1": "noun", "2": "verb", "3": "adj", "4": "adv", "5": "adj"}
 _PART_OF_LETTER = {"n": "noun", "v": "verb", "a": "adj", "s": "adj", "r": "adv"}
 _LETTER = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
@@ -41,7 +41,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Synset:
-    """A meaning, with the lemmas that have it (as WordNet writes them: spaces are underscores)."""
+    """A meaning and its lemmas; in WordNet's lemmas, spaces are underscores."""
 
     place: Place
     letter: str
@@ -52,12 +52,12 @@ class Synset:
 
     @property
     def examples(self) -> list[str]:
-        """What the gloss quotes, each once."""
+        """The quoted texts of the gloss, without duplicates."""
         return list(dict.fromkeys(text.strip() for text in _QUOTED.findall(self.gloss) if text.strip()))
 
     @property
     def definition(self) -> str:
-        """The gloss before its first quotation: an example in it would give the answer away."""
+        """The gloss before its first quotation, because an example would reveal the answer."""
         return self.gloss.partition('"')[0].strip(" ;:,-")
 
     @property
@@ -69,7 +69,7 @@ class WordNet:
     """All synsets by place; tag counts and numbers of the senses of a lemma."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        """files: text of data.noun, … noun.exc, … and index.sense by name. Raises KeyError, ValueError."""
+        """Parse `files`: texts of data.noun, … noun.exc, … and index.sense. Raises KeyError, ValueError."""
         self.synsets = {
             synset.place: synset for part in _PARTS for synset in _synsets(part, files[f"data.{part}"])
         }
@@ -98,7 +98,7 @@ class WordNet:
         return f"{lemma}.{synset.letter}.{int(self._numbers[lemma, place]):02d}"
 
     def forms(self, lemma: str, part: str) -> list[str]:
-        """List how a lemma may be inflected, the longest first; of several words one is."""
+        """Return the forms of a lemma, the longest first; only one of several words is inflected."""
         words = spoken(lemma).lower().split(" ")
         at = 0 if part == "verb" else len(words) - 1
         word = words[at]
@@ -108,12 +108,12 @@ class WordNet:
 
 
 def spoken(lemma: str) -> str:
-    """A lemma as people write it."""
+    """Return a lemma with spaces instead of underscores."""
     return lemma.replace("_", " ")
 
 
 def alias(lemma: str, part: str) -> str:
-    """The alias of a lemma: its senses of other parts of speech are not candidates."""
+    """Return the alias of a lemma, with its part of speech: senses of another part are not candidates."""
     return f"{spoken(lemma).lower()}.{_LETTER[part]}"
 
 
@@ -140,7 +140,7 @@ def entity_files(wordnet: WordNet) -> dict[str, dict[str, Any]]:
 
 @dataclass(kw_only=True)
 class Left:
-    """Usage examples that become no sentence: none of the synset's lemmas is found, or there is no choice."""
+    """Number of omitted usage examples: no lemma of the synset is found, or there is only one candidate."""
 
     not_found: int = 0
     single: int = 0
@@ -149,7 +149,7 @@ class Left:
 def sentences(wordnet: WordNet, left: Left) -> Iterator[dict[str, Any]]:
     """Yield a sentence for each usage example of a lemma with more than one candidate.
 
-    Its mention is the first lemma of the synset that stands in it; its source is the synset.
+    The mention is the first lemma of the synset that occurs in the sentence; the source is the synset.
     """
     number = 0
     for place, synset in wordnet.synsets.items():
@@ -177,7 +177,7 @@ def sentences(wordnet: WordNet, left: Left) -> Iterator[dict[str, Any]]:
 
 
 def baselines(rows: Iterable[Mapping[str, Any]], candidates: Mapping[str, Any]) -> tuple[float, float]:
-    """Return how often chance, and the most frequent sense, are right."""
+    """Return the accuracy of a random candidate, and of the most frequent sense."""
     total, chance, frequent = 0, 0.0, 0
     for row in rows:
         of = candidates[row["aliases"][0]]
@@ -190,7 +190,7 @@ def baselines(rows: Iterable[Mapping[str, Any]], candidates: Mapping[str, Any]) 
 def _synsets(part: str, text: str) -> Iterator[Synset]:
     """Read a data file: offset, file number, letter, count, lemmas, pointers, gloss (wndb(5WN))."""
     for line in text.splitlines():
-        # The licence stands at the top, indented.
+        # The licence at the top is indented.
         if line.startswith("  "):
             continue
         head, _, gloss = line.partition("|")
@@ -225,7 +225,7 @@ def _relations(synset: Synset, names: Mapping[Place, str]) -> dict[str, list[str
 
 
 def _found(wordnet: WordNet, synset: Synset, text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the lemmas of a synset that stand in a text, with their characters."""
+    """Yield the lemmas of a synset that occur in a text, with their start and end."""
     lower = text.lower()
     for lemma in synset.lemmas:
         for form in wordnet.forms(lemma, synset.place[0]):
@@ -246,7 +246,7 @@ def _whole_words(text: str, form: str) -> tuple[int, int] | None:
 
 
 def _regular(word: str, part: str) -> Iterator[str]:
-    """Yield what the rules of English make of a word; some results are not words and will not be found."""
+    """Yield the regular inflections of a word; some are not words and will not be found."""
     stem = word[:-1]
     if part in ("noun", "verb"):
         yield from (word + "s", word + "es")

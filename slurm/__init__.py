@@ -1,1 +1,1 @@
-"""A submitter that has never heard of torch."""
+"""A submitter of experiments to Slurm; it never imports torch."""

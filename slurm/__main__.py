@@ -1,4 +1,4 @@
-"""The command `stk`, which is `python -m slurm` too."""
+"""The command `stk`, also as `python -m slurm`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def main() -> int:
     if sys.argv[1:2] == ["run"]:
         from toolkit.reliability.early_stop import hold_back
 
-        # First: the imports take a while, and a stop during them is not a crash.
+        # Before the slow imports: a stop signal during them must not count as a crash.
         hold_back()
     from slurm.cli import main as command
 

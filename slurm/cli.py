@@ -27,7 +27,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code (toolkit.errors.ExitCode)."""
     streams = sys.stdout, sys.stderr
-    # A failure of standard error cannot be reported.
+    # Errors of standard error itself are ignored: they cannot be reported.
     sys.stderr = lasting(sys.stderr)
     output = CommandOutput(sys.stdout)
     sys.stdout = cast(TextIO, output)
@@ -44,7 +44,7 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     except ReaderLeft:
         return ExitCode.DONE
     except StkError as error:
-        # It may quote the name of a folder, which another user may have chosen, or a value of the experiment.
+        # The message may quote a folder name of another user, or a secret value of the experiment.
         print(f"error: {clean(_without_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     if output.failure is None:
         return code
     print(f"error: {output.failure}; the work of the command itself is done", file=sys.stderr)
-    # A training that has ended well did so, also if the screen is gone.
+    # A successful `stk run` stays successful, even if its output could not be written.
     return code if code or command == "run" else output.failure.exit_code
 
 
@@ -69,7 +69,7 @@ def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, in
         output.keeps_going = arguments.command in _ACTING
         return arguments.command, _run(arguments)
     except Exception:
-        # That is reported, not what becomes of the output.
+        # This error is reported, not a later one of the output.
         output.keeps_going = True
         raise
     finally:
@@ -83,7 +83,7 @@ def _without_secrets(text: str) -> str:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Import the command, only now so that no command pays for another's imports, and run it."""
+    """Import the command and run it; no command pays for the imports of another one."""
     folder_trust.trust(getattr(arguments, "trust_folder", []))
     if "workload_run" in arguments:
         from slurm.commands import workloads
@@ -93,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parsed arguments; key=value and further runs may also follow options, which argparse refuses."""
+    """Return parsed arguments; unlike argparse, accept key=value and further runs after options."""
     words = with_file(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words[0] if words else "")
     arguments, rest = parser.parse_known_args(without_a_value(words, "--trust-folder"))

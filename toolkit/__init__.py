@@ -1,1 +1,1 @@
-"""A training library that has never heard of Slurm."""
+"""A training library that does not depend on Slurm."""

@@ -15,17 +15,17 @@ class Host(Protocol):
     """The program that runs a command."""
 
     def find_run(self, name: str) -> Path:
-        """Find the folder of a run by its name: folder, id, or the beginning of an id. Raises RunNotFound."""
+        """Find the folder of a run by its folder, id, or a unique prefix of the id. Raises RunNotFound."""
 
     def process(
         self, run_dir: Path, module: str, request: str, *earlier: str
     ) -> tuple[list[str], dict[str, str]]:
-        """Return command line and environment of a module that works with the code that a run has kept.
+        """Return command line and environment of a module that runs with a run's own code.
 
         earlier   names of the module in earlier versions, the newest first
 
-        The module is called with the run's folder and the request. A run that is older than the module
-        gets the code that is installed.
+        The module is called with the run's folder and the request. The installed code is used if the run
+        is older than the module.
         """
 
 
@@ -80,7 +80,7 @@ def add_json(parser: ArgumentParser) -> None:
 
 
 def run_action(arguments: Namespace, actions: Mapping[str, Callable[[Namespace], None]]) -> int:
-    """Run the action that is called. Raises DataError where a file cannot be read or written."""
+    """Run the action that is called. Raises DataError if a file cannot be read or written."""
     try:
         actions[arguments.action](arguments)
     except BrokenPipeError:
@@ -100,10 +100,10 @@ def check_positive(arguments: Namespace, *names: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateMode:
-    """Something else to score than a run.
+    """A mode of `stk evaluate` that scores something other than a run.
 
-    option  name of the argument that asks for it
-    takes   names of the arguments that go with it
+    option  name of the argument that selects it
+    takes   names of the arguments that belong to it
     run     "module:function" of a Run
     """
 
@@ -123,9 +123,9 @@ class EvaluateOptions:
 
     add_arguments  adds the options to the parser
     description    their text in `stk evaluate --help`
-    modes          what else can be scored
-    run_options    names of those options that are for a run
-    overrides      returns key=value for what these set of the run's data section
+    modes          other things that can be scored
+    run_options    names of the options that apply to a run
+    overrides      returns key=value for the keys of the run's data section that these set
     """
 
     add_arguments: Callable[[ArgumentParser], None]

@@ -1,16 +1,16 @@
-"""All exit codes, and the exceptions that people meet with the code that each one means.
+"""All exit codes, and the exceptions for users with their exit codes.
 
     StkError
     ├── UserError               2   the user's input is wrong
     │   ├── ConfigError             faults in the experiment file or the overrides
     │   ├── DataError               the data cannot be read as described
-    │   ├── RunNotFound             no run, or more than one, answers to that name
+    │   ├── RunNotFound             no run, or more than one, matches that name
     │   ├── RunBusy                 the run is live, so it cannot be started again
-    │   └── UntrustedFolder         others own or may write what would be executed
+    │   └── UntrustedFolder         others own or may write files to be executed
     ├── SchedulerError          3   Slurm refused or cannot be reached
     │   ├── SlurmUnavailable        no command, no controller, or no answer in time
     │   │   └── AnswerLost          the request may have been carried out (slurm.client.programs)
-    │   └── SlurmRefused            Slurm's own words, or a limit found before asking
+    │   └── SlurmRefused            Slurm's own words, or a limit found before the request
     └── RunFailed               4   the run itself failed
         ├── RendezvousError         the ranks did not find each other
         ├── DeviceError             the GPU of a host cannot be used
@@ -18,7 +18,7 @@
         ├── RunCancelled            the run was ended before it was done
         ├── TrainingDiverged        the loss is not a finite number
         ├── RanksDiverged           ranks that must hold the same weights do not
-        └── NoProgress              start after start without a step
+        └── NoProgress              attempt after attempt without a step
 
 The command line turns each into its message and exit code; anything else is a bug and keeps its
 stack trace.
@@ -69,9 +69,9 @@ class UserError(StkError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing wrong in a config.
+    """One fault in a config.
 
-    key      dotted path, empty where the file as a whole is meant
+    key      dotted path; empty for the file as a whole
     problem  what was found and what is allowed
     origin   file (and line) or "command line"
     hint     what to do, for example the nearest valid name; may be empty
@@ -102,7 +102,7 @@ class DataError(UserError):
 
 
 class RunNotFound(UserError):
-    """No run, or more than one, answers to a name."""
+    """No run, or more than one, matches a name."""
 
 
 class RunBusy(UserError):
@@ -124,7 +124,7 @@ class SlurmUnavailable(SchedulerError):
 
 
 class SlurmRefused(SchedulerError):
-    """Slurm refused the request, or a limit known beforehand would."""
+    """Slurm refused the request, or would refuse it because of a known limit."""
 
 
 class RunFailed(StkError):
@@ -144,11 +144,11 @@ class CheckpointError(RunFailed):
 
 
 class RunCancelled(RunFailed):
-    """The run was ended before it was done: by a person, or by Slurm for good. It can go on."""
+    """The run was ended before it was done: by a person, or by Slurm for good. It can be resumed."""
 
 
 class TrainingDiverged(RunFailed):
-    """The loss or the gradient is not finite; `rank` carried the micro-batch at fault, if one was."""
+    """The loss or the gradient is not finite; `rank` had the faulty micro-batch, None if unknown."""
 
     def __init__(self, message: str, rank: int | None = None) -> None:
         self.rank = rank
@@ -156,7 +156,7 @@ class TrainingDiverged(RunFailed):
 
 
 class RanksDiverged(RunFailed):
-    """Ranks that must hold the same weights do not; `ranks` are the odd ones, empty without a majority."""
+    """Ranks that must hold the same weights do not; `ranks` are the minority, empty without a majority."""
 
     def __init__(self, message: str, ranks: Sequence[int]) -> None:
         self.ranks = tuple(ranks)

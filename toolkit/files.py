@@ -1,4 +1,4 @@
-"""Writing so that a reader finds the old bytes or the new ones, never half of them."""
+"""Write files so that a reader finds the old bytes or the new ones, never a mix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fsync_dir(path: Path) -> None:
 
 
 def write_quickly(path: Path, data: bytes | str) -> None:
-    """Write a new file without waiting for the disk: for what can be made again after a crash of the machine.
+    """Write a new file without waiting for the disk: for files that can be rebuilt after a machine crash.
 
     Two flushes are the main cost of a file, and a sweep makes thousands of files. Raises OSError.
     """
@@ -45,7 +45,7 @@ def write_quickly(path: Path, data: bytes | str) -> None:
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Write a file under a temporary name, flush it to disk and rename it into place.
 
-    Raises OSError; the file of that name, if there was one, is untouched then.
+    Raises OSError; an existing file then stays unchanged.
     """
     raw = data.encode() if isinstance(data, str) else data
     with _renamed_at_the_end(path) as temporary, open(temporary, "wb", opener=_owner_writes) as stream:
@@ -65,9 +65,9 @@ def write_view(path: Path, value: Any) -> None:
 
 @contextmanager
 def open_atomic(path: Path) -> Iterator[TextIO]:
-    """Open a text file (UTF-8) that is written bit by bit and appears only when complete.
+    """Open a text file (UTF-8) that is written piece by piece and appears only when complete.
 
-    Raises OSError; the file of that name, if there was one, is untouched after any error.
+    Raises OSError; an existing file stays unchanged after any error.
     """
     with (
         _renamed_at_the_end(path) as temporary,
@@ -107,12 +107,12 @@ def _sync(stream: IO[Any]) -> None:
 
 def _beside(path: Path) -> Path:
     """A unique name in the same folder; hidden, so that listings stay clean."""
-    # Not the process id: those of two hosts may be equal.
+    # Not the process id, because two hosts may use the same one.
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
 
 
 def json_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
-    """Numbers by name as JSON can hold them: None in place of what is not finite."""
+    """Numbers by name as JSON can hold them: None replaces numbers that are not finite."""
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
@@ -131,7 +131,7 @@ def regular(path: str, flags: int) -> int:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON document; None where the file does not exist. Raises OSError, ValueError."""
+    """Read a JSON document; None if the file does not exist. Raises OSError, ValueError."""
     try:
         with open(path, encoding="utf-8", opener=regular) as stream:
             return json.loads(stream.read())
@@ -169,7 +169,7 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
 
 def read_end(path: Path, most_bytes: int) -> bytes:
-    """The last bytes of a file; none where it cannot be read."""
+    """The last bytes of a file; none if it cannot be read."""
     try:
         with open(path, "rb", opener=regular) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - most_bytes))
@@ -183,8 +183,8 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
 
     durable   wait until it is on the disk
 
-    A torn line of a killed writer becomes a separate line, which readers pass over; so does the empty
-    line that comes about where a line looks torn because another process is just writing it.
+    A torn line of a killed writer becomes a separate line, which readers skip. They also skip the empty
+    line that results if a line looks torn because another process is still writing it.
     """
     line = json.dumps(record, ensure_ascii=False) + "\n"
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -192,7 +192,7 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         raw = ("\n" + line if torn else line).encode()
-        # A full disk takes a part; the next call raises.
+        # A full disk accepts a part; the next call raises.
         while raw:
             raw = raw[os.write(descriptor, raw) :]
         if durable:
@@ -223,7 +223,7 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
-    """Create a file whole, if it does not exist yet; return whether this call created it.
+    """Create a complete file if it does not exist yet; return whether this call created it.
 
     Of several racing writers exactly one wins, also on a network file system (hard link).
     """
@@ -235,7 +235,7 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
         os.link(temporary, path)
         return True
     except FileExistsError:
-        # NFS may ask twice after a lost answer: then it is this file that is there.
+        # NFS may repeat the request after a lost answer: then the existing file is this one.
         return os.path.samefile(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The workloads that are installed: the task kinds, metrics and commands that they declare.
+"""The installed workloads: the task kinds, metrics and commands that they declare.
 
-They are looked up by entry points when one of these is first asked for.
+Workloads are looked up by entry points when one of these is first needed.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def _load(point: EntryPoint) -> Installed | str:
 
 @cache
 def installed(kind: str) -> Installed:
-    """The workload of a task kind; of two, the first. Raises LookupError for a kind that none has.
+    """The first workload with this task kind. Raises LookupError if none has it.
 
-    A workload that is named as the kind is looked at first: loading all of them takes long.
+    A workload with the name of the kind is tried first, because loading all of them takes long.
     """
     for point in sorted(registered(GROUP), key=lambda point: point.name != kind):
         found = _load(point)
@@ -91,12 +91,12 @@ def _evaluate_options(code: str) -> EvaluateOptions:
 
 
 def of_words() -> str:
-    """Code that makes an experiment of a command line: `Workload.of_words` of the first that has it."""
+    """Code that makes an experiment from a command line: `Workload.of_words` of the first that has it."""
     return next((each.workload.of_words for each in _installed() if each.workload.of_words), "")
 
 
 def of_function() -> str:
-    """Code that makes an experiment of a function: `Workload.of_function` of the first that has it."""
+    """Code that makes an experiment from a function: `Workload.of_function` of the first that has it."""
     return next((each.workload.of_function for each in _installed() if each.workload.of_function), "")
 
 
@@ -106,7 +106,7 @@ def example() -> str:
 
 
 def extra_with(package: str) -> str:
-    """What pip installs to bring a package along, such as "slurm-toolkit[optuna]"; empty if unknown.
+    """The requirement with which pip installs a package, such as "slurm-toolkit[optuna]"; empty if unknown.
 
     It is an extra of a distribution that registers workloads.
     """
@@ -127,7 +127,7 @@ def not_imported(code: str, error: Exception) -> str:
 
 
 class _TaskKinds(Mapping[str, TaskSpec]):
-    """Loads the workloads up to the one that has a kind; all of them where the kinds are listed."""
+    """Loads workloads until one has a kind; all of them if the kinds are listed."""
 
     def __getitem__(self, kind: str) -> TaskSpec:
         return next(task for task in installed(kind).workload.tasks if task.kind == kind)
@@ -168,7 +168,7 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 def worker_of(kind: str) -> Worker:
     """Return the worker on each rank of a run of a task kind. Importing it may take seconds, and fail."""
     code = task_kinds()[kind].worker
-    # Of torch nearly everything is kept: collections meanwhile take an eighth of the time.
+    # Nearly all objects of torch are kept: garbage collections meanwhile take an eighth of the time.
     with without_collection():
         worker: Worker = load_code(code)
     return worker
@@ -181,9 +181,9 @@ def metrics_of(task: Any, data: Any) -> tuple[Metric, ...]:
 
 
 def declared_metrics(task: Mapping[str, Any]) -> dict[str, Metric]:
-    """The metrics that a task declares, by name, its main one first; of an unknown kind the loss alone.
+    """The metrics that a task declares, by name, its main one first; only the loss for an unknown kind.
 
-    task   its section, as a run stores it
+    task   the task section of a run's config
     """
     spec = task_kinds().get(str(task.get("kind", "")))
     if spec is None:
@@ -191,13 +191,13 @@ def declared_metrics(task: Mapping[str, Any]) -> dict[str, Metric]:
     try:
         own = tuple(spec.task_metrics(SimpleNamespace(**task)))
     except Exception:
-        # Of a damaged section, which hides no results.
+        # The section is damaged, which must not hide results.
         own = ()
     return {each.name: each for each in (*spec.metrics, *own, *spec.more_metrics)}
 
 
 def metric_of(name: str, task: Mapping[str, Any]) -> Metric | None:
-    """The metric of this name that a task declares; that of a part of the data is its metric's.
+    """The metric of this name that a task declares; name/part has the metric of `name`.
 
     task   as in `declared_metrics`
     None if it is not declared.
@@ -207,6 +207,6 @@ def metric_of(name: str, task: Mapping[str, Any]) -> Metric | None:
 
 
 def brief_metrics(kind: str) -> tuple[str, ...]:
-    """The metrics of a task kind that are shown where there is room for few; none of an unknown kind."""
+    """The metrics of a task kind that views with little room show; none for an unknown kind."""
     task = task_kinds().get(kind)
     return () if task is None else task.brief

@@ -91,11 +91,11 @@ class Samples(Protocol):
 class Task(Protocol):
     """One kind of learning.
 
-    A task whose runs keep all that another file is read with may have a classmethod beside these:
-    `of_kept(run, experiment, data, progress) -> Task | None`, this task on the file of the section `data`, as
-    `on` makes it, without the data of the run; None where the run keeps too little.
+    If a task's runs keep everything that reading another file needs, it may also have a classmethod
+    `of_kept(run, experiment, data, progress) -> Task | None`: this task on the file of the section `data`, as
+    `on` makes it, but without the data of the run; None if the run keeps too little.
 
-    prepared       folder of the prepared data; None where nothing is prepared
+    prepared       folder of the prepared data; None if nothing is prepared
     fingerprint    of the data, so that a run is never continued on other data
     summary        what the prepared data hold, and what was left out; for people
     splits         the samples by split: train, validation, and test if there is one
@@ -112,7 +112,7 @@ class Task(Protocol):
 
     @classmethod
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
-        """Build the prepared data unless it exists; return a description of it, and its place.
+        """Build the prepared data unless they exist; return a description of them with their place.
 
         Called by one process while others wait.
         """
@@ -121,9 +121,9 @@ class Task(Protocol):
         """Open the prepared data."""
 
     def on(self, data: Any, progress: Progress | None = None) -> Task:
-        """This task on another file, for scoring: data.path as a whole is the one split, `test`.
+        """This task on another file, for scoring: data.path as a whole is the only split, `test`.
 
-        What was settled by the training data stays, such as a vocabulary. Raises DataError.
+        Everything that the training data determined stays, such as a vocabulary. Raises DataError.
         """
 
     def model(self) -> nn.Module:
@@ -173,19 +173,19 @@ def _on_host(tensor: torch.Tensor) -> np.ndarray:
 
 
 def task_class(experiment: Experiment) -> type[Task]:
-    """The class of an experiment's task."""
+    """The class of an experiment's task. Raises UserError if it has none."""
     code = task_kinds()[experiment.task.kind].task
     if not code:
         raise UserError(
-            f"a run of task.kind {experiment.task.kind} trains no model that is known here: there is nothing "
-            "to score, to replay or to prepare"
+            f"a run of task.kind {experiment.task.kind} trains no known model, so it cannot be scored, "
+            "replayed or prepared"
         )
     found: type[Task] = load_code(code)
     return found
 
 
 def build_model(experiment: Experiment, **sizes: Any) -> nn.Module:
-    """The experiment's model; sizes are what only the data knows, such as the vocabulary."""
+    """The experiment's model; `sizes` depend on the data, such as the size of the vocabulary."""
     _, code = task_kinds()[experiment.task.kind].models[experiment.model.kind]
     model: nn.Module = load_code(code)(experiment.model, **sizes)
     return model

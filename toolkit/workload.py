@@ -47,14 +47,14 @@ LOSS = Metric(name="loss", goal="min", unit="number")
 
 
 def shares(*names: str, **titles: str) -> tuple[Metric, ...]:
-    """Shares to maximise; after them those whose titles are not their names."""
+    """Shares to maximise: first `names`, then those with titles that differ from their names."""
     named = {**dict.fromkeys(names, ""), **titles}
     return tuple(Metric(name=name, goal="max", title=title) for name, title in named.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A rule that does not hold: the key to blame, what was found and is allowed, what to do.
+    """A violated rule: its key, what was found and is allowed, what to do.
 
     file, line   where it is, if not where the key was written; lines count from 1, 0 for none
     """
@@ -66,7 +66,7 @@ class Violation:
     line: int = 0
 
 
-#: Yields what does not hold in an experiment.
+#: Yields the violations in an experiment.
 Check = Callable[[Any], Iterator[Violation]]
 
 
@@ -74,8 +74,8 @@ Check = Callable[[Any], Iterator[Violation]]
 class Rule:
     """A rule over several keys of an experiment.
 
-    reads            the keys; where one of them has a fault already, the rule is left out
-    holds_for_stored whether it also holds for what runs have recorded
+    reads            the keys; the rule is skipped if one of them already has a fault
+    holds_for_stored whether it also applies to experiments that runs have recorded
     """
 
     reads: tuple[tuple[str, ...], ...]
@@ -84,7 +84,7 @@ class Rule:
 
 
 def rule(*reads: str, holds_for_stored: bool = True) -> Callable[[Check], Rule]:
-    """Make a rule of a function; `reads` are dotted keys."""
+    """Make a rule from a function; `reads` are dotted keys."""
 
     def made(check: Check) -> Rule:
         keys = tuple(tuple(key.split(".")) for key in reads)
@@ -93,7 +93,7 @@ def rule(*reads: str, holds_for_stored: bool = True) -> Callable[[Check], Rule]:
     return made
 
 
-#: Told of every stretch of work: stage, how much is done, how much there is (None: not known yet).
+#: Called with the progress of work: stage, amount done, total amount (None: not known yet).
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -119,25 +119,25 @@ class PreparedSet(Protocol):
 
 
 class DataSection:
-    """The `data` section of a task: what it names, and how that is prepared.
+    """The `data` section of a task: the data that it names, and how they are prepared.
 
-    A subclass is a frozen dataclass. Its methods import late what takes long, and never torch.
+    A subclass is a frozen dataclass. Its methods import slow modules late, and never torch.
     """
 
     __slots__ = ()
-    #: The stage of preparation that a later attempt continues; empty: each attempt begins all stages anew.
+    #: The stage of preparation that a later attempt continues; empty: each attempt repeats all stages.
     RESUMABLE_STAGE: ClassVar[str] = ""
     prepared_dir: str
 
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         """Find files that are missing or not as described.
 
-        is_trained   a model exists, so what encodes texts was kept with its prepared data
+        is_trained   a model exists, so the encoder of its texts was kept with its prepared data
         """
         return iter(())
 
     def warnings(self) -> Iterator[Violation]:
-        """Find what is probably a mistake, but does not stop the run. Called if there are no violations."""
+        """Find probable mistakes that do not stop the run. Called if there are no violations."""
         return iter(())
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
@@ -165,7 +165,7 @@ class DataSection:
         return ""
 
     def with_workers(self, count: int) -> Self:
-        """This section, prepared by this number of processes unless it has its own."""
+        """This section, prepared by this number of processes unless it sets a number itself."""
         return self
 
 
@@ -215,7 +215,7 @@ class ModelSection:
         return iter(())
 
     def difference(self, other: Any) -> str:
-        """Why the weights of another model section do not fit this one; empty where they may."""
+        """Why the weights of another model section do not fit this one; empty if they may fit."""
         if self.kind != other.kind:
             return f"its model.kind is {other.kind}, here it is {self.kind}"
         for name in self.SHAPES:
@@ -225,7 +225,7 @@ class ModelSection:
         return ""
 
     def sizes(self, data: Any, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-        """Yield what some tensor of the model has rows for: what it is, and how many.
+        """Yield (name, number) of items for which some tensor of the model has rows.
 
         data   the data section
         meta   the manifest of its prepared set; empty if there is none
@@ -249,9 +249,9 @@ def no_metrics(section: Any) -> Sequence[Metric]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSections:
-    """The sections of one experiment, of a task whose sections depend on what its task section names.
+    """The sections of one experiment, for a task with sections that depend on the code that it names.
 
-    tree     sections of the experiment in place of those that were written
+    tree     sections of the experiment that replace those that were written
     data     dataclass of the data section
     models   as in TaskSpec
     """
@@ -310,26 +310,26 @@ class TaskSpec:
     models         model kinds that the task takes: name -> (dataclass of the `model` section, code)
     task           "module:attribute" of the task's class
     metrics        metrics of an evaluation, which `evaluation.metric` may name; `loss` is one of them
-    data_metrics   those that the data section adds
-    task_metrics   those that the task section adds; also called with the keys of a stored one as attributes
-    metric_keys    the keys that these two read: where one has a fault, evaluation.metric is not checked
-    more_metrics   those that not every evaluation has: of the data section, the test set, a report
-    brief          names of metrics that are shown where there is room for few: by epoch, of runs side by side
-    rules          what must hold between keys of its sections
+    data_metrics   metrics that the data section adds
+    task_metrics   metrics that the task section adds; also called with a stored section's keys as attributes
+    metric_keys    the keys that these two read: if one has a fault, evaluation.metric is not checked
+    more_metrics   metrics that not every evaluation has: of the data section, the test set, a report
+    brief          names of metrics that views with little room show: by epoch, of runs side by side
+    rules          rules over the keys of its sections
     file_check     finds keys of its sections that do not fit the data files, before anything is started;
                    imports nothing slow
-    file_warnings  finds there what is probably a mistake, but does not stop the run
-    file_keys      keys of the data section that another file, which is only scored, may need otherwise
-    report         "module:attribute" of what the task adds to the report of a run, a subclass of
+    file_warnings  finds probable mistakes there that do not stop the run
+    file_keys      keys of the data section that may differ for another file, which is only scored
+    report         "module:attribute" of the task's part of the report of a run, a subclass of
                    toolkit.report.task_report.TaskReport; empty: nothing
     predictor      "module:class" of a toolkit.analysis.prediction.predictor.Predictor, for `stk predict`;
                    empty: none
     prediction_fault why a run predicts nothing, and what to do: from its stored experiment and its folder;
-                   empty where it may. Imports nothing slow
-    kept_artifacts names below artifacts/ of what using a finished run needs beside its weights and its code
-    own_files      keys of the data section that name the run's own files beside `path`; null for another
+                   empty if it may. Imports nothing slow
+    kept_artifacts names below artifacts/ of files that using a run needs besides its weights and its code
+    own_files      keys of the data section that name the run's own files besides `path`; null for other files
     from_text      makes the task section from a text in its place; None if it does not accept the text
-    own_sections   the sections of one experiment, where they depend on what its task section names: from the
+    own_sections   the sections of one experiment, if they depend on what its task section names: from the
                    plain experiment, and the folders that its files may be relative to; None for folders means
                    a stored experiment, which was checked before. Raises UnfitTask. None: they are the same
                    for all
@@ -338,8 +338,8 @@ class TaskSpec:
     experiment     dataclass of the whole experiment, a subclass of toolkit.config.schema.Experiment; None:
                    that itself. A section that it declares with `absent` is not a key of it
     worker         "module:function" of the Worker that runs on each rank
-    makes          sections, optimizer and lr_scheduler, whose kind may be `own`: the task's class makes what
-                   they describe, by its methods `optimizer` and `schedule`, and own_sections checks them
+    makes          sections, optimizer and lr_scheduler, that may have the kind `own`: the task's class makes
+                   them by its methods `optimizer` and `schedule`, and own_sections checks them
     has_move       whether the task's class has the method `move`, so that train.workers may make its batches
     """
 
@@ -381,12 +381,12 @@ class Workload:
     """The registration of a package.
 
     tasks      its kinds of tasks
-    packages   importable packages that a run of its tasks keeps a copy of, besides those of the core
-    commands   of `stk`: name -> "module:attribute" of a toolkit.command.Command, imported when asked for
+    packages   importable packages that its runs keep a copy of, besides the core's packages
+    commands   of `stk`: name -> "module:attribute" of a toolkit.command.Command, imported when needed
     evaluate   "module:attribute" of toolkit.command.EvaluateOptions; empty: none
-    of_words   "module:function" that makes an experiment, a tree of plain values, of the words of a command
+    of_words   "module:function" that makes an experiment, a tree of plain values, from the words of a command
                line, for `stk run -- COMMAND`; empty: none
-    of_function  the same of a function of the user's and its arguments, for `stk.submit(function, …)`: it is
+    of_function  the same for a user's function and its arguments, for `stk.submit(function, …)`: it is
                called with the function, a list and a dictionary; empty: none
     example    "module:function" that writes a small experiment with its data into a folder and returns its
                file, for `stk drill`; empty: none

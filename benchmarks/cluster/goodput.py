@@ -1,7 +1,7 @@
-"""The share of time that is training while a rank is killed every 30 s, on the Slurm test cluster.
+"""The share of time spent on training while a rank is killed every 30 s, on the Slurm test cluster.
 
-The same training under every tool; see peers/README.md for what each is given. Useful are steps that count,
-once, at their nominal length; all else is named, and adds up to the wall time from the first launch to the
+Every tool runs the same training; peers/README.md describes its settings. Each step is useful once, at its
+nominal length. The other parts are named; all parts add up to the wall time from the first launch to the
 last step. At toy size: two tools, fewer steps, one kill.
 """
 
@@ -18,7 +18,7 @@ from benchmarks.measuring.rounds import Case, Size, in_turns
 _WORK = "one kill every 30 s"
 _SUBMITIT = "submitit script"
 _WALL = "wall time"
-#: By the names of peers/kinds.py.
+#: Names as in peers/kinds.py, titles, required packages.
 _TOOLS = (
     ("stk", "stk run", ()),
     ("stk-same-job", "stk run, requeue: same_job", ()),
@@ -29,15 +29,15 @@ _TOOLS = (
     ("lightning-torchrun", "Lightning, torchrun restarts", ("lightning",)),
     ("hf-restarts", "HF Trainer, torchrun restarts", ("accelerate", "transformers")),
 )
-#: As peers/accounts.py tells them.
+#: The parts of peers/accounts.py.
 _PARTS = ("useful steps", "steps done twice", "saves", "starting", "ending", "Slurm", "a person", "rest")
-#: Somebody looks at the queue that often, day and night.
+#: Seconds until a person submits an ended job again, day and night.
 _PERSON_S = 10.0
 _STEP_MS = 100
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of goodput, and of where the time went."""
+    """Return the tables of goodput, and of where the time went."""
     tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk", "submitit")]
     cases = [
         Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
@@ -86,7 +86,7 @@ def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
 
 
 def _stories(found: Found) -> list[str]:
-    """Describe each tool's last run, in a line."""
+    """Describe the last run of each tool in one line."""
     lines = []
     for (_, candidate), rounds in found.items():
         if not isinstance(rounds, str):
@@ -100,7 +100,7 @@ def _stories(found: Found) -> list[str]:
 
 
 def _by_part(found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
-    """The tools as pieces of work, the parts as candidates."""
+    """Return rows with the tools as work and the parts as candidates."""
     parts: dict[tuple[str, str], list[dict[str, float]] | str] = {}
     for (_, candidate), rounds in found.items():
         if isinstance(rounds, str):

@@ -1,4 +1,4 @@
-"""Shared code of the benchmarks on the Slurm test cluster: whether there is one, and one tool's run."""
+"""Shared code of the benchmarks on the Slurm test cluster: whether it is up, and one tool's run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PEERS = ROOT / "benchmarks" / "peers"
 
 
 def absent() -> str | None:
-    """Why nothing can be measured here; None where the test cluster is up, which is nobody else's."""
+    """Return why nothing can be measured here; None if SLURM_CONF names our own test cluster."""
     configuration = Path(os.environ.get("SLURM_CONF", ""))
     if configuration.is_file() and configuration.parent.parent.name.startswith("stk-cluster-"):
         return None
@@ -24,12 +24,12 @@ def absent() -> str | None:
 
 
 def missing(cases: Sequence[Case], reason: str) -> dict[tuple[str, str], list[dict[str, float]] | str]:
-    """The rows of cases that cannot be measured."""
+    """Return the rows of cases that cannot be measured, with the reason."""
     return {(case.work, case.candidate): reason for case in cases}
 
 
 def drive(script: str, folder: Path, variables: Mapping[str, Any], **arguments: Any) -> dict[str, float]:
-    """Return the figures of a driver of peers/, in its own interpreter. Raises ChildFailed.
+    """Run a driver of peers/ in its own interpreter; return its figures. Raises ChildFailed.
 
     variables  for the driver and the jobs that it submits
     """

@@ -1,7 +1,7 @@
 """Seconds from the notice of a preemption to the first new step, on the Slurm test cluster.
 
-Slurm's own waiting is not the tools' and left out of the sum; it is a part of its own. At toy size: two
-tools.
+The sum leaves out the time in Slurm's queue, which no tool can change; it is shown as a separate part. At toy
+size: two tools.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TOOLS = (
     ("submitit", _SUBMITIT, ("submitit",)),
     ("lightning", "Lightning", ("lightning",)),
 )
-#: As peers/comeback.py tells them.
+#: The parts of peers/comeback.py.
 _PARTS = ("last step", "save and leave", "Slurm", "launch", "imports", "rendezvous", "load", "first new step")
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of the sum, and of its parts."""
+    """Return the tables of the sum and of its parts."""
     tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk", "submitit")]
     cases = [
         Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
@@ -56,7 +56,7 @@ def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
     return drive(
         "comeback.py",
         folder,
-        # Many more than are needed: a run that ends before it is preempted tells nothing.
+        # Many more steps than needed: a run that ends before it is preempted measures nothing.
         {"PEERS_STEPS": 600, "PEERS_SAVE_EVERY": 50},
         tool=name,
         step_ms=100,
@@ -66,7 +66,7 @@ def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
 
 
 def _by_part(found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
-    """The tools as pieces of work, the parts as candidates."""
+    """Return rows with the tools as work and the parts as candidates."""
     parts: dict[tuple[str, str], list[dict[str, float]] | str] = {}
     for (_, candidate), rounds in found.items():
         if isinstance(rounds, str):

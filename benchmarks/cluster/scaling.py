@@ -1,9 +1,9 @@
 """Scaling of training over hosts: one process on each of 1, 2 and 4 hosts of the test cluster.
 
-Each process has 32 samples a step, however many there are: of 64 tokens for a DocNN of the usual size, of 32
-for a BERT of two layers as large as MiniLM's. The loop written by hand and `stk run` are both tasks of one
-srun. The hosts are network namespaces of one machine, whose cores they share: where there are more of them
-than cores, the curve bends for all, and what counts is whether it does so alike.
+Each process has 32 samples a step: of 64 tokens for a DocNN of the usual size, of 32 for a BERT of two layers
+as large as MiniLM's. The loop written by hand and `stk run` are both tasks of one srun. The hosts are network
+namespaces of one machine and share its cores: with more hosts than cores, no candidate scales linearly, and
+only the comparison of the curves counts.
 
     ./scripts/cluster up
     export SLURM_CONF=…     as it says
@@ -30,13 +30,13 @@ from benchmarks.stepping import start
 from benchmarks.stepping.cost import BASELINE
 from benchmarks.stepping.work import Work, write_tokenizer
 
-#: Nobody else listens there: every host has a network of its own.
+#: The port is free: every host has its own network namespace.
 _PORT = "29500"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A model on so many hosts."""
+    """A model on a number of hosts."""
 
     model: str
     hosts: int
@@ -48,7 +48,7 @@ class Point:
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of samples a second and of the speed-up."""
+    """Return the tables of samples a second and of the speed-up."""
     reason = absent()
     points = [*points_of(size, folder)]
     reductions = ("exact",) if size.quick else ("fast", "exact")
@@ -89,7 +89,7 @@ def _tables(points: list[Point], found: Found, notes: tuple[str, ...]) -> list[T
 
 
 def speed_ups(points: list[Point], found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
-    """Of every point but those of one host: throughput over that of one host, of the same round."""
+    """Return for every point with several hosts its throughput over that of one host, in the same round."""
     alone = {point.model: point.title for point in points if point.hosts == 1}
     models = {point.title: point.model for point in points if point.hosts > 1}
     rows: dict[tuple[str, str], list[dict[str, float]] | str] = {}
@@ -108,7 +108,7 @@ def speed_ups(points: list[Point], found: Found) -> dict[tuple[str, str], list[d
 
 
 def points_of(size: Size, folder: Path) -> Iterator[Point]:
-    """The models on 1, 2 and 4 hosts; one model on 1 and 2 at toy size."""
+    """Yield the models on 1, 2 and 4 hosts; at toy size one model on 1 and 2."""
     models = {"DocNN": _docnn(size)}
     if not size.quick:
         models["2-layer MiniLM"] = _minilm(folder)
@@ -145,7 +145,7 @@ def _speed(work: Work, train: Callable[[], Mapping[str, float]]) -> dict[str, fl
 
 
 def prepare(work: dict[str, Any]) -> None:
-    """Make the files of one point, in a process of its own."""
+    """Make the files of one point, in a separate process."""
     from benchmarks.stepping.work import make
 
     job = Work(**work)
@@ -183,7 +183,7 @@ def _by_hand(work: Work) -> dict[str, float]:
 
 
 def rank(work: dict[str, Any]) -> list[float]:
-    """Train by hand as one task of srun, as its variables say; the times of the clock."""
+    """Train with the loop written by hand, as one task of srun; return the times of the clock."""
     from benchmarks.stepping import by_hand
 
     command = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]

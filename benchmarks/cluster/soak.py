@@ -1,13 +1,13 @@
-"""Interrupt runs at random moments, again and again, and hold their ends against undisturbed ones.
+"""Interrupt runs repeatedly at random moments, and compare their results with undisturbed runs.
 
     PYTHONPATH=tests/toy_workload python -m benchmarks.cluster.soak --interruptions 300 --seed 1
 
 Every start is a world of 1, 2 or 4 local processes. One interruption ends it: SIGKILL or SIGTERM, to
-all ranks, to one, or to each at a moment of its own; SIGKILL at a point inside a save; a frozen rank,
-which wakes up beside the next start. Saves find the disk full, and between starts files are damaged:
-flipped bits, torn writes, lost files. The next start goes on, on another number of processes, until the
+all ranks, to one, or to each at a different moment; SIGKILL at a point inside a save; a frozen rank,
+which wakes up during the next start. Some saves find the disk full, and between starts files are damaged:
+flipped bits, torn writes, lost files. The next start resumes with another number of processes until the
 run has finished; then weights, optimizer, metrics and scores are compared byte for byte.
-The exit code is 0 where no run hung and none differs.
+The exit code is 0 if no run hung and none differs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from toolkit.run.run_dir import RunDir
 
 SIZES = (1, 2, 4)
 SAVE_EVERY = 3
-#: Seconds that the ranks of one start may need to end once they were interrupted.
+#: Seconds in which interrupted ranks must end.
 HANG_S = 90.0
 #: Seconds until the ranks notice that one of them is frozen.
 NOTICE_S = 15.0
@@ -76,7 +76,7 @@ class Interruption:
 
     after_s   seconds from the start to the first signal
     signals   to which rank, how much later
-    faults    what strikes from within instead
+    faults    faults that the ranks inject themselves instead
     """
 
     kind: str
@@ -86,7 +86,7 @@ class Interruption:
 
     @property
     def is_graceful(self) -> bool:
-        """Whether nothing may be lost: the ranks were asked, and had the time."""
+        """Whether no step may be lost: all signals are SIGTERM, which leaves time to save."""
         return bool(self.signals) and all(each[2] is signal.SIGTERM for each in self.signals)
 
 
@@ -116,16 +116,16 @@ class Tally:
 
 
 class Soak:
-    """Runs under fire."""
+    """Runs that are interrupted, and the tally of the results."""
 
     def __init__(self, folder: Path, seed: int, *, epochs: int = 16, say: Callable[[str], None]) -> None:
         self._choice = random.Random(seed)
         self._runs = Runs(folder / "runs")
         self._say = say
         self.tally = Tally()
-        # Each has bucketing by length and dropout; the reduction is the one that promises the same bytes.
+        # Each experiment has bucketing by length and dropout; only `exact` promises the same bytes.
         settings = ("train.reduction=exact", f"checkpoint.every_steps={SAVE_EVERY}", f"train.epochs={epochs}")
-        # No launcher ends the others of a rank that dies before they have met.
+        # No launcher ends the other ranks if one dies before the rendezvous.
         watched = (
             f"train.hang_timeout_s={NOTICE_S}",
             "train.rendezvous_timeout_s=15",
@@ -143,12 +143,12 @@ class Soak:
         self._frozen: list[Started] = []
 
     def interrupt(self, interruptions: int) -> Tally:
-        """Go on until so many interruptions have happened and the last run has finished."""
+        """Run until that many interruptions have happened and the last run has finished."""
         began = time.monotonic()
         for experiment in self._experiments:
             started = time.monotonic()
             self._undisturbed(experiment)
-            # The first one has started the server of all ranks too.
+            # The first run has started the fork server of all ranks too.
             self._usual_s = time.monotonic() - started
         while sum(self.tally.interruptions.values()) < interruptions:
             experiment = self._experiments[self.tally.runs % len(self._experiments)]
@@ -158,7 +158,7 @@ class Soak:
         return self.tally
 
     def _one_run(self, experiment: Experiment, interruptions: int) -> None:
-        # As Slurm does it: all starts of a run are of one job.
+        # As under Slurm, all starts of a run have one job id.
         run = self._runs.run(experiment, job="soak")
         self.tally.runs += 1
         while not run.folder.result.exists():
@@ -169,7 +169,7 @@ class Soak:
                 return
             if not run.folder.result.exists() and self._choice.random() < 0.3:
                 self._damage(run.folder)
-        if any(end.error == NO_ANSWER for end in self._thaw()):
+        if any(end.error == NO_ANSWER for end in self._wake_frozen()):
             self._complain(self.tally.hangs, run, "a rank that was frozen does not leave")
         try:
             assert_as_if_nothing_had_happened(run, self._undisturbed(experiment))
@@ -181,12 +181,12 @@ class Soak:
         self._say(f"run {self.tally.runs}: {sum(self.tally.interruptions.values())} interruptions so far")
 
     def _undisturbed(self, experiment: Experiment) -> Run:
-        """The same experiment, to which nothing happens: however slow the machine, no rank of it hangs."""
+        """Run the experiment without interruptions, with a watchdog that allows for a slow machine."""
         train = replace(experiment.train, hang_timeout_s=HANG_S)
         return self._runs.undisturbed(replace(experiment, train=train))
 
     def _account(self, run: Run) -> None:
-        """Account for the run's time, and check that the parts are all of it."""
+        """Add up the parts of the run's time, and check that they are its wall time."""
         found = sum((each.spent for each in timeline(run.folder, time.time())), Goodput())
         self.tally.went.update(asdict(found))
         starts = read_attempts(run.folder)
@@ -197,9 +197,9 @@ class Soak:
     # ---- one start
 
     def _plan(self, run: RunDir, size: int) -> Interruption:
-        """Choose the interruption of a start: from before its first line of code to beyond its end."""
+        """Choose the interruption of a start, at any time from its first line of code to after its end."""
         choice = self._choice
-        # By turns right after the start and anywhere until the end.
+        # In half of the cases soon after the start, otherwise anywhere until the end.
         after_s = choice.uniform(0.05, choice.choice((0.4, 0.8))) * self._usual_s
         everyone = range(size)
         one = choice.randrange(size)
@@ -234,17 +234,17 @@ class Soak:
         )
 
     def _start(self, run: Run, size: int, planned: Interruption | None) -> bool:
-        """One start, and what interrupts it; False where it hung."""
+        """Start the run once and interrupt it; return False if it hung or failed with CheckpointError."""
         self.tally.starts += 1
         began, done_before = time.monotonic(), _done(run.folder)
         started = run.set_off(size, planned.faults if planned else "")
-        # Those of an earlier start wake up beside this one.
+        # Frozen ranks of an earlier start wake up during this one.
         _send_to(self._frozen, signal.SIGCONT)
         if planned is not None:
             _send(started, planned)
         frozen = _frozen(started, planned)
         ended = _await([rank for rank in started if rank not in frozen])
-        thawed, self._frozen = self._thaw(), frozen
+        thawed, self._frozen = self._wake_frozen(), frozen
         if any(end.error == NO_ANSWER for end in (*ended, *thawed)):
             self._complain(self.tally.hangs, run, f"{planned} on {size} processes: {ended}")
             return False
@@ -259,13 +259,13 @@ class Soak:
             if _done(run.folder) == done_before:
                 self._usual_s *= 1.1
         if any(end.error.startswith("NoProgress") for end in ended):
-            # What `stk resume` does for a person who has read why.
+            # As `stk resume` does for a person.
             note_event(run.folder, "released")
             self.tally.released += 1
         return True
 
-    def _thaw(self) -> list[Ended]:
-        """Let frozen ranks go on, and see that they end."""
+    def _wake_frozen(self) -> list[Ended]:
+        """Wake the frozen ranks up; return how they ended."""
         _send_to(self._frozen, signal.SIGCONT)
         ended, self._frozen = _await(self._frozen), []
         return ended
@@ -278,24 +278,24 @@ class Soak:
             (step for step in run.folder.checkpoint_steps() if _is_sound(run.folder, step)), default=0
         )
         if not planned.is_graceful:
-            # A start that was killed early has not dropped the lines of steps that it is to repeat.
+            # A start that was killed early has not yet dropped the lines of the steps that it repeats.
             self.tally.lost_by_kills.append(max(0, max(done_before, done) - saved))
         elif all(end.value == "yielded" for end in ended):
             self.tally.lost_by_stops.append(max(0, done - saved))
-        elif not _died_before_it_could_listen(ended) and not _is_held(ended):
+        elif not _ended_without_handler(ended) and not _is_held(ended):
             self._complain(self.tally.failed_stops, run, f"{planned}: {ended}")
 
     # ---- between starts
 
     def _damage(self, run: RunDir) -> None:
-        """Harm the newest checkpoint where one is left behind it, or the files of lines."""
+        """Damage the newest checkpoint if an older one is good, or the files of JSON lines."""
         sound = [step for step in run.checkpoint_steps() if _is_sound(run, step)]
         what = self._choice.choice([*_DAMAGES, "line torn", "stale folder"])
         if what == "line torn":
             for file in (run.metrics, run.events, run.attempts, run.step_records):
                 tear(file)
         elif what == "stale folder" and sound:
-            # Alone it would be a run whose checkpoints are all bad, which rightly refuses to start.
+            # Only beside a good checkpoint: a run with bad checkpoints only rightly refuses to start.
             for name in (".step_00000001.tmp", "step_99999999"):
                 (run.checkpoints / name).mkdir(parents=True, exist_ok=True)
         elif len(sound) >= 2:
@@ -310,16 +310,16 @@ class Soak:
 
 
 def _send(started: Sequence[Started], planned: Interruption) -> None:
-    """Send the signals at their moments, to those that are still there."""
+    """Send the signals at their moments to the ranks that still run."""
     began = time.monotonic() + planned.after_s
     for late, rank, number in planned.signals:
-        # The one place where time passes on purpose: the moment is what is random.
+        # The only sleep: the moment of the signal is random.
         time.sleep(max(0.0, began + late - time.monotonic()))
         _send_to([started[rank]], number)
 
 
 def _frozen(started: Sequence[Started], planned: Interruption | None) -> list[Started]:
-    """The ranks that were frozen in time: those do not end."""
+    """Return the ranks that were frozen before their end: they do not end by themselves."""
     signals = planned.signals if planned else []
     ranks = {rank for _, rank, number in signals if number is signal.SIGSTOP}
     return [started[rank] for rank in ranks if started[rank].process.is_alive()]
@@ -331,7 +331,7 @@ def _send_to(started: Sequence[Started], number: signal.Signals) -> None:
 
 
 def _await(started: Sequence[Started]) -> list[Ended]:
-    """Return the ends of the ranks; those that hang write their stacks into their logs first."""
+    """Return how the ranks ended; ranks that hang write their stacks to their logs first."""
     deadline = time.monotonic() + HANG_S
     for rank in started:
         rank.process.join(max(0.0, deadline - time.monotonic()))
@@ -339,8 +339,8 @@ def _await(started: Sequence[Started]) -> list[Ended]:
     return await_ranks(started, 5.0)
 
 
-def _died_before_it_could_listen(ended: Sequence[Ended]) -> bool:
-    """Some rank had no handler yet: its process was still being made. A launcher holds signals back."""
+def _ended_without_handler(ended: Sequence[Ended]) -> bool:
+    """Whether a rank had no signal handler yet; a launcher would have delayed the signal."""
     return any(end.exit_status == -signal.SIGTERM for end in ended)
 
 
@@ -349,7 +349,7 @@ def _is_held(ended: Sequence[Ended]) -> bool:
 
 
 def _done(run: RunDir) -> int:
-    """The last step that was done, as far as metrics.jsonl says."""
+    """Return the last step in metrics.jsonl; 0 without one."""
     return max((line["step"] for line in read_json_lines(run.metrics)), default=0)
 
 
@@ -362,7 +362,7 @@ def _is_sound(run: RunDir, step: int) -> bool:
 
 
 def _orphans() -> list[str]:
-    """Ranks that are left: children of the server that all ranks are forked from."""
+    """Describe the ranks that still run: children of the fork server."""
     servers = [child for child in psutil.Process().children() if _is_fork_server(child)]
     return [f"a process is left: {rank}" for server in servers for rank in server.children()]
 
@@ -371,12 +371,12 @@ def _is_fork_server(process: psutil.Process) -> bool:
     try:
         return "forkserver" in " ".join(process.cmdline())
     except psutil.NoSuchProcess:
-        # Another child, which has just ended.
+        # A child that has just ended.
         return False
 
 
 def show(tally: Tally) -> str:
-    """The figures, for people."""
+    """Return the tally as text."""
     total = sum(tally.interruptions.values())
     lines = [
         f"{total} interruptions of {tally.runs} runs in {tally.starts} starts, {tally.seconds:.0f} s",

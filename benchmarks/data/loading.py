@@ -1,7 +1,7 @@
-"""Whether training waits for samples that take long to read: `train.workers`.
+"""Whether training waits for samples that are slow to read (`train.workers`).
 
-A task of three functions whose samples take 5 ms each to read, as an image from a disk does. A step of 16 of
-them takes longer than two workers need to read them. Reading sleeps, so it takes no CPU from the model.
+The task has three functions. Each sample takes 5 ms to read, like an image on a disk. A step of 16 samples
+takes longer than two workers need to read them. Reading sleeps, so it takes no CPU from the model.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ train: {epochs: 1, batch_size: 16, logical_ranks: 1, log_per_epoch: 100, workers
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The table of the time of a step."""
+    """Return the table of the time of a step."""
     steps, passes = (4, 2) if size.quick else (40, 120)
     cases = [
         Case(
@@ -109,7 +109,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
 
 
 def step_ms(folder: str, workers: int, milliseconds: int, steps: int, passes: int) -> dict[str, float]:
-    """The median time of a step of one run."""
+    """Train once; return the median time of a step."""
     from toolkit.config import load
     from toolkit.files import read_json_lines
     from toolkit.reliability.stop import NeverStop

@@ -14,8 +14,8 @@ useful work  real tokens over four times the computed tokens of the slowest of f
 largest      computed tokens of the largest step over those of the mean: what the memory must hold (for one
              logical rank)
 
-The second shows the seconds of CPU that it takes to count the steps and to plan an epoch over so many
-made-up lengths, and the largest memory.
+The second shows the seconds of CPU for counting the steps and for planning an epoch over that number of
+made-up lengths, and the peak memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=12288, help="tokens of a step")
     parser.add_argument("--span", type=int, nargs="+", default=[4], help="widths of buckets to try")
     parser.add_argument("--max-tokens", type=int, default=512, help="longer texts are cut")
-    parser.add_argument("--plan", type=int, metavar="SAMPLES", help="time the planning of so many instead")
+    parser.add_argument("--plan", type=int, metavar="SAMPLES", help="time the planning of made-up samples")
     arguments = parser.parse_args()
     if arguments.plan:
         return _time_plans(arguments.plan, arguments.budget, arguments.span)
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def lengths_of(table: Path, folder: Path, max_tokens: int) -> Lengths:
-    """Tokens of each text, special ones included: [n]."""
+    """Return the number of tokens of each text, with special tokens: [n]."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -106,7 +106,7 @@ def ways(budget: int, lengths: Lengths, spans: Sequence[int]) -> Iterator[tuple[
 
 
 def plan_of(train: dict[str, Any], lengths: Lengths, logical_ranks: int, seed: int = 0) -> EpochPlan:
-    """The plan of an epoch with these keys of `train`."""
+    """Return the plan of an epoch with these keys of `train`."""
     wanted = Train(logical_ranks=logical_ranks, **train)
     return epoch_plan(wanted, lengths, seed=seed, epoch=0, fingerprint="benchmark")
 
@@ -132,7 +132,7 @@ def cost_of(plan: EpochPlan, lengths: Lengths) -> Cost:
 
 
 def made_up_lengths(samples: int) -> Lengths:
-    """Tokens of made-up texts: 3 to 512, about 100 on average."""
+    """Return numbers of tokens of made-up texts: 3 to 512, about 100 on average."""
     draws = np.random.default_rng(0).lognormal(4.4, 0.7, samples)
     return np.clip(draws, 3, 512, out=draws).astype(np.int32)
 

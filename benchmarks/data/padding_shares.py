@@ -1,8 +1,8 @@
 """The share of padding in a step, its distribution over 4 ranks, and the cost of planning 10 million samples.
 
-Nothing is trained: the lengths of the texts and the batches decide. 32 samples for each rank and step on
-average, and as many tokens for the token budget; useful work is real tokens over four times the computed
-tokens of the slowest rank of each step.
+Nothing is trained: only the lengths of the texts and the batches count. Each rank has 32 samples a step on
+average; the token budget is equal to the tokens of these. Useful work is real tokens over four times the
+computed tokens of the slowest rank of each step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Steps = Sequence[Sequence[Order]]
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of padding, of useful work, and of planning."""
+    """Return the tables of padding, of useful work, and of planning."""
     return [*_shares(size, folder, say), *_plans(size, folder, say)]
 
 
@@ -60,7 +60,7 @@ def _shares(size: Size, folder: Path, say: Callable[[str], None]) -> Iterator[Ta
 
 
 def _cases(name: str, lengths: Lengths) -> Iterator[Case]:
-    # Another order in each round.
+    # Each round has another seed.
     ways: dict[str, Callable[[Lengths, int], Cost]] = {
         "fixed length": _fixed,
         "longest in the batch": _longest,
@@ -126,16 +126,16 @@ def _rebalanced(lengths: Lengths, seed: int) -> Cost:
 
 
 def _dealt(order: Order) -> Steps:
-    """Samples of each rank: batch by batch in turns, as accelerate deals them out for Trainer.
+    """Return the samples of each rank: a batch for each rank in turn, as accelerate does for Trainer.
 
-    The first samples come again until all ranks have as many.
+    The first samples are repeated until all ranks have the same number.
     """
     order = np.resize(order, len(order) + -len(order) % (_PER_RANK * PROCESSES))
     return cast(Steps, order.reshape(-1, PROCESSES, _PER_RANK))
 
 
 def _cost(widths: Lengths, batches: Steps, lengths: Lengths) -> Cost:
-    """Return the cost of batches, all padded to the widest among them."""
+    """Return the cost of the batches, each padded to its largest width."""
     computed = np.array([[len(rank) * int(widths[rank].max()) for rank in step] for step in batches])
     tokens, steps = int(lengths.sum()), computed.sum(axis=1)
     return Cost(
@@ -183,7 +183,7 @@ def _plans(size: Size, folder: Path, say: Callable[[str], None]) -> Iterator[Tab
 
 
 def plan(way: str, file: str) -> dict[str, float]:
-    """Plan an epoch over the lengths in a file; for a process of its own, whose largest memory counts."""
+    """Plan an epoch over the lengths in a file, in a separate process, because its peak memory counts."""
     work = _PLANS[way]()
     lengths = np.load(file)
     _forget_peak()
@@ -203,7 +203,7 @@ def _group_all() -> Callable[[Lengths], object]:
     return lambda lengths: get_length_grouped_indices(lengths.tolist(), 120)
 
 
-#: Each imports what it needs, and gives the planning itself.
+#: Each function does its imports, and returns the function to measure.
 _PLANS: dict[str, Callable[[], Callable[[Lengths], object]]] = {
     "grouped": _group_all,
     "tokens": partial(_ours_by, batch_max_length=12288, bucket_span=4),
@@ -212,11 +212,11 @@ _PLANS: dict[str, Callable[[], Callable[[Lengths], object]]] = {
 
 
 def _forget_peak() -> None:
-    """Let the largest memory be that of this moment."""
+    """Reset the peak memory to the current memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def _peak_mb() -> float:
-    # Not getrusage: the largest memory that it knows is at first that of the process that started this one.
+    # Not getrusage: its peak starts with the memory of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6

@@ -4,11 +4,11 @@
                                             [--workers 2]
 
 TEXTS (clean texts, one a line) are repeated until there are --texts of them, and prepared into an empty
-folder with one process and with --workers, in turn, --rounds times; mixed noise where there are misspellings,
-else artificial noise. All of it counts: hashing, shards, and joining them, which one process does. What is
-told are texts a second of each round with the seconds of CPU that it took, and the ratio of the medians. That
-means something on an idle machine alone: beside other work the processes do not get the CPUs that they are
-counted with, and the seconds of CPU say what the division itself costs.
+folder with one process and with --workers, in turn, --rounds times; with mixed noise if --misspellings is
+given, else with artificial noise. The time includes hashing, the shards, and joining them in one process. The
+output is texts a second and seconds of CPU for each round, and the ratio of the medians. The ratio means
+something only on an idle machine: beside other work the processes do not get their CPUs. The seconds of CPU
+then still show the overhead of several processes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _speed(data: SpellingTexts, texts: int) -> float:
 
 
 def _cpu_s() -> float:
-    """CPU time of this process and of those that it has waited for."""
+    """Return the CPU time of this process and of its children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

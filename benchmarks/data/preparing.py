@@ -1,9 +1,9 @@
 """The speed of turning a CSV into samples that training reads, on two processors.
 
-The same files and the same tokenizer for all: many made-up texts, and the real ones that texts.py knows. Ours
-also hashes and checks the file, keeps the texts in a database and writes the flat arrays; `map` leaves Arrow
-files; row_by_row.py says what its way is. Imports are not counted; loading the tokenizer and reading the CSV
-are. What a library keeps for another time goes to the round's own folder, so nothing is found there.
+All candidates have the same files and tokenizer: many made-up texts, and the real texts of texts.py. Ours
+also hashes and checks the file, keeps the texts in a database and writes the flat arrays; `map` writes Arrow
+files; row_by_row.py describes the third. Imports are not counted; loading the tokenizer and reading the CSV
+are. Caches of the libraries are in a new folder for each round, so that no round finds those of another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OLD = "row by row, as bert_train_parallel: tokenizer in Python"
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The table of rows a second."""
+    """Return the table of rows a second."""
     model, rows = tokenizer(size, folder), 300 if size.quick else 50_000
     made_up = folder / "made_up.csv"
     write_zipf(made_up, model, rows, 30)
@@ -66,7 +66,7 @@ def _rows_per_s(way: str, table: Path, model: Path, options: dict[str, Any]) -> 
     with tempfile.TemporaryDirectory(dir=table.parent) as folder:
         copy = shutil.copy(table, f"{folder}/table.csv")
         variables = {
-            # The tokenizers library computes in threads, as many as there are processes elsewhere.
+            # The tokenizers library uses as many threads as other candidates use processes.
             "RAYON_NUM_THREADS": "2",
             "TOKENIZERS_PARALLELISM": "false" if "processes" in options else "true",
             "HF_HOME": f"{folder}/hub",
@@ -77,7 +77,7 @@ def _rows_per_s(way: str, table: Path, model: Path, options: dict[str, Any]) -> 
 
 
 def ours(table: str, tokenizer: str) -> float:
-    """Rows a second of `stk prepare`."""
+    """Return the rows a second of `stk prepare`."""
     import tokenizers
 
     from toolkit.workloads.text_classification.config import TextTable
@@ -96,10 +96,10 @@ def ours(table: str, tokenizer: str) -> float:
 
 
 def row_by_row(table: str, tokenizer: str, in_python: bool = False) -> float:
-    """Rows a second, one text at a time into a database."""
+    """Return the rows a second if each text is tokenized and inserted alone."""
     from benchmarks.data.row_by_row import load_tokenizer, prepare
 
-    # What it imports only now.
+    # Its imports happen here and are not timed.
     load_tokenizer(Path(tokenizer), in_python, Path(table).parent)
     return _speed(table, lambda: prepare(Path(table), Path(tokenizer), _MAX_TOKENS, in_python=in_python))
 
@@ -107,7 +107,7 @@ def row_by_row(table: str, tokenizer: str, in_python: bool = False) -> float:
 def mapped(
     table: str, tokenizer: str, ids_alone: bool = False, processes: int | None = None, batch_size: int = 1000
 ) -> float:
-    """Rows a second of Hugging Face datasets."""
+    """Return the rows a second of Hugging Face datasets."""
     from datasets import disable_progress_bars, load_dataset
     from transformers import AutoTokenizer
 

@@ -1,7 +1,7 @@
 """The share of a step for reading batches of prepared samples in random order.
 
-Batches of 32, gathered from the memory-mapped arrays and padded, beside rows picked from one padded tensor in
-memory; as a share of forward, backward and update of two small models, one thread, on the CPU.
+Batches of 32 are gathered from the memory-mapped arrays and padded, or picked from one padded tensor in
+memory. The share is of forward, backward and update of two small models, with one thread on the CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MEMORY = "one padded tensor in memory"
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of the share of a step, and of microseconds."""
+    """Return the tables of the share of a step, and of microseconds."""
     model = (tokenizer if size.quick else encoder)(size, folder)
     rows = 1000 if size.quick else 200_000
     write_zipf(folder / "table.csv", model, rows, 30)
@@ -80,7 +80,7 @@ def _experiment(folder: Path, tokenizer: Path, model: dict[str, Any]) -> dict[st
 
 
 def read(experiment: dict[str, Any], way: str) -> dict[str, float]:
-    """Microseconds of a batch, and its share of a step; for a process of its own."""
+    """Return the microseconds of a batch, and its share of a step; runs in a separate process."""
     import numpy as np
     import torch
 

@@ -1,9 +1,9 @@
-"""The row-by-row way to prepare a table, as bert_train_parallel does it.
+"""Prepare a table row by row, as bert_train_parallel does.
 
-One text at a time through transformers' AutoTokenizer, ids and attention mask padded to the sequence length
-as Python lists, one INSERT for each, a commit every 1,000 rows; then a queue of numbers for each split.
-bert_train_parallel itself had the tokenizer of transformers before version 5, in Python, which version 5
-still has under another name.
+Each text goes alone through transformers' AutoTokenizer; ids and attention mask are padded to the sequence
+length as Python lists, with one INSERT each and a commit every 1,000 rows; then follows a queue of sample ids
+for each split. bert_train_parallel used the tokenizer in Python of transformers before version 5; version 5
+has it under another name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def load_tokenizer(tokenizer: Path, in_python: bool, folder: Path) -> Any:
-    """The tokenizer of a model's folder; the one in Python lists its words in another folder."""
+    """Load the tokenizer of a model's folder; the Python one needs its vocabulary as a file in `folder`."""
     if in_python:
         from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
@@ -32,13 +32,13 @@ def load_tokenizer(tokenizer: Path, in_python: bool, folder: Path) -> Any:
         from transformers import AutoTokenizer
 
         loaded = AutoTokenizer.from_pretrained(tokenizer)
-    # Of a text longer than the model takes it warns; folding follows.
+    # Avoid the warning for texts longer than the model's limit: they are split afterwards.
     loaded.model_max_length = 1 << 30
     return loaded
 
 
 def prepare(table: Path, tokenizer: Path, max_tokens: int, *, in_python: bool = False) -> int:
-    """Leave a database beside the table; return the number of samples."""
+    """Write a database beside the table; return the number of samples."""
     loaded = load_tokenizer(tokenizer, in_python, table.parent)
 
     def pieces(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Texts of mixed length: real ones where they are at hand, made-up ones to see that a benchmark works.
+"""Texts of mixed length: real texts if they are installed, otherwise made-up texts.
 
 STK_REFERENCE_DATA/sst2/train.tsv, single sentences; STK_DATA_DIR/wiki_topics.csv (scripts/get_wiki_topics),
 first paragraphs of articles; STK_DATA_DIR/minilm (scripts/get_minilm), model and tokenizer.
@@ -20,7 +20,7 @@ Rows = list[tuple[str, str]]
 
 
 def tables(size: Size, folder: Path, most: Mapping[str, int] | None = None) -> dict[str, Path]:
-    """Write the texts that there are as .csv with text and label, by name; at most so many where told."""
+    """Write the available texts as .csv, at most `most[name]` of each; return the files by name."""
     found = {} if size.quick else {**_sst2(), **_wiki()}
     paths = {}
     for name, rows in (found or {"made-up texts": _made_up(200 if size.quick else 5000)}).items():
@@ -30,7 +30,7 @@ def tables(size: Size, folder: Path, most: Mapping[str, int] | None = None) -> d
 
 
 def tokenizer(size: Size, folder: Path) -> Path:
-    """The folder of MiniLM's tokenizer; of one whose tokens are words where it is not there."""
+    """Return the folder of MiniLM's tokenizer, or of a tokenizer of words if MiniLM is missing."""
     real = Path(os.environ.get("STK_DATA_DIR", "data")) / "minilm"
     if not size.quick and (real / "config.json").exists():
         return real.resolve()
@@ -39,7 +39,7 @@ def tokenizer(size: Size, folder: Path) -> Path:
 
 
 def encoder(size: Size, folder: Path) -> Path:
-    """The folder of MiniLM; of a small BERT where it is not there."""
+    """Return the folder of MiniLM, or of a small BERT if MiniLM is missing."""
     found = tokenizer(size, folder)
     if found.parent == folder:
         call("benchmarks.stepping.work:write_bert", folder=str(found))
@@ -47,9 +47,9 @@ def encoder(size: Size, folder: Path) -> Path:
 
 
 def write_zipf(path: Path, tokenizer: Path, rows: int, words: int) -> None:
-    """Write a table of texts of unequal lengths, of a tokenizer's words, as frequent as Zipf's law says.
+    """Write a table of texts of unequal lengths, from a tokenizer's words with the frequencies of Zipf's law.
 
-    words  of a text on average
+    words  average number of words in a text
     """
     vocabulary = json.loads((tokenizer / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     known = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]

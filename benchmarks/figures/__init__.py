@@ -1,1 +1,1 @@
-"""What was measured: tables, pictures, pages, goals."""
+"""The results of benchmarks: tables, pictures, pages, goals."""

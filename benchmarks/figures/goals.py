@@ -1,6 +1,6 @@
-"""The figures with a goal: what was asked for, and the rows that tell whether it is reached.
+"""The figures with a goal, and the rows of tables that show whether it is reached.
 
-Titles and candidates are those of the benchmarks' tables: a goal whose table is not there is *not measured*.
+Titles and candidates are those of the benchmarks' tables. A goal without its table is *not measured*.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks/*.md that are made of measurements."""
+"""The generated parts of docs/benchmarks/*.md: goals, machines and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.figures.verdict import cells, medians_of
 from benchmarks.measuring.machine import sentence
 from toolkit.errors import UserError
 
-#: A part of a page that is made of measurements: the goals and machines, or the tables of the named ones.
+#: A generated part of a page: goals and machines, or the tables of the named measurements.
 _PART = re.compile(
     r"(<!-- docs/scripts/make_benchmarks writes from here: ([^\n]*) -->\n).*?(<!-- To here. -->\n)", re.DOTALL
 )
@@ -42,7 +42,7 @@ class Measurement:
 
 
 def read(folder: Path) -> list[Measurement]:
-    """The measurements of a folder, by name. Raises UserError for toy sizes and a table that two tell of."""
+    """Read the measurements of a folder. Raises UserError for toy sizes and for a table in two files."""
     found = [_read(path) for path in sorted(folder.glob("*.json"))]
     titles = [table.title for each in found for table in each.tables]
     if twice := sorted({title for title in titles if titles.count(title) > 1}):
@@ -53,7 +53,7 @@ def read(folder: Path) -> list[Measurement]:
 def _read(path: Path) -> Measurement:
     document = json.loads(path.read_text(encoding="utf-8"))
     if document["quick"]:
-        raise UserError(f"{path}: this is of --quick, whose figures mean nothing")
+        raise UserError(f"{path}: measured with --quick, so its figures mean nothing")
     return Measurement(
         name=path.stem,
         machine=document["machine"],
@@ -64,22 +64,22 @@ def _read(path: Path) -> Measurement:
 
 
 def tables_of(measurements: Sequence[Measurement]) -> dict[str, Table]:
-    """All tables by title."""
+    """Return all tables by title."""
     return {table.title: table for each in measurements for table in each.tables}
 
 
 def part_of(*names: str) -> str:
-    """An empty part of a page, for measurements or for "goals"."""
+    """Return an empty generated part, for the named measurements or for "goals"."""
     return f"<!-- docs/scripts/make_benchmarks writes from here: {' '.join(names)} -->\n<!-- To here. -->\n"
 
 
 def shown_by(page: str) -> list[str]:
-    """The names of what the parts of a page show."""
+    """Return the names of the measurements that a page shows, and "goals"."""
     return [name for _, names, _ in _PART.findall(page) for name in names.split()]
 
 
 def replaced(page: str, measurements: Sequence[Measurement], pictures: str = "pictures") -> str:
-    """The page with its parts made anew. Raises UserError where it has none.
+    """Return the page with its parts generated again. Raises UserError if it has none.
 
     pictures  their folder, relative to the page
     """
@@ -95,7 +95,7 @@ def replaced(page: str, measurements: Sequence[Measurement], pictures: str = "pi
 
 
 def unmeasured(measurements: Sequence[Measurement]) -> list[str]:
-    """Return the tables and candidates that goals name and no table has."""
+    """Return the tables and candidates that goals name and no measurement has."""
     tables = tables_of(measurements)
     checks = [check for goal in GOALS for check in goal.checks]
     names = [
@@ -141,6 +141,6 @@ def _machines(measurements: Sequence[Measurement]) -> Iterator[str]:
 
 
 def _taken(measurement: Measurement) -> str:
-    """When a measurement was taken, over how many rounds, and the load before."""
+    """Return the name of a measurement with its date, rounds and load."""
     load = measurement.machine["load"]
     return f"`{measurement.name}` ({measurement.date}, {measurement.rounds} rounds, load {load})"

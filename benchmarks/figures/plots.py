@@ -8,12 +8,12 @@ from benchmarks.figures.tables import Spread, Table
 from toolkit.report.plotting.figures import one_panel, png
 from toolkit.report.plotting.themes import LIGHT, Theme
 
-#: Room of a bar, in inches.
+#: Height of a bar with its margin, in inches.
 _BAR = 0.27
 
 
 def bars(table: Table, theme: Theme = LIGHT) -> bytes:
-    """Draw the rows that have values, by work; what runs with stk in colour. The PNG's bytes."""
+    """Draw the rows that have values, by work, with stk's bars in colour; return a PNG."""
     rows = [row for row in table.rows if row.values]
     works = [(work, list(group)) for work, group in groupby(rows, key=lambda row: row.work)]
     height = 1.3 + _BAR * (len(rows) + 1.5 * len(works))

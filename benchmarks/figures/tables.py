@@ -17,7 +17,7 @@ _HEAD = ("title", "goal", "unit", "better", "baseline", "digits")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Median and quartiles of some values; all the same of a single one."""
+    """Median and quartiles of some values; all three are equal for a single value."""
 
     low: float
     median: float
@@ -25,7 +25,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Raises statistics.StatisticsError where there are no values."""
+        """Raises statistics.StatisticsError if there are no values."""
         if len(values) < 2:
             only = statistics.median(values)
             return cls(low=only, median=only, high=only)
@@ -41,8 +41,8 @@ class Row:
     """One candidate at one piece of work.
 
     values      one for each round
-    ratio       of the value to the baseline's, round by round
-    difference  of the two, in the table's unit
+    ratio       of the value to the baseline's value, round by round
+    difference  of the two values, in the table's unit
     missing     why there are no values
     """
 
@@ -72,11 +72,11 @@ class Table:
 
     @property
     def has_goal(self) -> bool:
-        """Whether it is judged; a table without a goal explains one that is."""
+        """Whether the table has a goal; a table without a goal explains another table."""
         return not self.goal.startswith("none")
 
     def filled(self, found: Found, figure: str) -> Table:
-        """Add the rows of one figure, in the order of what was found."""
+        """Add the rows of one figure, in the order of `found`; return the table itself."""
         for (work, candidate), rounds in found.items():
             if isinstance(rounds, str):
                 self.rows.append(Row(work=work, candidate=candidate, missing=rounds))
@@ -86,7 +86,7 @@ class Table:
         return self
 
     def markdown(self) -> Iterator[str]:
-        """The lines of the table in Markdown."""
+        """Yield the lines of the table in Markdown."""
         yield f"### {self.title}"
         yield ""
         yield f"Goal: {self.goal}. Ratios are to *{self.baseline}*; {self.better} is better."
@@ -98,7 +98,7 @@ class Table:
             yield f"| {row.work} | {row.candidate} | {' | '.join(self._cells(row))} |"
 
     def brief(self) -> Iterator[str]:
-        """The table in Markdown without its spreads: a row for each candidate, a column for each work."""
+        """Yield the table in Markdown without spreads: a row for each candidate, a column for each work."""
         works, candidates = (dict.fromkeys(getattr(row, key) for row in self.rows) for key in _AXES)
         cells = {(row.work, row.candidate): self._brief_cell(row) for row in self.rows}
         yield f"### {self.title}"
@@ -129,13 +129,13 @@ class Table:
         return row.ratio.text(3), f"{row.difference.median:+,.{self.digits}f}", value
 
     def as_json(self) -> dict[str, Any]:
-        """The table as values that JSON knows."""
+        """Return the table as a JSON object."""
         head = {name: getattr(self, name) for name in _HEAD}
         return {**head, "notes": list(self.notes), "rows": [_row_as_json(row) for row in self.rows]}
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> Table:
-        """The table that `as_json` told of. Raises KeyError where it did not."""
+        """Return the table of an object from `as_json`. Raises KeyError for a missing key."""
         head = {name: document[name] for name in _HEAD}
         return cls(**head, notes=tuple(document["notes"]), rows=[*map(_row_of_json, document["rows"])])
 

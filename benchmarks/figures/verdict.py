@@ -1,4 +1,4 @@
-"""Whether what was measured reaches a goal: a condition on rows of a table, and its words."""
+"""Whether the measurements reach a goal: a condition on rows of a table, and its text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ NOT_MEASURED = "not measured"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A condition on one candidate of one table, for each piece of work that it did.
+    """A condition on one candidate of one table, for each piece of work with values.
 
-    table      its title
-    candidate  whose figures count
+    table      title of the table
+    candidate  the candidate to judge
     says       what the page says, with {} for the figures
     take       value, or ratio or difference to another candidate, of the same round
-    against    the other candidates, of which the best counts; none: the table's baseline
-    works      the pieces of work that count; none: all
-    at_most, at_least   what the median must keep to; one of them
+    against    the other candidates, the best of which counts; empty: the table's baseline
+    works      the pieces of work that count; empty: all
+    at_most, at_least   limit of the median; only one of the two is set
     """
 
     table: str
@@ -42,7 +42,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A figure of the page's first table; without checks it is one that no command measures."""
+    """A row of the page's first table; without checks, no command measures it."""
 
     figure: str
     goal: str
@@ -84,7 +84,7 @@ def medians_of(check: Check, table: Table | None) -> Iterator[float]:
 
 
 def _compared(check: Check, row: Row, others: Sequence[Row], better: str) -> float:
-    """The median over the rounds; of the medians where one candidate has fewer rounds."""
+    """Compare in each round and return the median; if the rounds differ in number, compare the medians."""
     best: Callable[[Sequence[float]], float] = min if better == "less" else max
     columns = [row.values, *(other.values for other in others)]
     if len({*map(len, columns)}) > 1:

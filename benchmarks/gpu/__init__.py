@@ -1,7 +1,7 @@
-"""One GPU in ten minutes: every task beside the CPU, half precisions, stops, failures, waits, speed.
+"""One GPU in ten minutes: every task compared with the CPU, half precision, stops, failures, waits, speed.
 
-The small experiments are those of the tests, so this needs a checkout with the packages of `dev`. Where there
-is no GPU, `--quick` goes through all of it on the CPU, but for what only CUDA has.
+The small experiments are those of the tests, so this needs a checkout with the packages of `dev`. Without a
+GPU, `--quick` runs everything on the CPU except the parts that need CUDA.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LEARNING = {
     "parameters": ("Parameters that a stop changes", "0"),
     "waits": ("Waits for the device in a step", "at most 1, and 1 for each encoder of transformers"),
 }
-#: Of speed, within the ten minutes.
+#: Rounds of the speed measurement, limited to keep the ten minutes.
 _ROUNDS = 2
 _SHORTEST = "text_classification"
-#: What is proved once, and by what function.
+#: Claims that are checked once, with the function that checks each.
 _PROOFS = {
     "gradients summed by DDP's hook over NCCL, a group of one: 1": "nccl_hook",
     "memory that runs out has its class of failure: 1": "out_of_memory",
@@ -36,7 +36,7 @@ _PROOFS = {
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of one GPU."""
+    """Return the tables of one GPU."""
     found: dict[str, Any] = call("benchmarks.gpu.learning:device")
     has_gpu = found["device"] == "cuda"
     notes = (f"On {found['name']}; torch {found['torch']}, CUDA {found['cuda']}, NCCL {found['nccl']}.",)
@@ -52,7 +52,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
 def _learning(
     kinds: list[str], device: str, notes: tuple[str, ...], say: Callable[[str], None]
 ) -> Iterator[Table]:
-    """Yield the scores of the tests' experiments: several interpreters at once, since no time counts."""
+    """Yield the tables of the tests' experiments; several run at once because nothing is timed."""
     precisions = ("fp32", "bf16") if device == "cpu" else ("fp32", "bf16", "fp16")
 
     def of_kind(kind: str) -> dict[str, float | str]:
@@ -98,7 +98,7 @@ def _proofs(device: str, size: Size, notes: tuple[str, ...], say: Callable[[str]
 
 
 def _case(work: str, function: str, possible: bool, **arguments: Any) -> Case:
-    """A case that is measured in an interpreter of its own, or that a machine without a GPU cannot have."""
+    """Return a case that is measured in a separate interpreter; if not `possible`, it needs a GPU."""
     measure = partial(call, f"benchmarks.gpu.{function}", **arguments) if possible else dict
     return Case(work=work, candidate="stk run", measure=measure, needs=() if possible else (_NO_GPU,))
 
@@ -106,7 +106,7 @@ def _case(work: str, function: str, possible: bool, **arguments: Any) -> Case:
 def _speeds(
     folder: Path, device: str, size: Size, notes: tuple[str, ...], say: Callable[[str], None]
 ) -> list[Table]:
-    """BERT-base in bf16, trained from its files by whole runs, one after the other."""
+    """Return the tables of BERT-base in bf16, trained by whole runs, one after the other."""
     from benchmarks.gpu import speed
 
     work = speed.work_of(folder, device or "cpu", quick=size.quick or not device)

@@ -1,4 +1,4 @@
-"""The small experiments of the tests, trained on a device; called in interpreters of their own."""
+"""The small experiments of the tests, trained on a device; each function runs in a separate interpreter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STEPS = 10
 
 
 def device() -> dict[str, Any]:
-    """Return the device to compute on, and the experiments."""
+    """Return facts about the device and torch, and the kinds of experiments."""
     has_gpu = torch.cuda.is_available()
     return {
         "device": "cuda" if has_gpu else "cpu",
@@ -51,17 +51,17 @@ def device() -> dict[str, Any]:
 
 
 def of_kind(kind: str, on: str, precisions: Sequence[str]) -> dict[str, float | str]:
-    """Every figure of one experiment, by its name and candidate; in place of a figure, what went wrong."""
+    """Return the figures of one experiment by "figure: candidate"; for a failed one, its error as text."""
     measures: dict[str, Callable[[], float]] = {"loss: cpu": partial(_loss, kind, "cpu", "fp32")}
     for precision in precisions:
         measures[f"loss: {precision}"] = partial(_loss, kind, on, precision)
         measures[f"parameters: {precision}"] = partial(_changed_by_a_stop, kind, on, precision)
     if on == "cuda":
         measures["waits: fp32"] = partial(_waits, kind, on)
-    return {name: _or_why_not(measure) for name, measure in measures.items()}
+    return {name: _value_or_error(measure) for name, measure in measures.items()}
 
 
-def _or_why_not(measure: Callable[[], float]) -> float | str:
+def _value_or_error(measure: Callable[[], float]) -> float | str:
     try:
         return measure()
     except Exception as error:
@@ -70,14 +70,14 @@ def _or_why_not(measure: Callable[[], float]) -> float | str:
 
 
 def _loss(kind: str, on: str, precision: str) -> float:
-    """Loss of the last of ten steps, without dropout: a GPU draws other numbers than the CPU."""
+    """Return the loss of the tenth step, without dropout: a GPU draws other numbers than the CPU."""
     with _training(kind, on, precision) as training:
         without_dropout(training.state.model)
         return _take(training, _STEPS)
 
 
 def _waits(kind: str, on: str) -> float:
-    """Warnings of waits for the device that torch gives in the last of a few steps."""
+    """Return the number of torch's warnings about waits for the device in the third step."""
     with _training(kind, on, "fp32") as training:
         _take(training, 2)
         torch.cuda.set_sync_debug_mode("warn")
@@ -89,7 +89,7 @@ def _waits(kind: str, on: str) -> float:
 
 
 def _changed_by_a_stop(kind: str, on: str, precision: str) -> float:
-    """Parameters whose bytes differ between a run and one that was stopped after three steps."""
+    """Return how many parameters differ between a whole run and a run that was stopped after three steps."""
     with tempfile.TemporaryDirectory() as name:
         experiment = _experiment(kind, Path(name), on, precision)
         whole = _trained(experiment, Path(name) / "whole", None)
@@ -98,7 +98,7 @@ def _changed_by_a_stop(kind: str, on: str, precision: str) -> float:
 
 
 def _trained(experiment: Experiment, folder: Path, stop_after: int | None) -> dict[str, torch.Tensor]:
-    """The last weights of a run, which may be stopped once."""
+    """Train a run, stopped once if `stop_after` is given; return its last weights."""
     run = create_run(experiment, folder)
     attempts = [Attempt(stop_after=stop_after), Attempt()] if stop_after else [Attempt()]
     with patch("toolkit.training.attempt.finalize._report"):

@@ -1,4 +1,4 @@
-"""Proofs on a GPU, once each; each raises if it does not hold."""
+"""Checks on a GPU, once each; most raise AssertionError if the claim does not hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOLDS = {"value": 1.0}
 
 
 def nccl_hook() -> dict[str, float]:
-    """A group of one believes that it is two, so that DDP's hook sums over NCCL: what comes is its own."""
+    """Sum with DDP's hook over NCCL, in a group of one that claims size 2: gradients must stay the same."""
     with tempfile.TemporaryDirectory() as name:
         dist.init_process_group(
             "cpu:gloo,cuda:nccl", init_method=f"file://{name}/store", rank=0, world_size=1
@@ -48,7 +48,7 @@ def nccl_hook() -> dict[str, float]:
 
 
 def out_of_memory() -> dict[str, float]:
-    """Memory that no GPU has is asked for."""
+    """Allocate more memory than any GPU has, and check the class of the failure."""
     found = "nothing failed"
     try:
         torch.empty(1 << 44, dtype=torch.uint8, device="cuda")
@@ -59,14 +59,14 @@ def out_of_memory() -> dict[str, float]:
 
 
 def two_ranks() -> dict[str, float]:
-    """Two processes are started that see one GPU: 0 where they train to the end, else the exit status."""
+    """Start two ranks that see one GPU; return the exit status of `stk run` as `value`."""
     with tempfile.TemporaryDirectory() as name:
         file = write_docnn(Path(name))
         command = [sys.executable, "-m", "slurm", "run", str(file), "train.device=cuda", "--procs", "2"]
         ended = subprocess.run(
             command, env=_seeing_one(name), capture_output=True, text=True, timeout=300, check=False
         )
-    # A crash is no refusal.
+    # A refusal is a message, not a traceback.
     assert "Traceback" not in ended.stderr, ended.stderr[-500:]
     return {"value": float(ended.returncode)}
 

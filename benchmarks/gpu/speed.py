@@ -29,7 +29,7 @@ _BASE = {
     "num_attention_heads": 12,
     "intermediate_size": 3072,
 }
-#: What is said of `train`, by candidate.
+#: Keys of `train`, by candidate.
 _OURS = {
     "stk run": {},
     "stk run, deterministic: false": {"deterministic": False, "compile": "off"},
@@ -38,7 +38,7 @@ _OURS = {
 
 
 def work_of(folder: Path, on: str, *, quick: bool) -> Work:
-    """The training: batches of 256 texts of 128 tokens."""
+    """Return the training: batches of 256 texts of 128 tokens, smaller if quick."""
     batch, length, steps = (4, 16, 30) if quick else (256, 128, 100)
     return Work(
         folder=str(folder),
@@ -53,10 +53,10 @@ def work_of(folder: Path, on: str, *, quick: bool) -> Work:
 
 
 def prepare(work: dict[str, Any], quick: bool) -> dict[str, float]:
-    """Write the model with random weights, its tokenizer and the texts; return what the figures are made of.
+    """Write the model with random weights, its tokenizer and the texts; return facts for the figures.
 
-    weights  those that multiply each token: the tables of embeddings are looked up
-    peak     operations a second of the device, NaN where it is not known
+    weights  number of weights without embeddings, which are looked up and not multiplied
+    peak     operations a second of the device, NaN if unknown
     """
     job = Work(**work)
     folder = f"{job.folder}/bert"
@@ -75,7 +75,7 @@ def prepare(work: dict[str, Any], quick: bool) -> dict[str, float]:
 
 
 def cases(work: Work, facts: dict[str, float]) -> Iterator[Case]:
-    """The candidates: what `stk run` offers, and Trainer."""
+    """Yield the candidates: `stk run` with several settings, and Trainer."""
     title = f"{work.batch} texts of {work.length} tokens"
     for candidate, train in _OURS.items():
         if work.device == "cpu" and candidate.endswith("compiled"):
@@ -89,12 +89,12 @@ def cases(work: Work, facts: dict[str, float]) -> Iterator[Case]:
 
 def _rates(measure: Callable[[], dict[str, float]], work: Work, facts: dict[str, float]) -> dict[str, float]:
     rate = 1000 * work.batch * work.length / measure()["step_ms"]
-    # Six operations for each weight and token: two forward, four backward. Attention's own are left out.
+    # Six operations for each weight and token: two forward, four backward; without those of attention.
     return {"tokens": rate, "share": 100 * 6 * facts["weights"] * rate / facts["peak"]}
 
 
 def checkpoint_copy(on: str, quick: bool) -> dict[str, float]:
-    """Seconds for which training waits for a checkpoint: the second copy, into memory that is there."""
+    """Return the seconds that training waits for a checkpoint: the second copy, into allocated memory."""
     config = BertConfig(num_hidden_layers=1, hidden_size=24) if quick else BertConfig()
     model = BertForSequenceClassification(config).train()
     model.to(torch.device(on))

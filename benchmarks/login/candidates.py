@@ -1,4 +1,4 @@
-"""One experiment file, and the commands that hand it to Slurm: ours, submitit's and Hydra's."""
+"""One experiment file, and the commands that submit it: ours, submitit's and Hydra's."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def write_experiment(folder: Path) -> Path:
 
 
 def submitit(folder: Path, calls: int) -> list[str]:
-    """The command that hands so many calls of a function to Slurm, in one array."""
+    """Return the command that submits `calls` calls of a function in one array."""
     return [sys.executable, "-m", "benchmarks.login.with_submitit", str(folder), str(calls)]
 
 
 def hydra(file: Path, folder: Path, seeds: str) -> list[str]:
-    """The command that hands the experiment to Slurm with these seeds, in one array."""
+    """Return the command that submits the experiment with these seeds in one array."""
     config = ["--config-dir", str(file.parent), "--config-name", file.stem]
     settings = ["hydra/launcher=submitit_slurm", f"hydra.sweep.dir={folder}", f"seed={seeds}"]
     return [sys.executable, "-m", "benchmarks.login.with_hydra", *config, "--multirun", *settings]

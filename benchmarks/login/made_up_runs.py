@@ -1,4 +1,4 @@
-"""Run folders as a busy group leaves them: most have finished, some train, wait, failed or were cancelled."""
+"""Made-up run folders of a busy group: most runs have finished, some train, wait, failed or are cancelled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from toolkit.files import append_json_line
 from toolkit.run.run_dir import RunDir
 
-#: Of a hundred runs.
+#: Runs of each kind among a hundred.
 MIX = {"finished": 70, "failed": 9, "running": 8, "pending": 6, "requeued": 3, "cancelled": 2, "purged": 2}
 STEPS = 5000
-#: A job as squeue tells it, its fields in the order of `slurm.client.parse.JOB_FORMAT`.
+#: The fields of a job in squeue's output, in the order of `slurm.client.parse.JOB_FORMAT`.
 _JOB = {
     "job_id": "",
     "raw_id": "",
@@ -35,11 +35,11 @@ _JOB = {
 
 
 def make_runs(parent: Path, count: int) -> str:
-    """Make run folders as runs leave them; return what squeue says of the jobs that Slurm still knows."""
+    """Make run folders; return squeue's output about the jobs that Slurm still has a record of."""
     jobs: dict[str, dict[str, str]] = {}
     kinds = [kind for kind, number in MIX.items() for _ in range(number)]
     for number in range(count):
-        # A step that is prime to a hundred, so that the kinds are mixed.
+        # 37 is coprime to 100, so the kinds are mixed.
         kind, job_id = kinds[number * 37 % 100], str(100_000 + number)
         make_run(parent, f"study{number % 25:02d}-{number:08x}", kind, job_id)
         if (facts := job_of(kind)) is not None:
@@ -48,12 +48,12 @@ def make_runs(parent: Path, count: int) -> str:
 
 
 def _queue_line(job_id: str, facts: dict[str, str]) -> str:
-    """A job in the format that `slurm.client.parse` asks squeue for."""
+    """Return a job in the output format of squeue that `slurm.client.parse` requests."""
     return "\x1f".join({**_JOB, "job_id": job_id, "raw_id": job_id, **facts}.values()) + "\x1e\n"
 
 
 def job_of(kind: str) -> dict[str, str] | None:
-    """Return Slurm's record of the job of such a run; None if it has forgotten it."""
+    """Return Slurm's record of the job of a run of this kind; None if Slurm has none."""
     now = datetime.now().isoformat(timespec="seconds")
     return {
         "running": {"state": "RUNNING", "reason": "None", "started": now, "hosts": "node[01-02]"},
@@ -65,7 +65,7 @@ def job_of(kind: str) -> dict[str, str] | None:
 
 
 def make_run(parent: Path, run_id: str, kind: str, job_id: str) -> RunDir:
-    """Make the folder of one run, as far as a view looks at it."""
+    """Make the folder of one run with the files that `stk status` reads."""
     run, now = RunDir(parent / run_id), time.time()
     for folder in (run.checkpoints, run.code, run.logs, run.report, run.tensorboard, run.submitit):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`stk status` of a thousand and of ten thousand made-up runs, as a table and as JSON, imports included."""
+"""`stk status` of 1,000 and 10,000 made-up runs, as a table and as JSON, imports included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.measuring.rounds import Case, Size, in_turns
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of wall time, of CPU time and of questions to Slurm."""
+    """Return the tables of wall time, of CPU time and of calls of Slurm's programs."""
     few, many = (10, 100) if size.quick else (1000, 10_000)
     stubs = {}
     for count in (few, many):

@@ -1,11 +1,11 @@
-"""Slurm's programs as stubs that answer at once, so that what is timed is this side of Slurm."""
+"""Stubs of Slurm's programs that answer at once, so that Slurm's own time is not measured."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-#: As sinfo separates its columns for `slurm.client.parse`.
+#: A line of sinfo's output in the format of `slurm.client.parse`.
 _HOSTS = "\x1f".join(("main", "16", "64000", "(null)", "(null)", "node[01-04]"))
 _PARTITION = (
     "PartitionName=main AllowAccounts=ALL AllowQos=ALL Default=YES GraceTime=60 MaxNodes=UNLIMITED "
@@ -43,15 +43,15 @@ class Stubs:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment that finds them."""
+        """The environment variables with which the stubs are found."""
         return {"PATH": os.pathsep.join([str(self._folder), os.environ["PATH"]])}
 
     def forget(self) -> None:
-        """Count from nought again."""
+        """Reset the count."""
         self._calls.write_text("")
 
     def count(self, *names: str) -> int:
-        """Return how often these were called; without names, all of them."""
+        """Return how often these programs were called; without names, all programs."""
         called = self._calls.read_text().splitlines()
         return sum(name in names for name in called) if names else len(called)
 

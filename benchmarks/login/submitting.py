@@ -1,8 +1,8 @@
 """The cost of submitting one run to Slurm, up to the job's id, and of showing the plan.
 
-Beside `stk submit` and `stk plan`: sbatch with a script that is there already, submitit with a function, and
-an app of Hydra with the same experiment file and its submitit launcher. Peers keep no copy of the code, and
-check neither the settings nor what the cluster offers.
+`stk submit` and `stk plan` are compared with sbatch with a finished script, submitit with a function, and a
+Hydra app with the same experiment file and the submitit launcher. These tools keep no copy of the code and
+check neither the settings nor the limits of the cluster.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _SBATCH = "sbatch alone"
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of CPU time and of wall time."""
+    """Return the tables of CPU time and of wall time."""
     file, stubs = write_experiment(folder), Stubs(folder / "bin")
     variables = {**stubs.variables, "STK_EXPERIMENT_DIR": str(folder / "experiments")}
     (folder / "job.sh").write_text("#!/bin/bash\nsrun true\n")
-    # A run of its own each time: what has been submitted is not submitted again.
+    # Each call has another seed: a run that is already submitted is not submitted again.
     numbers = itertools.count(1)
     ways: dict[str, tuple[Callable[[int], list[str]], tuple[str, ...]]] = {
         _SBATCH: (lambda _: ["sbatch", str(folder / "job.sh")], ()),

@@ -1,8 +1,8 @@
-"""A sweep up to its submission, beside a loop of `stk submit`, submitit's `map_array` and Hydra's launcher.
+"""The cost of submitting a sweep: `stk sweep`, a loop of `stk submit`, submitit's `map_array`, Hydra.
 
-What is timed is this side of Slurm: checking, making folders, writing them down. submitit pickles as many
-calls of a function and knows no settings; Hydra composes the settings of each run on the host that runs it.
-Neither checks them, keeps the code or writes records. The loop is extrapolated from a few submissions.
+The time excludes Slurm itself: it is for checking, and for making and writing folders. submitit pickles as
+many calls of a function and has no settings; Hydra composes the settings of each run on the compute host.
+Neither checks settings, keeps the code or writes records. The loop is extrapolated from a few submissions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAP_ARRAY = "submitit map_array"
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of wall time, of CPU time and of calls of sbatch."""
+    """Return the tables of wall time, of CPU time and of calls of sbatch."""
     runs, singles = (4, 2) if size.quick else (1000, 10)
     file, stubs = write_experiment(folder), Stubs(folder / "bin")
     seeds = ",".join(map(str, range(runs)))

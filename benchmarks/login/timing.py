@@ -1,4 +1,4 @@
-"""The cost of a command: wall time, and CPU time of it and of everything that it starts."""
+"""The cost of a command: its wall time, and the CPU time of it and its child processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.measuring.rounds import Process
 
 
 def taken(command: Sequence[str], variables: Mapping[str, str]) -> dict[str, float]:
-    """Seconds of one command, `wall_s` and `cpu_s`. No other child of this process may end meanwhile.
+    """Run a command; return its `wall_s` and `cpu_s`. No other child of this process may end meanwhile.
 
     Raises ChildFailed.
     """
@@ -21,7 +21,7 @@ def taken(command: Sequence[str], variables: Mapping[str, str]) -> dict[str, flo
 
 
 def median_of(measure: Callable[[], dict[str, float]], times: int) -> dict[str, float]:
-    """The median of each figure over so many measurements: one round of what takes a moment only."""
+    """Return the median of each figure over several measurements: one round of a very short command."""
     found = [measure() for _ in range(times)]
     return {name: statistics.median(each[name] for each in found) for name in found[0]}
 

@@ -1,4 +1,4 @@
-"""Hand calls of a function to Slurm by submitit: python -m benchmarks.login.with_submitit FOLDER CALLS."""
+"""Submit calls of a function with submitit: python -m benchmarks.login.with_submitit FOLDER CALLS."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Candidates in turns, each in an interpreter of its own, on a machine that is described."""
+"""Measure candidates in turns, each in a separate interpreter, and describe the machine."""

@@ -18,7 +18,7 @@ def main() -> None:
     found = getattr(importlib.import_module(module), function)(**json.loads(arguments))
     Path(answer).write_text(json.dumps(found))
     sys.stdout.flush()
-    # A thread of gloo that is still there when the interpreter goes may abort the process (torch 2.13).
+    # A thread of gloo that still runs at interpreter exit may abort the process (torch 2.13).
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The machine, the versions, and whether it was busy: to be quoted with figures."""
+"""The machine, its load and the versions, to be published with the figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "lightning", "
 
 
 def describe() -> dict[str, Any]:
-    """Processor, memory, versions and the load of the last minute."""
+    """Return processor, memory, versions and the load of the last minute."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": _processor(),
@@ -28,14 +28,14 @@ def describe() -> dict[str, Any]:
 
 
 def busy(load: float, cores: int) -> str | None:
-    """A warning where other work takes part of a machine; None where it is idle."""
+    """Return a warning if other work uses the machine; None if it is idle."""
     if load <= 0.25 * cores:
         return None
     return f"this machine is busy (load {load:.1f} on {cores} cores): the figures say little"
 
 
 def sentence(machine: Mapping[str, Any]) -> str:
-    """The description in one line."""
+    """Return the description in one line."""
     packages = ", ".join(f"{name} {found}" for name, found in machine["packages"].items())
     return (
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}, "

@@ -1,7 +1,7 @@
-"""Candidates in turns, round by round, each in a fresh interpreter of its own.
+"""Measure candidates in turns, round by round, each in a new interpreter.
 
-So a machine that slows down for a while slows all of them down, and no candidate sees what another one has
-imported. Rank processes have one thread for arithmetic each, as the worker's.
+A machine that is slow for a while then slows all candidates, and no candidate profits from the imports of
+another one. Rank processes have one thread for arithmetic each, as in the worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """The amount of measuring: quick shows that it works, and its figures mean nothing."""
+    """The amount of measuring; with `quick`, the figures mean nothing and only the code is tested."""
 
     quick: bool = False
     rounds: int = 5
@@ -55,7 +55,7 @@ def in_turns(
         absent = [name for name in case.needs if importlib.util.find_spec(name) is None]
         found[case.work, case.candidate] = f"not installed: {', '.join(absent)}" if absent else []
     for number in range(rounds):
-        # Forwards and backwards, so that nobody always follows the same one.
+        # Every second round is reversed, so that no case always follows the same one.
         for case in cases if number % 2 == 0 else reversed(cases):
             rows = found[case.work, case.candidate]
             if isinstance(rows, str):
@@ -63,14 +63,14 @@ def in_turns(
             say(f"round {number + 1} of {rounds}: {case.work}, {case.candidate}")
             try:
                 rows.append(case.measure())
-                say(_told(rows[-1]))
+                say(_figures_text(rows[-1]))
             except ChildFailed as error:
                 found[case.work, case.candidate] = f"failed: {error}"
     return found
 
 
-def _told(figures: Mapping[str, float]) -> str:
-    # Said at once: what is cut short has not measured in vain.
+def _figures_text(figures: Mapping[str, float]) -> str:
+    # Printed at once, so that an aborted benchmark still shows its figures.
     return ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
 
 
@@ -93,7 +93,7 @@ class Process:
     def of(
         cls, function: str, arguments: Mapping[str, Any], answer: Path, variables: Mapping[str, str]
     ) -> Process:
-        """Start a function, as module:name, in a fresh interpreter; what it returns goes to a JSON file."""
+        """Start a function, as module:name, in a new interpreter that writes the result to `answer`."""
         command = [
             sys.executable,
             "-m",
@@ -115,13 +115,13 @@ class Process:
 
 
 def _path() -> str:
-    # Some measure what tests define, whose example is the toy workload.
+    # Some benchmarks use the experiments of the tests, which need the toy workload.
     own = (str(ROOT), str(ROOT / "tests" / "toy_workload"), os.environ.get("PYTHONPATH"))
     return os.pathsep.join(filter(None, own))
 
 
 def call(function: str, variables: Mapping[str, str] | None = None, **arguments: Any) -> Any:
-    """Return the result of a function, as module:name, in a fresh interpreter. Values must be JSON.
+    """Call a function, as module:name, in a new interpreter; return its result. Values must be JSON.
 
     Raises ChildFailed.
     """

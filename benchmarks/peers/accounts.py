@@ -1,4 +1,4 @@
-"""The time of a run, seen from outside and for every tool alike: parts that add up."""
+"""The time of a run, split into parts that add up; measured from outside, in the same way for every tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from starts import Start
 from tools import Step
 
-#: What the seconds of a run were for, in the order of the tables.
+#: The parts of a run's time, in the order of the tables.
 PARTS = ("useful steps", "steps done twice", "saves", "starting", "ending", "Slurm", "a person", "rest")
 
 
@@ -16,11 +16,11 @@ PARTS = ("useful steps", "steps done twice", "saves", "starting", "ending", "Slu
 class Traces:
     """The traces of a run; times in seconds since 1970.
 
-    steps      all that were done, in the order of time
+    steps      all steps that were done, in the order of time
     launches   when Slurm began to run the job's script, each time
-    gone       when the job was first seen not to run any more, each time
-    by_hand    when somebody submitted it again, as begin and end of the command
-    until      where the account ends
+    gone       when the job was first seen not running, each time
+    by_hand    when a person submitted it again, as begin and end of the command
+    until      the end of the account
     step_s     nominal seconds of a step
     """
 
@@ -35,7 +35,7 @@ class Traces:
 
 @dataclass(slots=True)
 class Account:
-    """Seconds by what they were for (PARTS), of a wall time from the first launch on."""
+    """The seconds of each part (PARTS), and the wall time since the first launch."""
 
     wall: float
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
@@ -46,7 +46,7 @@ class Account:
 
     @property
     def unaccounted(self) -> float:
-        """Return the wall time minus the parts: 0 unless they are wrong."""
+        """Return the wall time minus the parts: 0 if they are right."""
         return self.wall - sum(self.seconds.values())
 
 
@@ -61,8 +61,8 @@ def account(traces: Traces) -> Account:
             break
         now = _between(traces, now, start.began, found)
         if not steps:
-            # Whatever it did until somebody ended it.
-            now = _add(found, "starting", now, _end_of_idle(traces, start))
+            # A start without steps counts as starting until it ended.
+            now = _add(found, "starting", now, _end_without_steps(traces, start))
             continue
         now = _add(found, "starting", now, steps[0].time - traces.step_s)
         new = [step for step in steps if step.step > best]
@@ -73,12 +73,12 @@ def account(traces: Traces) -> Account:
 
 
 def _between(traces: Traces, since: float, until: float, found: Account) -> float:
-    """From the last step of a start to the process of the next one; return where its starting begins."""
+    """Account for the time between two starts; return the time at which the next one began to start."""
     launch = max((time for time in traces.launches if since < time <= until), default=None)
     gone = min((time for time in traces.gone if since < time <= until), default=None)
     if launch is None and gone is None:
-        # In the same job: something in there started the ranks again, or the account ends. Before the
-        # first start of all it is the launch itself.
+        # The ranks were started again in the same job, or the account ends. Before the first start, the
+        # time is for the launch itself.
         part = "starting" if since == traces.launches[0] else "ending"
         return _add(found, part, since, until)
     queued = gone if gone is not None else since
@@ -98,7 +98,7 @@ def _training(found: Account, start: Start, new: int, all_: int, length_s: float
     found.seconds["rest"] += length_s - all_ * step_s - saves
 
 
-def _end_of_idle(traces: Traces, start: Start) -> float:
+def _end_without_steps(traces: Traces, start: Start) -> float:
     later = [time for time in traces.gone if time > start.began]
     later += [each.began for each in traces.starts if each.began > start.began]
     return min([*later, traces.until])

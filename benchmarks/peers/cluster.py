@@ -1,4 +1,4 @@
-"""The cluster's commands, and the switch for preemption by the user's own signal."""
+"""Commands of the cluster, and the switch for preemption with the job's own signal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-#: States out of which a job does not come back by itself.
+#: States of a job that does not run again by itself.
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
 
 
 def command(*words: str, env: Mapping[str, str] | None = None) -> str:
-    """Run a command and return what it prints. Raises RuntimeError with what it complained of."""
+    """Run a command and return its output. Raises RuntimeError with its error output."""
     result = subprocess.run(words, env={**os.environ, **(env or {})}, capture_output=True, text=True)
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {result.stderr.strip() or result.stdout.strip()}")
@@ -31,7 +31,7 @@ def wait_for_the_end(job_id: str, timeout_s: float, look: Callable[[], None]) ->
     """Return the state that the job ended in, or `hangs` (and cancel it) after `timeout_s`.
 
     Calls `look` every second.
-    A job that is being requeued shows such a state for a moment: it counts when it lasts.
+    A job that is being requeued shows an ended state for a moment: a state counts after 4 seconds.
     """
     deadline, since = time.monotonic() + timeout_s, 0.0
     while time.monotonic() < deadline:
@@ -50,14 +50,14 @@ def wait_for_the_end(job_id: str, timeout_s: float, look: Callable[[], None]) ->
 
 
 def preempt(job_id: str) -> None:
-    """Take the job's host for a moment, for something urgent."""
+    """Preempt the job with a short urgent job on its host."""
     options = ("--exclusive", "--time=1", "--output=/dev/null", "--wrap=true")
     command("sbatch", "--partition=urgent", f"--nodelist={job(job_id)['NodeList']}", *options)
 
 
 @contextmanager
 def user_signal_preemption() -> Iterator[None]:
-    """Let the cluster announce a preemption with the job's own --signal instead of SIGTERM, meanwhile."""
+    """While open, let the cluster announce a preemption with the job's own --signal, not with SIGTERM."""
     file = Path(os.environ["SLURM_CONF"])
     before = file.read_text()
     file.write_text(before + "SlurmctldParameters=preempt_send_user_signal\n")

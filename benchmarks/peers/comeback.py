@@ -1,7 +1,7 @@
-"""One tool's time from the notice of a preemption to the first new step; for its own process.
+"""Measure a tool's time from the notice of a preemption to the first new step, in a separate process.
 
 python comeback.py ARGUMENTS ANSWER: both JSON. The notice is the job's own --signal, which every tool here is
-told to expect: with SIGTERM, Slurm's default, some of them stay away for good (results.md).
+configured to expect: after SIGTERM, Slurm's default, some tools never resume (results.md).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from story import Hangs
 from tools import Step
 from watching import Watched
 
-#: In the order of time; `Slurm` is what no tool can help.
+#: Parts of the time, in order; no tool can change the part `Slurm`.
 PARTS = ("last step", "save and leave", "Slurm", "launch", "imports", "rendezvous", "load", "first new step")
 
 
 def measure(tool: str, folder: str, step_ms: int, at_step: int, limit_s: float) -> dict[str, float]:
-    """Preempt it when so many steps are done. Raises Hangs where no new step follows within limit_s."""
+    """Preempt the run after `at_step` steps. Raises Hangs if no new step follows within limit_s."""
     with user_signal_preemption():
         run = Watched(tool_of(tool), Path(folder), "preemptible", step_ms, person_s=5.0)
         try:
@@ -42,9 +42,9 @@ def measure(tool: str, folder: str, step_ms: int, at_step: int, limit_s: float) 
 
 
 def _await_notice(run: Watched, limit_s: float) -> float:
-    """When Slurm has told the job; it says so itself only to the second.
+    """Return when Slurm notified the job; Slurm's own time is only precise to the second.
 
-    A tool that leaves at once may be back in the queue between two looks, and its PreemptTime is gone then.
+    A job that ends at once may be queued again between two queries, and then has no PreemptTime.
     """
     looked = time.time()
     deadline = looked + limit_s
@@ -60,7 +60,7 @@ def _await_notice(run: Watched, limit_s: float) -> float:
 
 
 def _comeback(run: Watched) -> tuple[Step, Step] | None:
-    """The last step of the first start, and the first new one of a later start."""
+    """Return the last step of the first start and the first new step of a later start; None without one."""
     steps = run.story.steps()
     first = [step for step in steps if step.start == steps[0].start]
     best = max(step.step for step in first)
@@ -74,7 +74,7 @@ def _parts(noticed: float, found: tuple[Step, Step], traces: Traces) -> dict[str
     stopped = max(noticed, last.time)
     launched = max((time for time in traces.launches if time <= start.began), default=start.began)
     gone = min((time for time in traces.gone if stopped < time <= launched), default=launched)
-    # What a tool said nothing of counts for the part after it.
+    # A part that a tool does not report counts for the next part.
     begins = [noticed, stopped, gone, launched, start.began]
     for time_ in (start.imported, start.met, start.loaded):
         begins.append(begins[-1] if time_ is None else max(begins[-1], time_))

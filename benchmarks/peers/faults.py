@@ -1,4 +1,4 @@
-"""The faults: what is done to a run, and under which circumstances."""
+"""The faults that interrupt a run, and their settings of the cluster."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from story import Hangs, Story
 class Fault:
     """An event that interrupts a run.
 
-    strike   does it, when STRIKE_AT steps are done; None where nothing is done to the run
-    around   what holds for the cluster meanwhile
+    strike   interrupts the run after STRIKE_AT steps; None if nothing is done to the run
+    around   a setting of the cluster during the run
     """
 
     name: str
@@ -51,9 +51,9 @@ def _cancel(story: Story) -> None:
 
 
 def _damage_the_newest_checkpoint(story: Story) -> None:
-    """Requeue the job, and multiply one weight by 4 or 1/4 when its processes are gone: one bit of it.
+    """Requeue the job, and flip one bit of one weight after its processes have ended (factor 4 or 1/4).
 
-    An eighth into the file lie the word vectors, for every tool; the last of four bytes holds the exponent.
+    For every tool, an eighth into the file are word vectors; the last of four bytes has the exponent.
     """
     story.wait_for_step(STRIKE_AT)
     story.strikes_now()
@@ -69,7 +69,7 @@ def _damage_the_newest_checkpoint(story: Story) -> None:
 
 
 def _kill_during_a_save(story: Story) -> None:
-    """Kill every rank as soon as something new shows among the checkpoints."""
+    """Kill every rank as soon as a new name is in the folder of checkpoints."""
     target = (STRIKE_AT // SAVE_EVERY + 1) * SAVE_EVERY
     story.wait_for_step(target - 4)
     folder, ranks = story.tool.checkpoints(story.folder), story.ranks().values()
@@ -88,7 +88,7 @@ def _names(folder: Path) -> set[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet fetched does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

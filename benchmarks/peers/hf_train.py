@@ -1,7 +1,7 @@
 """The Hugging Face Trainer: a save every SAVE_EVERY steps, resumed from get_last_checkpoint.
 
-With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its answer to SIGTERM. With `--stk`, a run
-of this project by stk.transformers.RunCallback, which resumes by itself.
+With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its checkpoint on SIGTERM. With `--stk`, it
+is a run of this project with stk.transformers.RunCallback, which resumes by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workload import Notes, TextCNN, Texts
 
 
 class Noting(TrainerCallback):
-    """Tells the driver what is done."""
+    """Writes steps and saves down for the driver."""
 
     def __init__(self, notes: Notes, folder: Path) -> None:
         self._notes = notes
@@ -57,7 +57,7 @@ def main(folder: Path, jit: bool, with_stk: bool) -> None:
         report_to="none",
         disable_tqdm=True,
     )
-    # Which is what it makes the process group for.
+    # Reading the device creates the process group.
     print(arguments.device)
     mark(folder, "met")
     notes = Notes(folder, int(os.environ["RANK"]))

@@ -1,4 +1,4 @@
-"""All tools by their names."""
+"""All tools by name."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PEERS = {
     tool.name: tool
     for tool in (Submitit, Lightning, LightningTorchrun, HuggingFace, HuggingFaceJit, HuggingFaceRestarts)
 }
-#: Their scripts as runs of this project.
+#: The scripts of Trainer and Lightning as runs of this project.
 _WITH_CALLBACKS = {tool.name: tool for tool in (StkTrainer, StkLightning)}
 
 
 def tool_of(name: str, python: str = sys.executable) -> Tool:
-    """A tool; peers run with that Python."""
+    """Return a tool by name. Raises KeyError. Other projects' tools run with `python`."""
     ours = {tool.name: tool for tool in (Stk, StkSameJob)}
     return ours[name]() if name in ours else (PEERS | _WITH_CALLBACKS)[name](python)

@@ -1,9 +1,9 @@
-"""PyTorch Lightning as its guide to Slurm clusters has it: DDP, auto-requeue by its SLURMEnvironment.
+"""PyTorch Lightning as in its guide to Slurm clusters: DDP, auto-requeue by its SLURMEnvironment.
 
-The guide's `trainer.fit(model)` takes up only what Lightning saved on the warning signal; `ckpt_path="last"`
-only what ModelCheckpoint saved. A careful user wants the newer of the two, so that is what this script
-picks: better than either default. With `--stk` it is a run of this project by stk.lightning.RunCallback, that
-saves and resumes by itself.
+The guide's `trainer.fit(model)` resumes only from Lightning's save on the warning signal; `ckpt_path="last"`
+only from ModelCheckpoint's. This script picks the newer of the two, as a careful user would: better than
+either default. With `--stk` it is a run of this project with stk.lightning.RunCallback, which saves and
+resumes by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Classifier(lightning.LightningModule):
 
 
 class Noting(Callback):
-    """Tells the driver what is done."""
+    """Writes the steps down for the driver."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -57,7 +57,7 @@ class Noting(Callback):
 
 
 class Saving(lightning.Trainer):
-    """Tells the driver how long it saves, too."""
+    """A Trainer that writes its saves down for the driver."""
 
     def save_checkpoint(self, *arguments: Any, **options: Any) -> None:
         with saving(Path(self.default_root_dir)):
@@ -65,7 +65,7 @@ class Saving(lightning.Trainer):
 
 
 def newest(folder: Path) -> str | None:
-    """Return the value of ckpt_path: None stands for Lightning's own save on the signal."""
+    """Return the value of ckpt_path: None means Lightning's own save on the signal."""
     saved_on_signal = [file.stat().st_mtime for file in folder.glob("hpc_ckpt_*.ckpt")]
     saved_by_step = [file.stat().st_mtime for file in (folder / "checkpoints").glob("last*.ckpt")]
     return None if max(saved_on_signal, default=0) > max(saved_by_step, default=0) else "last"

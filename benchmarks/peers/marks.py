@@ -1,6 +1,6 @@
-"""Marks of a peer's rank 0 about a start, for the driver: its beginning, its waits, its saves.
+"""Marks that rank 0 of a tool writes for the driver: the phases of a start, and its saves.
 
-A mark is a line of marks.jsonl. Imports nothing slow, so that the first mark stands before the imports.
+A mark is a line of marks.jsonl. Imports nothing slow, so that the first mark is not delayed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARKS = "marks.jsonl"
 
 
 def mark(folder: Path, name: str, **facts: float) -> None:
-    """Write down what this start has come to: imported, met, loaded. Rank 0 writes."""
+    """Write a mark on rank 0: imported, met, loaded or save."""
     # torchrun's RANK first: its srun has one task.
     rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))
     if rank == "0":
@@ -29,7 +29,7 @@ def mark(folder: Path, name: str, **facts: float) -> None:
 
 @contextmanager
 def saving(folder: Path) -> Iterator[None]:
-    """Mark a save that training stands still for."""
+    """Mark a save during which training pauses."""
     begun = time.time()
     yield
     mark(folder, "save", begun=begun)

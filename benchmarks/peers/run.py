@@ -1,9 +1,9 @@
-"""Do the same things to the same training under several tools on a Slurm test cluster; write down figures.
+"""Run the same training with the same faults under several tools on a Slurm test cluster; write figures.
 
     export SLURM_CONF=...            # ./scripts/cluster up prints it
     python benchmarks/peers/run.py --peers-python VENV/bin/python --runs FOLDER
 
-Each figure goes to results.json as soon as it is there; what is there is not measured again, unless --again.
+Each result is written to results.json at once; results in it are not measured again without --again.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tools", nargs="+", choices=[*PEERS, Stk.name], default=list(PEERS), metavar="TOOL")
     parser.add_argument("--faults", nargs="+", choices=every_fault, default=every_fault, metavar="FAULT")
-    parser.add_argument("--runs", type=Path, required=True, help="folder for the runs, on all hosts")
-    parser.add_argument("--peers-python", default=sys.executable, help="of a place with requirements.txt")
+    parser.add_argument("--runs", type=Path, required=True, help="folder for the runs, shared by all hosts")
+    parser.add_argument("--peers-python", default=sys.executable, help="has requirements.txt installed")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
-    parser.add_argument("--again", action="store_true", help="measure anew what is there")
+    parser.add_argument("--again", action="store_true", help="measure results again that are already there")
     parser.add_argument("--results", type=Path, default=HERE / "results.json")
     return parser.parse_args()
 
@@ -64,7 +64,7 @@ def _tool(name: str, arguments: argparse.Namespace) -> Tool:
 
 
 class Results:
-    """results.json: for each tool and fault what was measured."""
+    """The file results.json: the figures of each tool and fault."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -75,7 +75,7 @@ class Results:
         return any((run["tool"], run["fault"]) == (tool.name, fault.name) for run in self._content["runs"])
 
     def add(self, tool: Tool, fault: Fault, figures: dict[str, Any]) -> None:
-        """Put in or replace the figures of one run."""
+        """Add or replace the figures of one run, and write the file."""
         head = {"tool": tool.name, "label": tool.label, "fault": fault.name, "title": fault.title}
         with self._lock:
             others = [
@@ -108,13 +108,13 @@ def _measure_all(
 
 
 def _measure(tool: Tool, fault: Fault, runs: Path, results: Results) -> None:
-    """One tool, one fault; a failure of the driver itself becomes the figure `driver_error`."""
+    """Measure one tool with one fault; a failure of the driver becomes the figure `driver_error`."""
     began = time.time()
     folder = runs.resolve() / tool.name / fault.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        figures = _tell(tool, fault, folder)
+        figures = _figures_of(tool, fault, folder)
     except (Hangs, RuntimeError, OSError, LookupError, ValueError) as error:
         figures = {"driver_error": f"{type(error).__name__}: {error}"}
     figures.update(load_average=os.getloadavg()[1], took_s=round(time.time() - began))
@@ -122,7 +122,7 @@ def _measure(tool: Tool, fault: Fault, runs: Path, results: Results) -> None:
     print(time.strftime("%H:%M:%S"), tool.name, fault.name, json.dumps(figures), flush=True)
 
 
-def _tell(tool: Tool, fault: Fault, folder: Path) -> dict[str, Any]:
+def _figures_of(tool: Tool, fault: Fault, folder: Path) -> dict[str, Any]:
     submission = Submission(
         folder=folder, partition=fault.partition, minutes=fault.minutes, step_ms=fault.step_ms
     )

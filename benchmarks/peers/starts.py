@@ -1,4 +1,4 @@
-"""One start of a run, as every tool's traces tell it to the driver."""
+"""One start of a run, read from the traces of a tool."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Times in seconds since 1970; None for what it did not come to, or said nothing of.
+    """Times of a start in seconds since 1970; None if it was not reached or not reported.
 
-    name      as of tools.Step
+    name      the same as `start` of tools.Step
     began     the process of rank 0 was started
-    imported  its imports were done
-    met       its ranks had found each other
-    loaded    it was ready for its first step
-    saves     when training stood still for a checkpoint, as begin and end
+    imported  the imports were done
+    met       the rendezvous of the ranks was done
+    loaded    the checkpoint was loaded; ready for the first step
+    saves     when training paused for a checkpoint, as begin and end
     """
 
     name: str

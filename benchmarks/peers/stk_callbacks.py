@@ -1,4 +1,4 @@
-"""The scripts of the peers with one line more: as runs of this project, by its callbacks."""
+"""The scripts of other tools with one more line, a callback that makes them runs of this project."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tools import CODE, Peer, Submission, json_lines
 
 
 class _WithCallback(Peer):
-    """A script of a peer's, submitted with `stk submit`."""
+    """The script of another tool, submitted with `stk submit`."""
 
     script: str
 
     def submit(self, submission: Submission) -> str:
-        """Submit the run; where it is there already, take it up as its user would."""
+        """Submit the run, or resume it if it exists, as a user would; return the job id."""
         folder = submission.folder
         environment = {
             **self._environment(submission),
@@ -45,7 +45,7 @@ class _WithCallback(Peer):
         return str(json.loads(command("stk", *words, env=environment))["job_id"])
 
     def current_job(self, folder: Path, job_id: str) -> str:
-        """Before a time limit, and after a crash, it hands over to a job of another id."""
+        """Return the newest job: before a time limit and after a crash, a new job continues the run."""
         run = self._run(folder)
         submissions = json_lines(run / "submissions.jsonl") if run else []
         return str(submissions[-1]["job_id"]) if submissions else job_id

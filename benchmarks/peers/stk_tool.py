@@ -1,7 +1,7 @@
-"""This project's own product in the comparison: submitted with `stk submit`, read from its run folder.
+"""This project in the comparison: submitted with `stk submit`, read from its run folder.
 
-Its model, data and step time are like the peers', not the same code. The steps come from metrics.jsonl,
-one line each; a restart drops the lines of steps that it repeats, but by then the driver has seen them.
+Model, data and step time are like those of the other tools, but not the same code. The steps come from
+metrics.jsonl, one line each. A restart drops the lines of repeated steps, after the driver has read them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _STEPS_PER_EPOCH = SAMPLES // _BATCH
 
 
 class Stk:
-    """slurm-toolkit, as installed beside the Python that runs the driver, or on PATH."""
+    """slurm-toolkit, as installed with the driver's Python, or on PATH."""
 
     name = "stk"
     label = "slurm-toolkit"
 
-    #: How it comes back after a crash, with which it is submitted.
+    #: The value of `resources.requeue`.
     requeue = "auto"
 
     def __init__(self) -> None:
-        # When rank 0 of each start was started, by nonce.
+        # Start time of rank 0, by the nonce of the start.
         self._began: dict[str, float] = {}
 
     def submit(self, submission: Submission) -> str:
-        """Submit the run; where it is there already, take it up as its user would."""
+        """Submit the run, or resume it if it exists, as a user would; return the job id."""
         folder = submission.folder
         environment = {
             "STK_EXPERIMENT_DIR": str(folder / "runs"),
@@ -62,7 +62,7 @@ class Stk:
         return str(json.loads(command("stk", *words, "--json", env=environment))["job_id"])
 
     def current_job(self, folder: Path, job_id: str) -> str:
-        """Before a time limit it hands over to a job of another id."""
+        """Return the newest submission: before a time limit, a new job continues the run."""
         submissions = json_lines(self._run(folder) / "submissions.jsonl")
         return str(submissions[-1]["job_id"]) if submissions else job_id
 
@@ -83,7 +83,7 @@ class Stk:
         return {line["rank"]: line["pid"] for line in json_lines(run / "ranks" / f"{newest}.jsonl")}
 
     def starts(self, folder: Path) -> list[Start]:
-        """From attempts.jsonl, and from /proc: so it must be asked while they run."""
+        """Return the starts from attempts.jsonl and /proc; call it while they run."""
         run = RunDir(self._run(folder))
         events = json_lines(run.events)
         times = {each.attempt: each for each in timeline(run, time.time())}
@@ -103,7 +103,7 @@ class Stk:
             pid = next(rank["pid"] for rank in json_lines(ranks) if rank["rank"] == 0)
             with suppress(OSError):
                 self._began[line["nonce"]] = process_start_time(pid)
-        # The pace is a fault in each forward pass.
+        # The first event `fault` is the first forward pass: see _pace.
         loaded = (each["time"] for each in events if each["event"] == "fault" and each["time"] > began)
         return Start(
             name=str(number),
@@ -133,7 +133,7 @@ class Stk:
         return [config.parent for config in (folder / "runs").glob("*/config.yaml")]
 
     def _run(self, folder: Path) -> Path:
-        """The run's folder, or a name that leads nowhere while there is none."""
+        """Return the run's folder, or a path that does not exist while there is none."""
         return next(iter(self._runs(folder)), folder / "no-run")
 
     def _newest(self, folder: Path) -> Path:
@@ -141,14 +141,14 @@ class Stk:
 
 
 class StkSameJob(Stk):
-    """With a job that goes back into the queue after a crash."""
+    """slurm-toolkit with `requeue: same_job`: after a crash the same job is requeued."""
 
     name, requeue = "stk-same-job", "same_job"
     label = "slurm-toolkit, same job"
 
 
 def _experiment(submission: Submission, requeue: str) -> str:
-    """YAML; JSON is some."""
+    """Return the experiment as JSON, which is valid YAML."""
     experiment: dict[str, Any] = {
         "name": "peers",
         "seed": SEED,
@@ -163,7 +163,7 @@ def _experiment(submission: Submission, requeue: str) -> str:
             "epochs": STEPS // _STEPS_PER_EPOCH,
             "batch_size": _BATCH,
             "log_per_epoch": _STEPS_PER_EPOCH,
-            # As many micro-batches as the peers have.
+            # The same number of micro-batches as in other tools.
             "logical_ranks": RANKS,
         },
         "checkpoint": {"every_steps": SAVE_EVERY},
@@ -182,7 +182,7 @@ def _experiment(submission: Submission, requeue: str) -> str:
 
 
 def _write_texts(file: Path, count: int) -> None:
-    """Random texts like those of the peers."""
+    """Write random texts like those of workload.Texts."""
     choice = random.Random(f"{SEED} {file.name}")
     lines = ["text\tlabel"]
     for _ in range(count):
@@ -193,5 +193,5 @@ def _write_texts(file: Path, count: int) -> None:
 
 
 def _pace(step_ms: int) -> str:
-    """Let every step take that long at least: a fault `slow` in each forward pass."""
+    """Return a fault that makes every step take at least `step_ms`: `slow` in each forward pass."""
     return f"slow {step_ms / 1000} at=forward"

@@ -1,4 +1,4 @@
-"""The story of one run on the cluster: watched while it happens, then told in figures."""
+"""One run on the cluster: the driver watches it, interrupts it, and returns figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from settings import STEPS
 from tools import Step, Submission, Tool
 
 _TIMEOUT_S = 900.0
-#: Things that somebody does by hand before giving up.
+#: Actions of a person before giving up.
 _PATIENCE = 4
 
 
@@ -36,7 +36,7 @@ class Story:
     # ---- what the driver does
 
     def submit(self) -> None:
-        """Submit the run for the first time, or once more."""
+        """Submit the run, or submit it again."""
         self.job_id = self.tool.submit(self.submission)
 
     def strikes_now(self) -> None:
@@ -44,7 +44,7 @@ class Story:
         self.struck_at = time.time()
 
     def follow(self) -> None:
-        """Watch the job, and those that it leaves the run to, until they have ended for good."""
+        """Watch the job, and the jobs that continue the run, until they have ended."""
         followed = ""
         while followed != self.job_id:
             followed = self.job_id
@@ -53,7 +53,7 @@ class Story:
             self.job_id = self.tool.current_job(self.folder, followed)
 
     def help(self) -> None:
-        """Do what somebody would who finds that the run has ended before its end, some times over."""
+        """Act as a person would if the run has not finished: submit it again, at most _PATIENCE actions."""
         while not self.has_finished() and len(self.by_hand) < _PATIENCE:
             best = max((step.step for step in self.steps()), default=0)
             self._by_hand("submitted again", self.submit)
@@ -65,15 +65,15 @@ class Story:
         self.by_hand.append(what)
         act()
 
-    # ---- what it sees
+    # ---- what the driver sees
 
     def look(self) -> None:
-        """Remember the steps that the run shows: a tool may drop some of them later."""
+        """Remember the steps that the run has recorded: a tool may drop some of them later."""
         for step in self.tool.steps(self.folder):
             self._seen.setdefault((step.start, step.step), step)
 
     def steps(self) -> list[Step]:
-        """All steps that were seen, in the order of time."""
+        """Return all steps that were seen, ordered by time."""
         return sorted(self._seen.values(), key=lambda step: step.time)
 
     def ranks(self) -> dict[int, int]:
@@ -83,7 +83,7 @@ class Story:
         return self.tool.digest(self.folder) is not None
 
     def wait_for_step(self, number: int) -> None:
-        """Return when so many steps are done. Raises Hangs."""
+        """Wait until step `number` is done. Raises Hangs."""
 
         def is_there() -> bool:
             self.look()
@@ -98,10 +98,10 @@ class Story:
                 raise Hangs(f"{self.tool.name}, job {self.job_id}: {job(self.job_id)}")
             time.sleep(0.1)
 
-    # ---- what it comes to
+    # ---- results
 
     def figures(self) -> dict[str, Any]:
-        """The run in figures; see README.md for what they mean."""
+        """Return the figures of the run; README.md explains them."""
         steps = self.steps()
         return {
             "came_back_by_itself": self.has_finished() and not self.by_hand,
@@ -120,7 +120,7 @@ class Story:
         }
 
     def _after_the_fault(self, steps: list[Step]) -> float | None:
-        """Seconds from the fault to the first new step of a later start."""
+        """Return the seconds from the fault to the first new step of a later start; None without one."""
         if self.struck_at is None:
             return None
         first_start = steps[0].start
@@ -131,7 +131,7 @@ class Story:
 
 
 def _new(steps: list[Step]) -> list[Step]:
-    """Those that went further than anything before them."""
+    """Return the steps with a higher number than all steps before them."""
     found: list[Step] = []
     for step in steps:
         if not found or step.step > found[-1].step:
@@ -140,7 +140,7 @@ def _new(steps: list[Step]) -> list[Step]:
 
 
 def _longest_gap(steps: list[Step]) -> float | None:
-    """Seconds of the longest time without a new step."""
+    """Return the longest time without a new step, in seconds; None for fewer than two."""
     new = _new(steps)
     gaps = [after.time - before.time for before, after in pairwise(new)]
     return round(max(gaps), 1) if gaps else None
@@ -154,7 +154,7 @@ def _typical_step(steps: list[Step]) -> float | None:
 
 
 def _pieces(steps: list[Step]) -> list[list[int]]:
-    """First and last step of each start."""
+    """Return the first and last step of each start."""
     starts: dict[str, list[int]] = {}
     for step in steps:
         starts.setdefault(step.start, []).append(step.step)

@@ -1,9 +1,9 @@
 """submitit alone: its documented recipe, a callable with `checkpoint()`, around a careful hand-written loop.
 
-The recipe (submitit's docs/checkpointing.md) leaves saving to its user. This one saves more than
-PyTorch's tutorial does: besides model, optimizer and step the random state of every rank, every
-SAVE_EVERY steps, and renames a finished file. In `checkpoint()`, which submitit calls in a signal handler of
-rank 0 alone, the random states of the other ranks are out of reach.
+The recipe (submitit's docs/checkpointing.md) leaves saving to the user. This loop saves more than PyTorch's
+tutorial: model, optimizer and step, and the random state of every rank, every SAVE_EVERY steps; it writes a
+temporary file and renames it. submitit calls `checkpoint()` in a signal handler of rank 0 only, where the
+random states of the other ranks are not available.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS_PER_EPOCH = SAMPLES // (BATCH_PER_RANK * RANKS)
 
 
 class Training:
-    """The object that submitit pickles, calls, and asks to checkpoint itself."""
+    """The callable that submitit pickles and calls; its `checkpoint` saves."""
 
     def __init__(self) -> None:
         self.model: TextCNN | None = None
@@ -60,14 +60,14 @@ class Training:
         notes.finished(self.model)
 
     def checkpoint(self, folder: str) -> submitit.helpers.DelayedSubmission:
-        """Save, and say what to run after the requeue. submitit calls this on USR2, on rank 0."""
+        """Save; return the call to run after the requeue. submitit calls this on USR2, on rank 0."""
         if self.optimizer is not None:
             with saving(Path(folder)):
                 self._save(Path(folder), [torch.get_rng_state()])
         return submitit.helpers.DelayedSubmission(Training(), folder)
 
     def _batch(self, rank: int) -> Tensor:
-        """Sample numbers of this rank's part of the next step."""
+        """Return the sample numbers of this rank for the next step."""
         epoch, position = divmod(self.step, STEPS_PER_EPOCH)
         order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(SEED + epoch))
         return order[position * BATCH_PER_RANK * RANKS :][rank : BATCH_PER_RANK * RANKS : RANKS]

@@ -1,4 +1,4 @@
-"""The tools: how each is submitted, and where it leaves what."""
+"""The tools: how to submit each, and where to find its checkpoints, steps and ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CODE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """`step` steps were done at `time`, by a start that is called `start`."""
+    """The time at which step `step` was done, and the name of its start."""
 
     step: int
     time: float
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """The arguments of a submission, also of a second one."""
+    """The arguments of a submission, for the first one and for later ones."""
 
     folder: Path
     partition: str
@@ -36,7 +36,7 @@ class Submission:
 
 
 class Tool(Protocol):
-    """The driver's knowledge of a tool."""
+    """What the driver needs to know about a tool."""
 
     name: str
     label: str
@@ -46,28 +46,28 @@ class Tool(Protocol):
         """Submit the run, or submit it again; return the job's id."""
 
     def current_job(self, folder: Path, job_id: str) -> str:
-        """The job that has the run now, if it was submitted as `job_id`: a tool may submit others itself."""
+        """Return the current job of a run that was submitted as `job_id`: a tool may submit more jobs."""
 
     def steps(self, folder: Path) -> list[Step]:
-        """The steps that the run says it has done, in order; repeated ones twice."""
+        """Return the steps that the run has recorded, in order; repeated steps twice."""
 
     def ranks(self, folder: Path) -> dict[int, int]:
-        """Process ids of the newest start, by rank."""
+        """Return the process ids of the newest start, by rank."""
 
     def starts(self, folder: Path) -> list[Start]:
-        """The starts of the run, in order."""
+        """Return the starts of the run, in order."""
 
     def checkpoints(self, folder: Path) -> Path:
         """Return the folder of checkpoints."""
 
     def damageable(self, folder: Path) -> Path:
-        """The file with the weights in the checkpoint that a restart takes up."""
+        """Return the file with the weights in the checkpoint from which a restart resumes."""
 
     def drop_newest(self, folder: Path) -> None:
-        """Remove that checkpoint, as somebody would who finds that it cannot be read."""
+        """Remove that checkpoint, as a person does with an unreadable one."""
 
     def digest(self, folder: Path) -> str | None:
-        """Checksum of the final weights, or None where the run has not finished."""
+        """Return the checksum of the final weights; None if the run has not finished."""
 
 
 class Peer:
@@ -165,7 +165,7 @@ class Lightning(Peer):
 
 
 class LightningTorchrun(Lightning):
-    """Started by torchrun, which starts its ranks again when one dies; no SLURMEnvironment then."""
+    """Lightning under torchrun, which restarts all ranks if one dies; without SLURMEnvironment."""
 
     name, title = "lightning-torchrun", "Lightning under torchrun"
 
@@ -194,7 +194,7 @@ class HuggingFace(Peer):
 
 
 class HuggingFaceRestarts(HuggingFace):
-    """Under a torchrun that starts its ranks again when one dies."""
+    """Trainer under a torchrun that restarts all ranks if one dies."""
 
     name, title = "hf-restarts", "HF Trainer, torchrun --max-restarts"
 
@@ -203,7 +203,7 @@ class HuggingFaceRestarts(HuggingFace):
 
 
 class HuggingFaceJit(HuggingFace):
-    """With its checkpoint on SIGTERM, for which its documentation asks for --signal=TERM."""
+    """Trainer with its checkpoint on SIGTERM, which needs --signal=TERM according to its documentation."""
 
     name, title = "hf-jit", "HF Trainer with JIT checkpoint"
 
@@ -212,6 +212,6 @@ class HuggingFaceJit(HuggingFace):
 
 
 def json_lines(file: Path) -> list[dict[str, Any]]:
-    """The whole lines of a file that may be growing, or not be there yet."""
+    """Return the complete lines of a file that may still grow; none if it does not exist."""
     text = file.read_text() if file.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

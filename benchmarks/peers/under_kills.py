@@ -1,4 +1,4 @@
-"""Goodput of one tool while a rank is killed at every so many seconds; for a process of its own.
+"""Measure the goodput of one tool while a rank is killed at regular intervals, in a separate process.
 
 python under_kills.py ARGUMENTS ANSWER: both JSON; steps and saves by PEERS_STEPS and PEERS_SAVE_EVERY.
 """
@@ -20,10 +20,10 @@ from watching import Watched
 def measure(
     tool: str, folder: str, step_ms: int, every_s: float, kills: int, limit_s: float, person_s: float
 ) -> dict[str, Any]:
-    """Run it, and kill a rank every_s seconds after its first step, and so on, until it ends.
+    """Run the training, and kill a rank every `every_s` seconds after the first step, until it ends.
 
-    kills    at most so many
-    limit_s  of wall time after the first step
+    kills    the largest number of kills
+    limit_s  wall time after the first step
     """
     run = Watched(tool_of(tool), Path(folder), "main", step_ms, person_s)
     run.watch(lambda: run.last_step > 0, time.time() + 120)

@@ -1,4 +1,4 @@
-"""A run on the cluster, looked at again and again: its steps, its job, and somebody who submits it again."""
+"""Watch a run on the cluster, its steps and its job; submit it again as a person would."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from story import Story
 from tools import Submission, Tool
 
 _PERIOD_S = 0.25
-#: A job that is being requeued looks ended for a moment.
+#: A job that is being requeued has an ended state for a moment.
 _REQUEUE_S = 4.0
 
 
 class Watched:
     """One run of one tool.
 
-    person_s  seconds after which somebody notices that the run has ended early, and submits it again
+    person_s  seconds after which a person would submit a run again that ended early
     """
 
     def __init__(self, tool: Tool, folder: Path, partition: str, step_ms: int, person_s: float) -> None:
@@ -39,7 +39,7 @@ class Watched:
         self.story.submit()
 
     def watch(self, until: Callable[[], bool], limit: float) -> None:
-        """Look until something holds or the clock says so."""
+        """Look repeatedly until the condition holds or the time `limit` has come."""
         while not until() and time.time() < limit:
             self.look()
             time.sleep(_PERIOD_S)
@@ -75,7 +75,7 @@ class Watched:
         return max((step.step for step in self.story.steps()), default=0)
 
     def kill_a_rank(self) -> bool:
-        """SIGKILL the rank with the highest number; False where none is alive."""
+        """Send SIGKILL to the rank with the highest number; return False if it is not alive."""
         ranks = self.story.ranks()
         pid = ranks.get(max(ranks, default=0), 0)
         if not pid or not is_alive(pid):
@@ -85,7 +85,7 @@ class Watched:
         return True
 
     def end(self) -> None:
-        """Take what is left of it out of the cluster."""
+        """Cancel the current job and wait for its end."""
         with suppress(RuntimeError):
             command("scancel", self.story.job_id)
             while job(self.story.job_id)["JobState"] not in ENDED:

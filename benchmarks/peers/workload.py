@@ -1,4 +1,4 @@
-"""The training that every peer is given: a small text CNN on made-up texts, the same for all."""
+"""The training of every other tool: a small text CNN on made-up texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TextCNN(nn.Module):
     def forward(self, tokens: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return `loss` (mean over the batch) and `logits` [batch, CLASSES] of `tokens` [batch, LENGTH]."""
         if self.training:
-            # As if the model were so large that a step takes that long.
+            # Simulate the step time of a larger model.
             time.sleep(step_s())
         features = torch.relu(self.convolution(self.embedding(tokens).transpose(1, 2))).amax(dim=2)
         logits = self.output(self.dropout(features))
@@ -39,7 +39,7 @@ class TextCNN(nn.Module):
 
 
 class Texts(torch.utils.data.Dataset[dict[str, Tensor]]):
-    """Random texts; the label says whether small token numbers outweigh large ones."""
+    """Random texts; the label is 1 if the mean token number is in the upper half."""
 
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(SEED)
@@ -54,7 +54,7 @@ class Texts(torch.utils.data.Dataset[dict[str, Tensor]]):
 
 
 class Notes:
-    """The driver's input: the ranks, the time of each step, the weights at the end."""
+    """Files for the driver: the ranks, the time of each step, the checksum of the final weights."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class Notes:
         _write_whole(processes / f"{os.getpid()}.json", facts)
 
     def mark(self, name: str) -> None:
-        """Note what the start has come to. Rank 0 writes."""
+        """Write a mark of the start. Rank 0 writes."""
         mark(self._folder, name)
 
     def step(self, step: int) -> None:
@@ -86,7 +86,7 @@ class Notes:
 
 
 def _write_whole(file: Path, content: Mapping[str, Any]) -> None:
-    """Write a file that the driver may read at any time: all of it is there, or the file is not."""
+    """Write a file atomically: the driver may read it at any time."""
     unfinished = file.with_suffix(".tmp")
     unfinished.write_text(json.dumps(content))
     os.replace(unfinished, file)

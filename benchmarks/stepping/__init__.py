@@ -1,1 +1,1 @@
-"""One training, stepped by several tools: the same model, samples and optimizer for all."""
+"""The step time of several tools, with the same model, samples and optimizer."""

@@ -1,4 +1,4 @@
-"""As by_hand.py, but samples are picked from tensors in memory: no DataLoader, and no schedule."""
+"""The loop of by_hand.py without DataLoader and schedule: samples are picked from tensors in memory."""
 
 from __future__ import annotations
 

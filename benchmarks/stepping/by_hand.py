@@ -1,4 +1,4 @@
-"""The loop that people write by hand: DistributedDataParallel, a DataLoader, AdamW."""
+"""A typical hand-written loop: DistributedDataParallel, a DataLoader, AdamW."""
 
 from __future__ import annotations
 

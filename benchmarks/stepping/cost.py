@@ -1,7 +1,7 @@
 """The cost of a tool per step, and in memory, over a loop written by hand.
 
-A step of a model so small that the tool shows: 8 samples of 16 tokens, one thread, on the CPU. `stk run` has
-everything on that a run has: control vector, step records, metrics, TensorBoard, heartbeats, saves.
+The model is so small that the cost of the tool is visible: a step has 8 samples of 16 tokens, one thread, on
+the CPU. `stk run` includes everything: control vector, step records, metrics, TensorBoard, heartbeats, saves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TITLES = {"docnn": "DocNN", "bert": "BERT, 2 layers"}
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of time and memory."""
+    """Return the tables of time and memory."""
     works = [*_works(size, folder)]
     if size.quick:
         write_tokenizer(str(folder / "bert"))
@@ -59,7 +59,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
 
 
 def prepare(work: dict[str, object]) -> None:
-    """Make the files, in a process of its own."""
+    """Make the files, in a separate process."""
     make(Work(**work))  # type: ignore[arg-type]
 
 

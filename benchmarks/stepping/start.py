@@ -1,4 +1,4 @@
-"""Starting the ranks of one candidate, and watching their memory from outside."""
+"""Start the ranks of one candidate, and measure their memory from outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Write: TypeAlias = Callable[[Path, Work, dict[str, Any]], Path]
 
 
 class Memory(threading.Thread):
-    """Looks at the largest process below this one, twice a second: its resident memory."""
+    """A thread that reads the resident memory of the largest descendant process, twice a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -43,7 +43,7 @@ class Memory(threading.Thread):
             self._seen.append((time.time(), max(sizes) / 1e6))
 
     def largest_mb(self, until: float) -> float:
-        """End the thread; return the most that was seen up to a moment, or ever where that is nothing."""
+        """End the thread; return the peak until a time, or the whole peak if nothing was read until then."""
         self._ended.set()
         self.join()
         before = [size for moment, size in self._seen if moment <= until]
@@ -51,7 +51,7 @@ class Memory(threading.Thread):
 
 
 def peer(module: str, work: Work) -> dict[str, float]:
-    """Train with one of the scripts beside this one; its figures."""
+    """Train with a module of this package; return its figures."""
     memory = Memory()
     memory.start()
     with tempfile.TemporaryDirectory() as name:
@@ -79,7 +79,7 @@ def write_ours(folder: Path, work: Work, train: dict[str, Any]) -> Path:
 
 
 def ours(work: Work, train: dict[str, Any], write: Write = write_ours) -> dict[str, float]:
-    """Train with `stk run`, everything on; the times stand in the run's own metrics."""
+    """Train with `stk run`; return its figures. The times are those of the run's metrics."""
     memory = Memory()
     memory.start()
     with tempfile.TemporaryDirectory() as name:
@@ -91,20 +91,20 @@ def ours(work: Work, train: dict[str, Any], write: Write = write_ours) -> dict[s
 
 
 def metrics_of(experiments: Path) -> list[dict[str, Any]]:
-    """The lines of training of the only run in a folder."""
+    """Return the metrics of split `train` of the only run in a folder."""
     (metrics,) = (RunDir(path).metrics for path in experiments.iterdir() if (path / "config.yaml").exists())
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     return [line for line in lines if line["split"] == "train"]
 
 
 def _figures(times: list[float], work: Work, memory: Memory) -> dict[str, float]:
-    """Milliseconds of a step, and megabytes."""
+    """Return the milliseconds of a step, and the megabytes of the largest process."""
     largest_mb = memory.largest_mb(times[-1])
     return {"step_ms": step_ms(times, work), "memory_mb": largest_mb}
 
 
 def step_ms(times: list[float], work: Work) -> float:
-    """Milliseconds of a step, of the median window without the first. Raises ChildFailed."""
+    """Return the milliseconds of a step in the median window, without the first. Raises ChildFailed."""
     if len(times) < 3:
         raise ChildFailed(f"{len(times)} windows of steps are too few")
     windows = sorted(later - earlier for earlier, later in itertools.pairwise(times))

@@ -1,4 +1,4 @@
-"""The same training as a task of three functions, as somebody outside of this project writes it."""
+"""The same training as a task of three functions, as a user of this project writes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.stepping.work import WORDS, Work
 
-#: The DocNN of the toolkit, without what this training does not use.
+#: The DocNN of the toolkit, reduced to this training.
 _FILE = """\
 import numpy as np
 import torch

@@ -16,7 +16,7 @@ class _Module(lightning.LightningModule):
     def __init__(self, job: Work) -> None:
         super().__init__()
         self._job = job
-        # The Trainer leaves the mode as it is, and models are loaded in that of evaluation.
+        # The Trainer does not change the mode, and models are loaded in evaluation mode.
         self.model = build_classifier(job).train()
 
     def training_step(self, batch: dict[str, torch.Tensor], _: int) -> torch.Tensor:

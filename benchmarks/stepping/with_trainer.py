@@ -15,7 +15,7 @@ class _Watch(TrainerCallback):
         self._clock = clock
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        # Trainer keeps the loss to itself until it logs, as often as the clock is looked at.
+        # Trainer shows the loss only when it logs, which is once per window of the clock.
         self._clock.step(state.global_step, 0.0)
 
 

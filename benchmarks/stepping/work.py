@@ -1,4 +1,4 @@
-"""The training that every tool is given: its files, model, samples and optimizer."""
+"""The training of every tool: its files, model, samples and optimizer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Work:
     model       docnn or bert
     batch       samples of a step, over all processes
     length      tokens of every sample
-    window      steps between two looks at the clock
+    window      steps between two readings of the clock
     device      cpu or cuda
-    network     what the experiment says of the model, in place of something small
+    network     the section `model` of the experiment; empty: a small model
     """
 
     folder: str
@@ -78,7 +78,7 @@ class Work:
 
 
 def make(work: Work) -> None:
-    """Write the tables and the samples as arrays; the tokenizer is there. For a process of its own."""
+    """Write the tables and the samples as arrays, with an existing tokenizer, in a separate process."""
     import numpy as np
 
     from toolkit.workloads.text_classification.data.prepared import prepare
@@ -103,7 +103,7 @@ def _write_table(path: Path, rows: int, words: int, rng: random.Random) -> None:
 
 
 def word(number: int) -> str:
-    """A word of three letters for each number."""
+    """Return a word of three letters for a number."""
     return "".join(chr(ord("a") + number // 26**place % 26) for place in (2, 1, 0))
 
 
@@ -126,7 +126,7 @@ def write_tokenizer(folder: str) -> None:
 
 
 def write_bert(folder: str) -> None:
-    """Write that BERT, with random weights, beside its tokenizer. For a process of its own."""
+    """Write a small BERT with random weights, and its tokenizer, in a separate process."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -139,13 +139,13 @@ def _experiment(work: Work) -> Any:
     from toolkit.config import load
     from toolkit.files import write_quickly
 
-    # Every rank does so, and none may read what another one has only begun to write.
+    # Every rank writes the file, so it is replaced atomically.
     write_quickly(work.experiment_file, json.dumps(work.experiment()))
     return load(work.experiment_file, [])
 
 
 def build_model(work: Work) -> Any:
-    """The network of the toolkit, as the task builds it."""
+    """Build the network of the toolkit as the task does."""
     import torch
 
     from toolkit.task import build_model
@@ -157,7 +157,7 @@ def build_model(work: Work) -> Any:
 
 
 def build_classifier(work: Work) -> Any:
-    """The same network with its loss, as Trainer and Lightning want it."""
+    """Build the same network with its loss, in the form for Trainer and Lightning."""
     import torch
     from torch import nn
 
@@ -174,7 +174,7 @@ def build_classifier(work: Work) -> Any:
 
 
 def samples(work: Work) -> Any:
-    """The training samples as a dataset of {tokens, labels}, in memory."""
+    """Return the training samples as a dataset of {tokens, labels}, in memory."""
     import numpy as np
     import torch
 
@@ -193,28 +193,28 @@ def samples(work: Work) -> Any:
 
 
 def build_optimizer(model: Any) -> Any:
-    """AdamW as the toolkit's: fused."""
+    """Return the same optimizer as the toolkit: fused AdamW."""
     import torch
 
     return torch.optim.AdamW(model.parameters(), lr=LR, weight_decay=0.01, fused=True)
 
 
 def decay(work: Work, optimizer: Any) -> Any:
-    """A learning rate that falls to zero linearly."""
+    """Return a schedule that decays linearly to zero."""
     import torch
 
     return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / work.steps))
 
 
 class Clock:
-    """The time at the end of every so many steps, read once the loss has been read for the log."""
+    """The times at the ends of the windows, taken after the loss was read as for a log."""
 
     def __init__(self, work: Work) -> None:
         self._window = work.window
         self.times: list[float] = []
 
     def step(self, step: int, loss: Any) -> None:
-        """A step, counted from 1, was done."""
+        """Note that a step, counted from 1, is done."""
         if step % self._window == 0:
             float(loss)
             self.times.append(time.time())

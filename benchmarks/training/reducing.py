@@ -1,8 +1,8 @@
-"""The cost of equal bytes on any power of two of processes: train.reduction exact beside DDP's all-reduce.
+"""The cost of train.reduction exact, with equal bytes on 1, 2, 4, … processes, beside DDP's all-reduce.
 
-`stk run` with both, on several processes of this machine with one thread each; as many logical ranks as
-processes, so both compute the same micro-batches of 32 samples. The time of a step is that of the run's own
-metrics: the median window of steps without the first.
+`stk run` trains with both, on several processes of this machine with one thread each. There are as many
+logical ranks as processes, so both compute the same micro-batches of 32 samples. The time of a step is from
+the run's metrics: the median window of steps.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from benchmarks.measuring.rounds import Case, ChildFailed, Process, Size, in_tur
 from benchmarks.stepping.start import metrics_of
 
 BASELINE = "stk run, fast: DDP's all-reduce"
-#: Share of the texts that are trained on.
+#: Share of the texts in the training split.
 _TRAINED = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """One training of so many steps, with a look at the clock every `window` of them.
+    """One training of `steps` steps, with a line of metrics every `window` steps.
 
     batch  samples of each process in a step
     """
@@ -45,7 +45,7 @@ class _Work:
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The table of step times."""
+    """Return the table of step times."""
     model = (tokenizer if size.quick else encoder)(size, folder)
     cases = [
         Case(

@@ -1,6 +1,6 @@
-"""A training that saves in one of several ways: how long it stands still, and its steps beside a save.
+"""Train and save in one of several ways; measure the pauses, and the steps during a save.
 
-For a process of its own. The state is a stack of square layers under AdamW: a third of it weights.
+Runs in a separate process. The state is a stack of square layers with AdamW: a third of it is weights.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _BYTES_PER_PARAMETER = 12
 
 
 class Saver(Protocol):
-    """A way to save: what `save` begins may go on after it."""
+    """A way to save; `save` may continue in the background."""
 
     def stepped(self) -> None:
-        """Hear that a step is done."""
+        """Note that a step is done."""
 
     def save(self) -> None:
-        """Save the state, after the end of a save that still goes on."""
+        """Save the state; wait for an unfinished save first."""
 
     @property
     def is_writing(self) -> bool:
-        """Whether a save goes on in the background."""
+        """Whether a save is running in the background."""
 
     def finish(self) -> float:
-        """Wait for a save that goes on; seconds from asking for the last one until it was on the disk."""
+        """Wait for an unfinished save; return the seconds from the last call of `save` to its end."""
 
 
 class Synchronous:
-    """The save of training loops: write, flush to disk, rename, flush the folder."""
+    """The usual save of a training loop: write, flush to disk, rename, flush the folder."""
 
     is_writing = False
 
@@ -110,7 +110,7 @@ class Ours:
 class Dcp:
     """torch.distributed.checkpoint.async_save of one process, into a new folder each time.
 
-    reuses  whether all saves are copied into the same memory; by default each takes fresh one
+    reuses  whether all saves are copied into the same memory; by default each allocates new memory
     """
 
     def __init__(self, state: TrainState, folder: Path, *, reuses: bool = False) -> None:
@@ -131,7 +131,7 @@ class Dcp:
         from torch.distributed.checkpoint import async_save  # type: ignore[attr-defined]
 
         self.finish()
-        # The two latest are kept.
+        # Keep the two newest.
         shutil.rmtree(self._folder / str(self._number - 1), ignore_errors=True)
         self._number += 1
         self._asked = time.perf_counter()
@@ -168,7 +168,7 @@ WAYS: dict[str, Callable[[TrainState, Path], Saver]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Seconds of a step: by the clock, and of the training thread on a processor."""
+    """Seconds of a step: wall time, and CPU time of the training thread."""
 
     wall_s: float
     cpu_s: float
@@ -176,7 +176,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Save:
-    """A save, the steps beside it, and as many with nothing going on."""
+    """A save, the steps during it, and the same number of steps without a save."""
 
     stall_s: float
     written_s: float
@@ -185,23 +185,23 @@ class _Save:
 
 
 def train(way: str, megabytes: float, rows: int, saves: int, folder: str) -> dict[str, float]:
-    """Figures of a training that saves so many times, after a first one that takes fresh memory.
+    """Return the figures of a training with `saves` saves, after a first one that allocates memory.
 
     way   one of `WAYS`
     rows  rows of a batch
 
-    stall_s, first_s      training stands still for a save; for the first one
-    midst_s               for one that is asked for a step after the one before
-    written_s             from asking for a save until it is on the disk, beside training
-    quiet_*, beside_*     a step with no save going on, and beside one: milliseconds by the clock and of the
-                          training thread on a processor; only where saves go on beside steps
-    lost_s                what a save costs training in all: standing still, and longer steps
+    stall_s, first_s      pause of training for a save; for the first save
+    midst_s               pause for a save that starts one step after the previous one
+    written_s             from the call of `save` until the checkpoint is on the disk, during training
+    quiet_*, beside_*     a step without a save, and one during a save: milliseconds of wall time and of CPU
+                          time of the training thread; only if saves run in the background
+    lost_s                total cost of a save for training: the pause, and longer steps
     """
     torch.set_num_threads(1)
     state, batch = _state(megabytes), torch.randn(rows, _WIDTH)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         saver = WAYS[way](state, Path(name))
-        # A start's first save comes after a while.
+        # In a real attempt the first save comes after some steps.
         for _ in range(3):
             _step(saver, state, batch)
         first, *later = [_save(saver, state, batch) for _ in range(saves + 1)]
@@ -232,7 +232,7 @@ def _dictionary(state: TrainState) -> dict[str, Any]:
 
 
 def _step(saver: Saver, state: TrainState, batch: torch.Tensor) -> _Step:
-    """One update of all parameters."""
+    """Update all parameters once; return the time."""
     wall, cpu = time.perf_counter(), time.thread_time()
     state.optimizer.zero_grad()
     state.model(batch).square().mean().backward()
@@ -257,7 +257,7 @@ def _longer_s(save: _Save) -> float:
 
 
 def _steps(saves: list[_Save]) -> dict[str, float]:
-    # The last step beside a save has seen its end.
+    # The save ended during its last step, so that step is left out.
     beside = [step for save in saves for step in save.beside[:-1] or save.beside]
     quiet = [step for save in saves for step in save.quiet]
     found = {}

@@ -1,7 +1,7 @@
 """The cost of a checkpoint for training: the pause, and slower steps beside the write.
 
-One process and one thread, as the worker's, on the CPU, with a state of 803 MB. The disk is that of the
-temporary folder: TMPDIR chooses it.
+One process and one thread, as in the worker, on the CPU, with a state of 803 MB. Checkpoints are in the
+temporary folder: TMPDIR chooses the disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Found = dict[tuple[str, str], "list[dict[str, float]] | str"]
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The tables of standing still, of steps beside a save, and of what a save costs in all."""
+    """Return the tables of pauses, of steps during a save, and of the total cost of a save."""
     megabytes, rows, saves = (13, 16, 1) if size.quick else (_MEGABYTES, 128, 2)
     work = f"{megabytes} MB"
     train = partial(
@@ -62,7 +62,7 @@ def _stalls(found: Found) -> Table:
 
 
 def _steps(found: Found) -> list[Table]:
-    """By the clock, and on the processor: the two tell waiting for a core from waiting for memory."""
+    """Return tables of wall and CPU time: together they separate waits for a core from slow memory."""
     clock = Table(
         title="A step while a checkpoint is being written",
         goal="under 3 % more",
@@ -88,7 +88,7 @@ def _steps(found: Found) -> list[Table]:
 
 
 def _beside(work: str, candidate: str, rounds: list[dict[str, float]] | str, tail: str) -> Found:
-    """Steps beside a save and without one as two candidates at one piece of work."""
+    """Return the steps during a save and without one as two candidates of one piece of work."""
     if isinstance(rounds, str):
         return {(work, candidate): rounds}
     return {

@@ -1,8 +1,8 @@
-"""Real tokens a second on texts of mixed length, at equal tokens for each update, in one process.
+"""Real tokens a second on texts of mixed length, with equal tokens for each update, in one process.
 
-A loop written by hand with the ways of making batches that people use, beside `stk run` with a token budget;
-the same encoder of two layers (MiniLM where it is at hand), samples and optimizer. A real token is one that
-is no padding. Without a GPU one thread computes.
+A hand-written loop with the usual ways of making batches is compared with `stk run` with a token budget; all
+have the same encoder of two layers (MiniLM if installed), samples and optimizer. A real token is a token that
+is not padding. Without a GPU, one thread computes.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from benchmarks.stepping.start import metrics_of
 
 _GROUPED = "HF group_by_length"
 _WAYS = {"fixed length": "fixed", "longest in the batch": "longest", _GROUPED: "grouped"}
-#: Steps that are timed of each way, at random among those of an epoch: of fixed length all are alike.
+#: Number of timed steps for each way, chosen at random from an epoch; steps of fixed length are all alike.
 _TIMED = {"fixed": 6, "longest": 12, "grouped": 24}
 _WARM_UP = 2
 
 _TOKENS = 1024
-#: Texts that are trained on: as many as make 50 batches or so.
+#: Number of texts: enough for about 50 batches.
 _TEXTS = {"SST-2": 2000, "Wikipedia leads": 550}
-#: Batches that HF sorts together: a quarter of the whole set's, and 50 at most.
+#: Batches that HF sorts together: a quarter of all, and at most 50.
 _MEGABATCH = {"SST-2": 37, "Wikipedia leads": 50}
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
-    """The table of tokens a second."""
+    """Return the table of tokens a second."""
     model = encoder(size, folder)
     cases = [
         case
@@ -60,7 +60,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
 
 
 def _experiment(table: Path, model: Path, precision: str, size: Size) -> dict[str, Any]:
-    """An experiment of one pass over a table; `batch_max_length` is what all ways have for an update."""
+    """Return an experiment of one epoch; all ways have `batch_max_length` tokens for an update."""
     return {
         "name": f"mixed-{precision}",
         "task": {"kind": "text_classification"},
@@ -112,7 +112,7 @@ def _ours(experiment: dict[str, Any], folder: Path) -> dict[str, float]:
 
 
 def by_hand(experiment: dict[str, Any], way: str, megabatch: int | None) -> dict[str, float]:
-    """Train some steps of an epoch with batches made in one of the ways; for a process of its own."""
+    """Train some steps with one way of making batches, in a separate process; return tokens a second."""
     import numpy as np
     import torch
 
@@ -160,7 +160,7 @@ def _speed(step: Callable[[Any], int], batches: list[Any], device: str) -> float
 
 
 def _batches(lengths: Any, samples: int, way: str, megabatch: int | None) -> list[Any]:
-    """Sample numbers of each batch, in random order."""
+    """Return the sample numbers of each batch, in random order."""
     import numpy as np
     import torch
     from transformers.trainer_pt_utils import get_length_grouped_indices

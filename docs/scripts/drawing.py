@@ -1,4 +1,4 @@
-"""Pictures of pages and terminals for the docs: a browser draws them, stored with few colours."""
+"""Draw pictures of pages and terminals for the docs with a browser, and store them with few colours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.errors import UserError
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _COLOURS = 128
 
-#: Filled in by rich, hence the doubled braces.
+#: rich fills it in with str.format, so its own braces are doubled.
 _TERMINAL_PAGE = """\
 <!DOCTYPE html><meta charset="utf-8"><style>
 body {{ margin: 0; background: #ffffff }}
@@ -27,12 +27,12 @@ pre {{ display: inline-block; margin: 0; padding: 18px 22px; border-radius: 10px
 
 
 def terminal_page(console: Console) -> str:
-    """What a console with record=True has been given, as a web page that looks like a terminal."""
+    """Return the output of a console with record=True as a web page that looks like a terminal."""
     return console.export_html(theme=SVG_EXPORT_THEME, inline_styles=True, code_format=_TERMINAL_PAGE)
 
 
 def save(page: str, target: Path, *, width: int, height: int) -> None:
-    """Let a browser draw a page, cut off the empty rest, and store it with few colours."""
+    """Draw a page with a browser, crop the empty margin, and store it with few colours."""
     with tempfile.TemporaryDirectory() as folder:
         source, screenshot = Path(folder, "page.html"), Path(folder, "page.png")
         source.write_text(page, encoding="utf-8")
@@ -49,20 +49,20 @@ def save(page: str, target: Path, *, width: int, height: int) -> None:
 
 
 def store(image: Image.Image, target: Path) -> None:
-    """Write a picture with few colours, and say how large it is."""
+    """Write a picture with few colours, and print its size."""
     image.quantize(_COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
     print(f"{target}: {target.stat().st_size // 1000} KB")
 
 
 def _trimmed(image: Image.Image) -> Image.Image:
-    """Without what is empty below and to the right: white, which is the colour of no page itself."""
+    """Return the image without the white margin below and to the right; no page itself is white."""
     box = ImageChops.difference(image, Image.new("RGB", image.size, "white")).getbbox()
     return image.crop((0, 0, *box[2:])) if box else image
 
 
 def _browser() -> str:
-    """The first browser that is installed. Raises UserError."""
+    """Return the path of the first installed browser. Raises UserError if there is none."""
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if found is None:
-        raise UserError("no chromium here to draw the pictures: apt-get install chromium")
+        raise UserError("drawing the pictures needs chromium: apt-get install chromium")
     return found

@@ -1,7 +1,7 @@
-"""A graph network: which of two clubs each member of a karate club joined, from who met whom.
+"""A graph network predicts which of two clubs each member of a karate club joined, from their contacts.
 
-A sample is a node. The graph as a whole belongs to the model, which computes with all nodes and gives the
-scores of those in the batch.
+A sample is a node. The model has the whole graph, computes with all nodes, and returns the scores of those in
+the batch.
 """
 
 import networkx
@@ -25,7 +25,7 @@ class GraphNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, nodes):
-        # Each node is known by its number alone: the identity matrix times the first weights.
+        # The features of the nodes are the identity matrix, so their product with the weights is the weights.
         hidden = F.relu(self.adjacency @ self.first.weight.T + self.first.bias)
         return (self.adjacency @ self.second(self.dropout(hidden)))[nodes]
 
@@ -37,7 +37,7 @@ def model(hidden: int = 16, dropout: float = 0.2):
 def data(split: str):
     clubs = networkx.get_node_attributes(networkx.karate_club_graph(), "club")
     labels = torch.tensor([clubs[node] == "Officer" for node in sorted(clubs)]).long()
-    # The two leaders and six others are known.
+    # Training has the labels of the two leaders and six others.
     known = torch.zeros(len(labels), dtype=torch.bool)
     known[[0, 33, 1, 2, 8, 13, 14, 31]] = True
     chosen = {"train": known, "validation": ~known, "test": ~known}[split]

@@ -1,4 +1,4 @@
-"""Handwritten digits as images: moved about at random while training, read by worker processes."""
+"""Handwritten digits as images, shifted at random in training and read by worker processes."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 
 
 class Images(Dataset):
-    """Images of 1 × 8 × 8 with their digits. Each is moved by up to `shift` pixels when it is read."""
+    """Images of 1 × 8 × 8 with their digits. Each read shifts an image by up to `shift` pixels."""
 
     def __init__(self, images, labels, shift):
         self.images, self.labels, self.shift = images, labels, shift

@@ -1,6 +1,6 @@
 """A causal language model of characters, on the descriptions of the data sets that scikit-learn ships.
 
-The loss has a value for each character, so `step` returns weights: padding counts nothing.
+The loss has a value for each character, so `step` returns weights: 0 for padding.
 """
 
 from importlib.resources import files

@@ -1,11 +1,11 @@
-"""Regression on a table: how far diabetes has gone a year later, from ten measurements of each patient."""
+"""Regression on a table: progression of diabetes after a year, from ten measurements of each patient."""
 
 import torch
 from sklearn.datasets import load_diabetes
 from torch import nn
 from torch.utils.data import TensorDataset
 
-#: Mean and standard deviation of what is predicted, over the training rows.
+#: Mean and standard deviation of the target over the training rows.
 MEAN, DEVIATION = 152.0, 77.0
 
 metrics = {"absolute_error": "min"}

@@ -1,1 +1,1 @@
-"""Runs from Python: what `stk.plan`, `submit`, `run`, `sweep` and `runs` do. Nothing here prints."""
+"""Runs from Python: `stk.plan`, `submit`, `run`, `sweep` and `runs`. Nothing here prints."""

@@ -25,10 +25,10 @@ def file_and_overrides(
     overrides: Mapping[str, Any] | None,
     given: Mapping[str, bool] | None = None,
 ) -> tuple[Path, list[str]]:
-    """The experiment file and what is set in it, as the commands take them. Raises UserError.
+    """Return the experiment file and the overrides, as the commands take them. Raises UserError.
 
-    what    a file; a list of words; or a function, which args and kwargs are for
-    given   options of the caller's, and whether each was given
+    what    a file; a list of words; or a function, called with args and kwargs
+    given   options of the public function, and whether each was given
     """
     if callable(what):
         return _of_function(what, args, kwargs, given or {}), as_words(overrides)
@@ -38,7 +38,7 @@ def file_and_overrides(
             f"{_SHOWN}"
         )
     if (found := len(args) + (overrides is not None)) > 1:
-        raise UserError(f"found {found} values behind {what}, expected one dictionary of keys: {_SHOWN}")
+        raise UserError(f"found {found} values after {what}, expected one dictionary of keys: {_SHOWN}")
     words = as_words(args[0] if args else overrides)
     if isinstance(what, str | os.PathLike):
         return Path(what), words
@@ -79,7 +79,7 @@ def as_words(overrides: Any) -> list[str]:
 
 
 def items(overrides: Any) -> Iterable[tuple[str, Any]]:
-    """Keys and values of a dictionary, or of None. Raises UserError."""
+    """Return the items of a dictionary; none for None. Raises UserError for anything else."""
     if overrides is None:
         return ()
     if not isinstance(overrides, Mapping):
@@ -93,7 +93,7 @@ def items(overrides: Any) -> Iterable[tuple[str, Any]]:
 
 
 def value_text(key: str, value: Any) -> str:
-    """A value as YAML reads it: JSON is a part of that. Raises UserError."""
+    """Return a value as JSON, which is valid YAML. Raises UserError if JSON cannot hold it."""
     try:
         return json.dumps(value, ensure_ascii=False, default=os.fspath)
     except (TypeError, ValueError, RecursionError):
@@ -110,9 +110,9 @@ def check_cluster(cluster: str) -> None:
 
 
 def warn(lines: Iterable[str], *, depth: int = 1) -> None:
-    """Give each line once as a Python warning, at the caller of the public function.
+    """Give each line once as a Python warning, with the position of the public function's caller.
 
-    depth   how many functions below that one this is called: 1 in it
+    depth   number of calls from the public function to this one: 1 if it calls this directly
     """
     for line in dict.fromkeys(lines):
         warnings.warn(line, stacklevel=depth + 2)

@@ -1,4 +1,4 @@
-"""A run as users hold it in Python, and `stk.runs`."""
+"""`stk.Run`, the handle of a run in Python, and `stk.runs`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from toolkit.run.run_dir import RunDir, experiment_dir, find_run, find_runs
 from toolkit.system.distributions import load_code
 from toolkit.system.output.sanitize import clean
 
-#: Seconds between two looks, at first and at most: Slurm's controller serves everybody.
+#: Seconds between two queries, at first and at most; long for Slurm, because its controller serves all users.
 _HERE_S, _SLURM_S = (0.05, 1.0), (2.0, 30.0)
 _GROWTH = 1.5
-#: Seconds between two looks at the run's folder alone.
+#: Seconds between two looks for result.json.
 _FOLDER_S = 1.0
-#: Seconds after which an end is believed: a job may have ended before what it wrote last is seen here, or
-#: before its next attempt is in the queue.
+#: Seconds after which an ended state is checked again: the last files of the job may not be visible here yet,
+#: or the next attempt may not be in the queue yet.
 _SETTLED_HERE_S, _SETTLED_SLURM_S = 0.05, 5.0
 
 
@@ -143,7 +143,7 @@ class Run:
         return cancel(self._run, now)
 
     def __repr__(self) -> str:
-        """The id, and the state according to the folder: Slurm is not asked."""
+        """Return the id, and the state according to the folder, without a query of Slurm."""
         (row,) = status([self._run], ask=lambda job_ids: {})
         if row.state == "unknown" and (last := last_submission(self._run)) is not None:
             return f"<stk.Run {self.id}: submitted as job {last.job_id}>"
@@ -157,7 +157,7 @@ class Run:
 
 
 def handle(run: RunDir) -> Run:
-    """The Run of a folder, which need not be there yet."""
+    """Return the Run of a folder that may not exist yet."""
     found = Run.__new__(Run)
     found._run = run
     return found
@@ -175,7 +175,7 @@ def runs(pattern: str = "*") -> list[Run]:
 
 
 def _last_of_each(lines: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """The lines, without those that a later one of the same step and split replaces."""
+    """Return the lines; of several with the same step and split, only the last."""
     found: dict[Any, dict[str, Any]] = {}
     for number, line in enumerate(lines):
         has_place = "step" in line and "split" in line
@@ -186,10 +186,10 @@ def _last_of_each(lines: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
 
 
 def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
-    """Return the status of a run that has ended. Raises TimeoutError, with what it does.
+    """Wait for the end of a run; return its status. Raises TimeoutError with its current state.
 
-    A run that goes back into the queue, or is followed by another job, has not ended; nor has one whose state
-    Slurm cannot be asked.
+    A run that is requeued, or continued by another job, has not ended. Neither has a run while Slurm does not
+    answer.
     """
     deadline = float("inf") if timeout_s is None else monotonic() + timeout_s
     last = last_submission(run)
@@ -216,7 +216,7 @@ def in_words(row: RunStatus) -> str:
 
 
 def _sleep(run: RunDir, seconds: float) -> None:
-    """Sleep, but not longer than until there is a result, which costs nothing to see."""
+    """Sleep, but only until result.json exists."""
     while seconds > 0 and not run.result.exists():
         part = min(seconds, _FOLDER_S)
         sleep(part)

@@ -85,12 +85,12 @@ def run(
 
 
 def until_end(started: Run) -> Run:
-    """Wait for a run of this machine; at Ctrl-C let it save and leave."""
+    """Wait for a run on this machine; on Ctrl-C let it save and end, then raise KeyboardInterrupt."""
     try:
         return started.wait()
     except KeyboardInterrupt:
         with suppress(UserError):
-            # It may just have ended.
+            # UserError: the run has just ended.
             started.cancel()
         started.wait()
         raise

@@ -1,1 +1,1 @@
-"""The only package that starts Slurm's programs, and what their answers mean."""
+"""The only package that starts Slurm's programs; it parses their output."""

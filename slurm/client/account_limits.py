@@ -20,7 +20,7 @@ QOS_FORMAT, ASSOCIATION_FORMAT = ",".join(_QOS_FIELDS), ",".join(_ASSOCIATION_FI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qos:
-    """A QOS: whom it preempts, how its jobs are preempted, and its limits as printed, by Slurm's names."""
+    """A QOS: which QOS it preempts, how its jobs are preempted, and its limits as printed, by name."""
 
     name: str
     grace_s: int
@@ -32,7 +32,7 @@ class Qos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
-    """A user's place in an account, perhaps for one partition, and its limits as printed."""
+    """A user's association with an account, perhaps for one partition only, and its limits as printed."""
 
     account: str
     partition: str
@@ -41,7 +41,7 @@ class Association:
 
 
 def parse_qos(text: str) -> list[Qos]:
-    """Every QOS from `sacctmgr --noheader --parsable2 show qos format=QOS_FORMAT`."""
+    """Return every QOS from `sacctmgr --noheader --parsable2 show qos format=QOS_FORMAT`."""
     return [
         Qos(
             name=fields["Name"],
@@ -56,7 +56,7 @@ def parse_qos(text: str) -> list[Qos]:
 
 
 def parse_associations(text: str) -> list[Association]:
-    """Associations from `sacctmgr --noheader --parsable2 show assoc format=ASSOCIATION_FORMAT`."""
+    """Return associations from `sacctmgr --noheader --parsable2 show assoc format=ASSOCIATION_FORMAT`."""
     return [
         Association(
             account=fields["Account"],

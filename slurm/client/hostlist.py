@@ -1,4 +1,4 @@
-"""Slurm's compressed lists: of hosts, `rack[1-2]node[01-04],login1`, and of counts, `2(x3),1`."""
+"""Expand Slurm's compressed lists of hosts, `rack[1-2]node[01-04],login1`, and of counts, `2(x3),1`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
 
 
 def expand(text: str) -> list[str]:
-    """The host names of a host list, in its order, repetitions kept.
+    """Return the host names of a host list, in order and with repetitions.
 
     Several brackets multiply; the first number of a range gives the width.
-    Text after the last bracket is taken too, which `scontrol show hostnames` 22.05 refuses.
+    Text after the last bracket is accepted, unlike in `scontrol show hostnames` 22.05.
     Raises UserError that names the position.
     """
-    return [name for start, end in _words(text) for name in _names(text, start, end)]
+    return [name for start, end in _entries(text) for name in _names(text, start, end)]
 
 
 def expand_counts(text: str) -> list[int]:
-    """The counts of a list such as SLURM_STEP_TASKS_PER_NODE: `2(x3),1` is 2, 2, 2, 1.
+    """Return the counts of a list such as SLURM_STEP_TASKS_PER_NODE: `2(x3),1` is 2, 2, 2, 1.
 
     Raises UserError that names the position.
     """
@@ -42,8 +42,8 @@ def expand_counts(text: str) -> list[int]:
     return counts
 
 
-def _words(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each comma-separated entry; commas inside brackets do not separate."""
+def _entries(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each comma-separated entry; commas inside brackets do not separate."""
     start, opened = 0, -1
     for position, letter in enumerate(text):
         if letter == "[":
@@ -65,7 +65,7 @@ def _words(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _names(text: str, start: int, end: int) -> Iterator[str]:
-    """The product of the brackets of one entry."""
+    """Yield the names of one entry: the product of its brackets."""
     fixed, brackets = [], []
     while (bracket := text.find("[", start, end)) >= 0:
         close = text.index("]", bracket)
@@ -84,7 +84,7 @@ def _names(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _numbers(text: str, start: int, end: int) -> Iterator[str]:
-    """The numbers between two brackets, zero-padded."""
+    """Yield the numbers inside a pair of brackets, zero-padded."""
     for part in text[start:end].split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
@@ -104,7 +104,7 @@ def _fault(text: str, position: int, problem: str, kind: str = "host list") -> U
 
 
 def names_several(nodelist: str | None) -> bool:
-    """Whether a node list names more than one host; a file of hosts, or a faulty list, is not looked into."""
+    """Whether a node list names more than one host; False for a file of hosts and an invalid list."""
     try:
         return nodelist is not None and "/" not in nodelist and len(expand(nodelist)) > 1
     except UserError:

@@ -1,4 +1,4 @@
-"""Output of Slurm's programs, as values. Pure functions over text; nothing here starts a program.
+"""Parse the output of Slurm's programs. Pure functions over text; nothing here starts a program.
 
 Only text with an explicit format is read: the layout of `--json` changes between releases.
 """
@@ -15,7 +15,7 @@ from slurm.client.hostlist import expand
 from slurm.client.quantities import parse_minutes
 from toolkit.errors import UserError
 
-#: Field and record separators: control characters, because a job's name may hold anything else.
+#: Field and record separators: control characters, because a job name may contain any other character.
 SEPARATOR, _RECORD = "\x1f", "\x1e"
 
 _JOB_FIELDS = (
@@ -45,13 +45,13 @@ _NOTHING = frozenset({"", "(null)", "N/A", "None", "Unknown", "n/a"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job that the controller knows.
+    """A job in the controller's memory.
 
-    job_id          as people write it: 12, 12_3 (array task), 12+1 (component of an uneven job)
-    raw_id          its own number, also for an array task
+    job_id          as users write it: 12, 12_3 (array task), 12+1 (component of a heterogeneous job)
+    raw_id          its number, which an array task has too
     state, reason   Slurm's words; the reason may be empty
-    restarts        how often it was put back into the queue
-    requeue         whether Slurm may put it back
+    restarts        how often it was requeued
+    requeue         whether Slurm may requeue it
     submitted, started   local time; the expected start while it waits
     hosts           a host list, empty while it waits
     dependency      the jobs that it still waits for, as Slurm writes them
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def base_id(self) -> str:
-        """The id of the whole array or uneven job."""
+        """The id of the whole array or heterogeneous job."""
         return base_id(self.job_id)
 
 
@@ -94,10 +94,10 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A partition and its limits; None for no limit, an empty set where no name is listed.
+    """A partition and its limits; None for no limit, an empty set if no name is listed.
 
-    default_time_min  what a job gets that asks for no time; None: the limit
-    default_memory    what one gets that asks for no memory: DefMemPerNode=…, DefMemPerCPU=… as printed
+    default_time_min  time of a job that requests none; None: the limit
+    default_memory    memory of a job that requests none: DefMemPerNode=…, DefMemPerCPU=… as printed
     """
 
     name: str
@@ -121,12 +121,12 @@ class Partition:
 
     @property
     def can_be_preempted(self) -> bool:
-        """Whether its jobs may have to make room for others."""
+        """Whether its jobs may be preempted."""
         return self.preempt_mode.upper() not in ("", "OFF")
 
     @property
     def host_names(self) -> frozenset[str]:
-        """Its hosts; none where their list cannot be read."""
+        """The names of its hosts; empty if their list cannot be parsed."""
         try:
             return frozenset(expand(self.hosts))
         except UserError:
@@ -137,8 +137,8 @@ class Partition:
 class HostUse:
     """Hosts of one partition that are equally busy now.
 
-    state            Slurm's word, with what it appends: a star where a host does not answer
-    gres, gres_used  of each of them
+    state            Slurm's word with its suffix, such as a star for a host that does not answer
+    gres, gres_used  of each host
     """
 
     partition: str
@@ -161,28 +161,28 @@ class HostGroup:
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a text is the id of a job: 12, 12_3 or 12+1. Slurm's programs take others for options or words.
+    """Whether a text is the id of a job: 12, 12_3 or 12+1. Slurm's programs may read others as options.
 
-    One such word in a list, or a number that no job can have, makes squeue refuse the list (measured, 22.05).
+    An invalid word or a number above the largest id makes squeue refuse the whole list (measured, 22.05).
     """
     return _JOB_ID.fullmatch(text) is not None and 0 < int(base_id(text)) < _NO_JOB
 
 
 def base_id(job_id: str) -> str:
-    """12 for 12, 12_3 and 12+1."""
+    """Return the id of the whole job: 12 for 12, 12_3 and 12+1."""
     return re.split(r"[_+]", job_id, maxsplit=1)[0]
 
 
 def parse_jobs(text: str) -> list[Job]:
-    """Jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
+    """Return the jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
     return [_job(fields) for fields in records(text, _JOB_FIELDS, f"{_RECORD}\n")]
 
 
 def parse_dependencies(text: str) -> dict[str, str]:
     """Return the dependencies of jobs by their ids, from `squeue --noheader --format=%i|%E`.
 
-    An array's waiting tasks have its id together (12_[0-3%2]), an uneven job's parts one each (12+0).
-    Slurm adds the state of each, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
+    The pending tasks of an array are one entry (12_[0-3%2]); components of a heterogeneous job have one each
+    (12+0). Slurm's suffix, as in `afterok:12(unfulfilled)`, is removed: sbatch and scontrol refuse it.
     """
     lines = (line.split("|", 1) for line in text.splitlines() if "|" in line)
     found = {
@@ -192,7 +192,7 @@ def parse_dependencies(text: str) -> dict[str, str]:
 
 
 def parse_accounting(text: str) -> list[Accounted]:
-    """Starts from `sacct --noheader --parsable2 --delimiter SEPARATOR --format ACCOUNTING_FORMAT`."""
+    """Return starts from `sacct --noheader --parsable2 --delimiter SEPARATOR --format ACCOUNTING_FORMAT`."""
     return [
         Accounted(
             job_id=fields["JobID"],
@@ -209,7 +209,7 @@ def parse_accounting(text: str) -> list[Accounted]:
 
 
 def parse_hosts(text: str) -> list[HostGroup]:
-    """Groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
+    """Return groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
     return [
         HostGroup(
             partition=fields["%R"],
@@ -238,7 +238,7 @@ def parse_uses(text: str) -> list[HostUse]:
 
 
 def parse_seconds(text: str) -> int:
-    """Seconds of a time span as Slurm prints it: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
+    """Return the seconds of a duration of Slurm: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
     days, _, clock = text.rpartition("-")
     words = [days or "0", *clock.split(":")]
     if len(words) != 4 or not all(word.isdecimal() for word in words):
@@ -250,15 +250,15 @@ def parse_seconds(text: str) -> int:
 
 
 def parse_partitions(text: str) -> list[Partition]:
-    """Partitions from `scontrol --oneliner show partition`."""
+    """Return the partitions from `scontrol --oneliner show partition`."""
     lines = [line for line in text.splitlines() if line.startswith("PartitionName=")]
     return [_partition(fields_of_line(line)) for line in lines]
 
 
 def parse_job(text: str) -> dict[str, str]:
-    """The first record of `scontrol show job`: key to value, `(null)` and the like kept as printed.
+    """Return the first record of `scontrol show job`, key to value; values such as `(null)` are kept.
 
-    Free text (name, comment, paths) ends its line, so it may hold blanks and equal signs.
+    Free text (name, comment, paths) ends its line, so it may contain blanks and equal signs.
     """
     fields: dict[str, str] = {}
     for line in text.strip().split("\n\n")[0].splitlines():
@@ -268,13 +268,13 @@ def parse_job(text: str) -> dict[str, str]:
 
 
 def parse_config(text: str) -> dict[str, str]:
-    """The settings of `scontrol show config`, keys as printed."""
+    """Return the settings of `scontrol show config`, keys as printed."""
     pairs = (re.match(r"(\S+)\s+= ?(.*)", line) for line in text.splitlines())
     return {pair[1]: pair[2].strip() for pair in pairs if pair}
 
 
 def parse_time(text: str) -> datetime | None:
-    """A time as Slurm prints it; None for a text without one."""
+    """Return a time as Slurm prints it; None for a text such as N/A."""
     return None if text in _NOTHING else datetime.fromisoformat(text)
 
 
@@ -286,7 +286,7 @@ _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/.\-]*)=")
 
 
 def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The `key=value` pairs of a line; a value may hold blanks, a `free` one all the rest of the line."""
+    """Return the `key=value` pairs of a line; values may have blanks, a `free` one is the whole rest."""
     fields: dict[str, str] = {}
     found = list(_KEY.finditer(line))
     for here, after in itertools.zip_longest(found, found[1:]):
@@ -300,7 +300,7 @@ def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, s
 def records(
     text: str, names: Sequence[str], end: str = "\n", separator: str = SEPARATOR
 ) -> Iterator[dict[str, str]]:
-    """The records of a program's output, by the names of their fields; the last field may be free text."""
+    """Yield the records of a program's output, as field name to value; the last field may be free text."""
     for record in text.split(end):
         values = record.split(separator, len(names) - 1)
         if len(values) == len(names):
@@ -308,7 +308,7 @@ def records(
 
 
 def _printed(text: str) -> str:
-    """A value as printed; empty where Slurm prints a word for nothing."""
+    """Return a value as printed; empty if Slurm prints a word for nothing, such as (null)."""
     return "" if text in _NOTHING else text
 
 
@@ -360,17 +360,17 @@ def _default_memory(fields: dict[str, str]) -> str:
 
 
 def minutes_of(text: str) -> int | None:
-    """The minutes of a time limit as Slurm prints it; None for no limit."""
+    """Return the minutes of a time limit as Slurm prints it; None for no limit."""
     return parse_minutes(text) if text[:1].isdecimal() else None
 
 
 def whole(text: str) -> int | None:
-    """A whole number; None for anything else, such as UNLIMITED."""
+    """Return a whole number; None for anything else, such as UNLIMITED."""
     return int(text) if text.isdecimal() else None
 
 
 def _leading_number(text: str) -> int:
-    """The number at the start; sinfo may append a plus, squeue prints N/A for 0."""
+    """Return the number at the start; 0 without one. sinfo may append a plus, squeue prints N/A for 0."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match else 0
 
@@ -380,5 +380,5 @@ def _allowed(text: str) -> frozenset[str] | None:
 
 
 def names_of(text: str) -> frozenset[str]:
-    """The names of a list with commas; none where Slurm prints a word for nothing."""
+    """Return the names of a comma-separated list; empty if Slurm prints a word for nothing."""
     return frozenset(text.split(",")) if text not in _NOTHING else frozenset()

@@ -1,7 +1,7 @@
 """The only place that starts Slurm's programs.
 
-Nothing else in the package calls sbatch, squeue, scontrol, sinfo, sacct or scancel, so that every
-missing program, refusal and hang becomes one kind of error, with Slurm's own words in it.
+Nothing else in the package calls sbatch, squeue, scontrol, sinfo, sacct or scancel, so every missing program,
+refusal and timeout becomes a SchedulerError with Slurm's own message.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from toolkit.errors import RunBusy, SchedulerError, SlurmRefused, SlurmUnavailab
 
 TIMEOUT_S = 30.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 15.0
-#: For srun to cancel its job when it is asked to end.
-_TO_CANCEL_S = 10.0
-#: A job that starts in the second in which its last start was killed is refused by slurmd ("job credential
-#: revoked") and fails for good (measured, 22.05). Some seconds more, because hosts' clocks differ.
+#: Seconds for srun to cancel its job after SIGTERM.
+_CANCEL_TIMEOUT_S = 10.0
+#: slurmd refuses a job that starts in the same second in which its last start was killed ("job credential
+#: revoked"), and it fails for good (measured, 22.05). Some more seconds, because hosts' clocks differ.
 RELEASE_DELAY_S = 5
 
-#: A user's preferences for output; they would change what is printed, or ask questions (scancel).
+#: Prefixes of variables with a user's preferences: they change the output, or let scancel ask questions.
 _PREFERENCES = ("SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_")
-#: More of them. Another cluster would be asked than the one that jobs are submitted to.
+#: More of these variables. SLURM_CLUSTERS would send queries to another cluster than the jobs.
 _OTHER_PREFERENCES = frozenset({"SLURM_TIME_FORMAT", "SLURM_CLUSTERS"})
-#: Words of a client that reached no controller, or lost it.
+#: Error messages of a client that did not reach the controller, or lost the connection.
 _NO_ANSWER = re.compile(
     "unable to contact slurm controller|unable to establish|could not establish|unable to resolve|"
     "socket timed out|connection (refused|timed out)|connect failure|zero bytes were transmitted|"
@@ -45,7 +45,7 @@ _NO_ANSWER = re.compile(
     "error sending/receiving|insane message length|protocol authentication error",
     re.IGNORECASE,
 )
-#: Of these, the ones after which the request may have been carried out all the same.
+#: The subset of these messages after which the request may have been executed nevertheless.
 _LOST_ANSWER = re.compile(
     "socket timed out|unexpected message received|temporarily unable|zero bytes were transmitted|"
     "error sending/receiving|communication connection failure",
@@ -58,7 +58,7 @@ _T = TypeVar("_T")
 
 
 class AnswerLost(SlurmUnavailable):
-    """The answer was lost, so the request may have been carried out: look before asking again."""
+    """The answer was lost, so the request may have been executed: check before repeating it."""
 
 
 def call(
@@ -68,19 +68,19 @@ def call(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> str:
-    """Standard output of one of Slurm's programs.
+    """Run one of Slurm's programs; return its standard output.
 
-    Raises SlurmUnavailable for a missing program or a silent controller, AnswerLost where the request
-    may have been carried out nevertheless, and SlurmRefused for any other failure.
+    Raises SlurmUnavailable for a missing program or a controller that does not answer, AnswerLost if the
+    request may have been executed nevertheless, and SlurmRefused for any other failure.
     """
     return _run(command, timeout_s, input, cwd, env)[0]
 
 
 def patiently(ask: Callable[[], _T], patience_s: float) -> _T:
-    """Return the result of `ask`, asked again with growing pauses while no controller answers.
+    """Call `ask`, and repeat it with growing pauses while no controller answers; return its result.
 
-    Also while another process submits the same run. For requests that may be made twice. After
-    patience_s seconds, raises what the last one raised.
+    Also repeats while another process submits the same run. Only for requests that may be made twice. After
+    patience_s seconds, raises the last error.
     """
     deadline, pause = _now() + patience_s, _FIRST_PAUSE_S
     while True:
@@ -99,7 +99,7 @@ def is_installed() -> bool:
 
 
 def is_available(timeout_s: float = 5.0) -> bool:
-    """Whether a controller answers; at once False where Slurm is not installed."""
+    """Whether a controller answers; False without a call if Slurm is not installed."""
     if not is_installed():
         return False
     try:
@@ -117,11 +117,11 @@ def sbatch(
 ) -> str:
     """Submit a batch script and return the job's id.
 
-    Raises AnswerLost where the job may exist although its id is unknown; the caller looks for its
-    name before it submits again.
+    Raises AnswerLost if the job may exist although its id is unknown; the caller must look for its
+    name before submitting again.
     """
     answer = call("sbatch", "--parsable", *options, str(script), cwd=cwd, env=env)
-    # A site's submit filter may print more lines; in a federation the cluster's name follows the id.
+    # A site's submit filter may print more lines; in a federation the cluster name follows the id.
     found = re.findall(r"^(\d+)(?:;\S*)?$", answer, re.MULTILINE)
     if not found:
         raise AnswerLost(f"sbatch answered without a job id: {answer.strip()!r}")
@@ -129,20 +129,20 @@ def sbatch(
 
 
 def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Return the answer of `sbatch --test-only`: when and where a script would start. Submits nothing.
+    """Return the output of `sbatch --test-only`: when and where a script would start. Submits nothing.
 
-    Raises SlurmRefused where it would be refused. It knows less than `slurm.submission.checks.preflight`:
-    a time limit above the partition's passes (measured, 22.05).
+    Raises SlurmRefused if Slurm would refuse it. `slurm.submission.checks.preflight` checks more: sbatch
+    accepts a time limit above the partition's (measured, 22.05).
     """
     output, errors = _run(("sbatch", "--test-only"), TIMEOUT_S, script, cwd, env)
     return "\n".join(line.removeprefix("sbatch: ").strip() for line in (errors or output).splitlines())
 
 
 def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None = None) -> list[Job]:
-    """Jobs that the controller still knows, ended ones too; one call for any number.
+    """Return the jobs in the controller's memory, also ended ones; one call for any number.
 
-    At least one filter must be given; several must all match. An array comes as one job for each
-    task, an uneven job as one for each component. Unknown and invalid ids are left out.
+    Jobs must match all given filters; without one, the result is empty. An array gives one job for each
+    task, a heterogeneous job one for each component. Unknown and invalid ids are left out.
     """
     asked, names = list(ids), list(names)
     ids = list(filter(parse.is_job_id, asked))
@@ -157,14 +157,14 @@ def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None
     try:
         return parse.parse_jobs(call("squeue", *fixed, *filters))
     except SlurmRefused as refusal:
-        # Only for a single unknown id; several are filtered silently.
+        # squeue only fails for a single unknown id; of several, it ignores unknown ones.
         if "Invalid job id" in str(refusal):
             return []
         raise
 
 
 def accounting(ids: Iterable[str]) -> list[Accounted]:
-    """Every start of these jobs, oldest first; empty on a cluster without accounting, never an error."""
+    """Return every start of these jobs, oldest first; empty if accounting is missing or does not answer."""
     if not (ids := list(filter(parse.is_job_id, ids))):
         return []
     fixed = ("--noheader", "--parsable2", f"--delimiter={parse.SEPARATOR}", "--allocations", "--duplicates")
@@ -194,9 +194,9 @@ def _scancel(*words: str) -> None:
 
 
 def requeue(job_id: str, timeout_s: float = TIMEOUT_S) -> None:
-    """Put a running job back into the queue; a job that waits there already is not an error.
+    """Requeue a running job; a job that is already pending is not an error.
 
-    For an array task, job_id is ARRAY_TASK: the bare id of an array requeues all of its tasks.
+    For an array task, job_id is ARRAY_TASK: the id of an array alone requeues all of its tasks.
     """
     try:
         call("scontrol", "requeue", _checked(job_id), timeout_s=timeout_s)
@@ -206,9 +206,9 @@ def requeue(job_id: str, timeout_s: float = TIMEOUT_S) -> None:
 
 
 def release_now(job_id: str) -> None:
-    """Make a requeued job eligible in a few seconds instead of two minutes; only once it is pending.
+    """Make a requeued job eligible in a few seconds instead of two minutes; it must be pending.
 
-    While it is completing, Slurm takes the request and forgets it.
+    While it is completing, Slurm accepts the request but ignores it.
     """
     call("scontrol", "update", f"jobid={_checked(job_id)}", f"starttime=now+{RELEASE_DELAY_S}")
 
@@ -220,22 +220,22 @@ def dependencies(user: str) -> dict[str, str]:
 
 
 def depend_on(job_id: str, dependency: str) -> None:
-    """Let a waiting job wait for something else. Raises SlurmRefused where it has started."""
+    """Change the dependency of a pending job. Raises SlurmRefused if it has started."""
     call("scontrol", "update", f"jobid={_checked(job_id)}", f"dependency={dependency}")
 
 
 def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
-    """Return the controller's record of a job; of an array or an uneven job, its first record."""
+    """Return the controller's record of a job; of an array or a heterogeneous job, its first record."""
     return parse.parse_job(call("scontrol", "--all", "show", "job", _checked(job_id), timeout_s=timeout_s))
 
 
 def partitions() -> list[Partition]:
-    """All partitions, hidden ones too."""
+    """Return all partitions, including hidden ones."""
     return parse.parse_partitions(call("scontrol", "--all", "--oneliner", "show", "partition"))
 
 
 def hosts() -> list[HostGroup]:
-    """The hosts of all partitions, equal ones together."""
+    """Return the hosts of all partitions, in groups of equal hosts."""
     return parse.parse_hosts(call("sinfo", "--all", "--noheader", "--exact", f"--format={parse.HOST_FORMAT}"))
 
 
@@ -246,14 +246,14 @@ def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
 
 
 def all_qos(timeout_s: float = TIMEOUT_S) -> list[Qos]:
-    """Every QOS. Raises SchedulerError where there is no accounting, or it does not answer."""
+    """Return every QOS. Raises SchedulerError if accounting is missing or does not answer."""
     return account_limits.parse_qos(
         _sacctmgr("qos", f"format={account_limits.QOS_FORMAT}", timeout_s=timeout_s)
     )
 
 
 def associations(user: str, cluster: str, timeout_s: float = TIMEOUT_S) -> list[Association]:
-    """A user's associations with a cluster. Raises SchedulerError as `all_qos`."""
+    """Return a user's associations with a cluster. Raises SchedulerError as `all_qos` does."""
     whose, what = (f"user={user}", f"cluster={cluster}"), f"format={account_limits.ASSOCIATION_FORMAT}"
     return account_limits.parse_associations(_sacctmgr("assoc", *whose, what, timeout_s=timeout_s))
 
@@ -265,10 +265,10 @@ def _sacctmgr(*what: str, timeout_s: float = TIMEOUT_S) -> str:
 def step(
     options: Iterable[str], command: Iterable[str], *, name: str, timeout_s: float, env: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Run a command in a new job of this name, and wait; return its output and srun's complaint.
+    """Run a command in a new job with this name, and wait; return its output and srun's error message.
 
-    The complaint is empty where all went well. No job is left in any case, Ctrl-C included: srun
-    cancels it when it is asked to end, and a job whose srun was killed is cancelled by its name.
+    The message is empty on success. The job never outlives this call, even after Ctrl-C: srun cancels
+    its job on SIGTERM, and otherwise the job is cancelled by its name.
     """
     full = ("srun", f"--job-name={name}", *options, *command)
     process = None
@@ -290,18 +290,18 @@ def _outcome(process: subprocess.Popen[str], command: tuple[str, ...], timeout_s
         process.terminate()
         output = ""
         with suppress(subprocess.TimeoutExpired):
-            output = process.communicate(timeout=_TO_CANCEL_S)[0]
+            output = process.communicate(timeout=_CANCEL_TIMEOUT_S)[0]
         return output, f"no answer in {timeout_s:g} s"
     return output, str(_failure(command[:1], process.returncode, errors)) if process.returncode else ""
 
 
 def config() -> dict[str, str]:
-    """The cluster's settings."""
+    """Return the cluster's settings."""
     return parse.parse_config(call("scontrol", "show", "config"))
 
 
 def qos_flags(name: str) -> frozenset[str] | None:
-    """Flags of a QOS; None where accounting does not answer or does not know it."""
+    """Return the flags of a QOS; None if accounting does not answer or has no such QOS."""
     try:
         return next((each.flags for each in all_qos() if each.name == name.lower()), None)
     except SchedulerError:
@@ -312,7 +312,7 @@ def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
     """Return the limits of the association and of the QOS on a user's jobs in the queue.
 
     account, qos   None: the user's own default
-    Empty where there are none, or accounting does not answer.
+    Empty if there are none, or accounting does not answer.
     """
     try:
         # One database may serve several clusters.
@@ -331,7 +331,7 @@ def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
 
 
 def _checked(job_id: str) -> str:
-    """A job id, as it is. Raises UserError for anything else, which a program would take for an option."""
+    """Return a valid job id unchanged. Raises UserError for others, which may be read as options."""
     if not parse.is_job_id(job_id):
         raise UserError(f"{job_id[:100]!r} is not a job id: expected a number, as in 12, 12_3 or 12+1")
     return job_id
@@ -344,7 +344,7 @@ def _run(
     cwd: Path | None,
     env: Mapping[str, str] | None,
 ) -> tuple[str, str]:
-    """Standard output and error of a program that succeeded."""
+    """Run a program; return its standard output and error. Raises SchedulerError if it fails."""
     process = _start(command, input is not None, cwd, os.environ if env is None else env)
     try:
         output, errors = process.communicate(input, timeout_s)
@@ -392,7 +392,7 @@ def _without_preferences(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill what is left of a program that was given up, pipes included."""
+    """Kill a program that still runs, with its process group, and close its pipes."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -409,6 +409,6 @@ def _failure(command: tuple[str, ...], code: int, errors: str) -> SchedulerError
         kind = AnswerLost if _LOST_ANSWER.search(errors) else SlurmUnavailable
         return kind(f"Slurm's controller cannot be reached: {shown}\n{words}")
     if code < 0:
-        # A job that asks for its own requeue is being ended when the answer comes, and so is this process.
+        # If a job requeues itself, Slurm ends the job before the answer comes, and this program with it.
         return AnswerLost(f"ended by signal {-code} before it had answered: {shown}\n{words}")
     return SlurmRefused(f"Slurm refused (exit code {code}): {shown}\n{words}")

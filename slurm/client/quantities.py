@@ -24,7 +24,7 @@ _SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def parse_mb(text: str) -> int:
-    """Megabytes, rounded up; plain numbers are megabytes. 0, also for empty text, asks for nothing definite.
+    """Return megabytes, rounded up; plain numbers are megabytes. 0, also for an empty text, means no amount.
 
     Raises UserError for any other notation.
     """
@@ -37,7 +37,7 @@ def parse_mb(text: str) -> int:
 
 
 def format_mb(megabytes: int) -> str:
-    """Megabytes with the largest unit that stays whole, such as 16G."""
+    """Return megabytes in the largest unit with a whole number, such as 16G."""
     for unit, size in (("T", 1024**2), ("G", 1024)):
         if megabytes % size == 0 and megabytes:
             return f"{megabytes // size}{unit}"
@@ -47,8 +47,8 @@ def format_mb(megabytes: int) -> str:
 def gres_of_request(text: str, name: str = "") -> dict[tuple[str, str], int]:
     """Return the count of each (name, type) in a `--gres` request; the type is empty if none is given.
 
-    With a name given, the text lacks it, as in `--gpus-per-node=a100:2`. Notations that are not known
-    here are left out: they are for Slurm to judge.
+    If a name is given, the text does not have it, as in `--gpus-per-node=a100:2`. Unknown notations are
+    left out: Slurm checks them.
     """
     wanted: dict[tuple[str, str], int] = {}
     for item in text.split(","):
@@ -86,7 +86,7 @@ def _count(text: str) -> int | None:
 
 
 def parse_minutes(text: str) -> int | None:
-    """The minutes of a time limit, rounded up; None for no limit.
+    """Return the minutes of a time limit, rounded up; None for no limit.
 
     Zero means no limit, as in sbatch. Raises UserError for any other notation.
     """
@@ -103,7 +103,7 @@ def parse_minutes(text: str) -> int | None:
 
 
 def format_minutes(minutes: int | None) -> str:
-    """A time limit as Slurm writes it, such as 1-06:30:00."""
+    """Return a time limit as Slurm writes it, such as 1-06:30:00."""
     if minutes is None:
         return "UNLIMITED"
     days, rest = divmod(minutes, 24 * 60)

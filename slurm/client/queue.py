@@ -1,4 +1,4 @@
-"""States of jobs: Slurm's states and reasons as the eight states of the product."""
+"""Map Slurm's states and reasons of jobs to our eight states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slurm.client.parse import Accounted, Job, base_id, is_job_id
 
 State = Literal["pending", "running", "requeued", "finished", "failed", "cancelled", "held", "unknown"]
 
-#: States in which nothing more will happen to a job. An unknown one is not: better ask again.
+#: States that do not change any more. `unknown` is not among them: a later query may find the job.
 TERMINAL: frozenset[State] = frozenset({"finished", "failed", "cancelled"})
 
 #: Slurm's state -> ours, as the controller reports it.
@@ -46,11 +46,11 @@ STATES: dict[str, State] = {
     "CANCELLED": "cancelled",
 }
 
-#: Ends after which Slurm starts a job again if it may. Once the controller has forgotten the job, or
-#: may not requeue it, they are the end.
+#: Slurm's states in which a job is started again if it may be requeued. They are final if the controller has
+#: forgotten the job, or may not requeue it.
 INTERRUPTED = frozenset({"PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED"})
 
-#: Reasons of a pending job that wait for a person.
+#: Reasons of a pending job that only a user or an administrator can clear.
 HELD_REASONS = (
     "JobHeldUser",
     "JobHeldAdmin",
@@ -70,7 +70,7 @@ NEVER_CLEARS = tuple(
         ("AccountNotAllowed|Job's account not", "not for this account: cancel, change partition or account"),
         ("QOSNotAllowed|Job's QOS not", "not for this QOS: cancel, change partition or qos"),
         (r"(Assoc|QOS)MaxWallDurationPerJob", "the time limit is above account's or QOS's: cancel, lower it"),
-        (r"(Assoc|QOS)M(ax|in)\w+Per(Job|Node)", "one job may not ask for this much: cancel, ask for less"),
+        (r"(Assoc|QOS)M(ax|in)\w+Per(Job|Node)", "one job may not request this much: cancel, request less"),
         ("BadConstraints", "no host can satisfy the request: cancel, check gres, constraint, mem and cpus"),
         ("DependencyNeverSatisfied", "the job it waits for did not end as required: cancel it"),
         ("InvalidAccount", "the account does not exist: cancel, change resources.account"),
@@ -78,13 +78,13 @@ NEVER_CLEARS = tuple(
     )
 )
 
-#: Of several records under one id (a whole array), the first of these states counts for all.
-_LOUDEST: tuple[State, ...] = (
+#: For several records of one id (a whole array), the state that comes first here counts.
+_STATE_PRECEDENCE: tuple[State, ...] = (
     "running", "requeued", "pending", "held", "unknown", "failed", "cancelled", "finished",
 )  # fmt: skip
 
 
-#: Characters of a list of ids.
+#: The largest number of characters of a list of ids in one argument.
 _LONGEST_LIST = 120_000
 
 
@@ -92,15 +92,15 @@ _LONGEST_LIST = 120_000
 class JobState:
     """The state of a job.
 
-    state        finished means that the batch script returned 0: whether the run is complete is for
-                 its folder to say
-    slurm_state  Slurm's word, empty where neither controller nor accounting knows the job
+    state        finished means that the batch script returned 0: only the run's folder shows whether the
+                 run is complete
+    slurm_state  Slurm's word, empty if neither controller nor accounting has the job
     reason       why it waits, or how it ended
-    advice       what to do where waiting does not help; else empty
-    restarts     how often it was put back into the queue
+    advice       what to do if waiting does not help; else empty
+    restarts     how often it was requeued
     hosts        a host list
     started      local time; the expected start while it waits
-    raw_id       its own number, also of an array task; of an uneven job the leader's
+    raw_id       its number, which an array task has too; of a heterogeneous job that of the leader
     depends      the jobs that it waits for, as Slurm writes them
     """
 
@@ -116,28 +116,28 @@ class JobState:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the state is final."""
         return self.state in TERMINAL
 
 
 UNKNOWN = JobState(state="unknown", reason="neither the controller nor accounting knows the job")
-#: A task of an array of which accounting knows others. A task that starts has a record there; one that is
-#: cancelled while it waits has none, and the controller forgets it at once.
+#: State of an array task that accounting does not have, although it has others of the array: the task was
+#: cancelled while it was pending. Such a task gets no record, and the controller forgets it at once.
 NEVER_STARTED = JobState(state="cancelled", slurm_state="CANCELLED", reason="cancelled before its start")
 
 
 def poll(ids: Iterable[str]) -> dict[str, JobState]:
-    """Return the states of these jobs: one call of squeue, and one of sacct for forgotten ones.
+    """Return the states of these jobs, with one call of squeue, and one of sacct for forgotten jobs.
 
-    An id may name a job, an array task (also by its own number), or a whole array or uneven job. Raises
-    SlurmUnavailable where no controller answers: nothing is guessed.
+    An id may name a job, an array task (also by its raw id), or a whole array or heterogeneous job. Raises
+    SlurmUnavailable if no controller answers.
     """
     ids = list(dict.fromkeys(ids))
-    jobs = programs.jobs(ids=_asked(ids))
+    jobs = programs.jobs(ids=_ids_to_query(ids))
     states = _pick(ids, {(job.job_id, job.raw_id): from_controller(job) for job in jobs})
     gone = [key for key in ids if key not in states]
     starts: dict[tuple[str, str], list[Accounted]] = {}
-    for start in programs.accounting(_asked(list(dict.fromkeys(map(base_id, gone))))):
+    for start in programs.accounting(_ids_to_query(list(dict.fromkeys(map(base_id, gone))))):
         starts.setdefault((start.job_id, start.raw_id), []).append(start)
     states |= _pick(gone, {key: from_accounting(group) for key, group in starts.items()})
     arrays = {base_id(job_id) for job_id, _ in starts if "_" in job_id}
@@ -148,10 +148,10 @@ def poll(ids: Iterable[str]) -> dict[str, JobState]:
     return missing | {key: states[key] for key in ids if key in states}
 
 
-def _asked(ids: list[str]) -> list[str]:
-    """Return the ids to ask for: of very many, whole arrays for their tasks, and only the newest of the rest.
+def _ids_to_query(ids: list[str]) -> list[str]:
+    """Return the ids to query; if there are too many, arrays instead of tasks, and only the newest jobs.
 
-    One argument of a program may have 128 KiB. Jobs left out are reported as unknown; their folders decide.
+    One argument of a program may have 128 KiB. Omitted jobs are reported as unknown; their folders decide.
     """
     if sum(map(len, ids)) + len(ids) <= _LONGEST_LIST:
         return ids
@@ -161,7 +161,7 @@ def _asked(ids: list[str]) -> list[str]:
 
 
 def from_controller(job: Job) -> JobState:
-    """The state of a job that the controller knows."""
+    """Return the state of a job from the controller's record."""
     word = _word(job.state)
     state: State = STATES.get(word, "unknown")
     if word in INTERRUPTED:
@@ -184,10 +184,10 @@ def from_controller(job: Job) -> JobState:
 
 
 def from_accounting(starts: list[Accounted]) -> JobState:
-    """The state of a job that only accounting knows, from its starts in order; the last one counts.
+    """Return the state of a job that only accounting has, from its starts in order; the last one counts.
 
-    Where accounting believes that a job waits or runs although the controller has forgotten it, its
-    end was not recorded: unknown.
+    If accounting shows a job as pending or running that the controller has forgotten, its end was not
+    recorded: unknown.
     """
     last = starts[-1]
     word = _word(last.state)
@@ -204,7 +204,7 @@ def from_accounting(starts: list[Accounted]) -> JobState:
 
 
 def _word(state: str) -> str:
-    """Slurm's state without what may follow it, as in `CANCELLED by 1000` or `RUNNING+`."""
+    """Return Slurm's state without a suffix, as in `CANCELLED by 1000` or `RUNNING+`."""
     return state.split(" ")[0].split(",")[0].rstrip("+")
 
 
@@ -223,9 +223,9 @@ def _ending(last: Accounted) -> str:
 
 
 def _pick(ids: list[str], known: Mapping[tuple[str, str], JobState]) -> dict[str, JobState]:
-    """Each id's state; for a whole array, the one that speaks for all, for an uneven job its leader.
+    """Return the state of each known id; of an array by its states, of a heterogeneous job its leader's.
 
-    known   by id and own number; waiting tasks of an array share the array's number
+    known   by id and raw id; pending tasks of an array share the array's raw id
     """
     wholes: dict[str, list[JobState]] = {}
     exact: dict[str, JobState] = {}
@@ -233,6 +233,6 @@ def _pick(ids: list[str], known: Mapping[tuple[str, str], JobState]) -> dict[str
         wholes.setdefault(base_id(job_id), []).append(state)
         exact[raw_id] = exact[job_id] = state
     for key, group in wholes.items():
-        loudest = min(group, key=lambda state: _LOUDEST.index(state.state))
-        exact[key] = exact.get(f"{key}+0", loudest)
+        dominant = min(group, key=lambda state: _STATE_PRECEDENCE.index(state.state))
+        exact[key] = exact.get(f"{key}+0", dominant)
     return {key: exact[key] for key in ids if key in exact}

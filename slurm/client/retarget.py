@@ -1,4 +1,4 @@
-"""Jobs that wait for another one: when a run goes on in a new job, they wait for that."""
+"""Change the dependencies of waiting jobs if a run continues in a new job."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from toolkit.errors import SlurmRefused
 
 
 def move_dependants(old: str, new: str) -> list[str]:
-    """Let the user's jobs that wait for the job `old` wait for `new`; return their ids. May be done twice.
+    """Let all jobs of the user that wait for the job `old` wait for `new`; return their ids. Idempotent.
 
-    It does not matter whether this project or a user's script made them depend. Raises SchedulerError.
+    Also changes dependencies that a user's script has made. Raises SchedulerError.
     """
     waiting = programs.dependencies(str(os.getuid()))
     found = {
         job_id: words
         for job_id, words in waiting.items()
-        # The parts of an uneven job each wait for the old one: changed, they would wait for each other.
+        # The components of a heterogeneous job `new` would wait for their own job.
         if job_id.partition("+")[0] != new and re.search(_pattern(old), words)
     }
     refusals = []
@@ -26,7 +26,7 @@ def move_dependants(old: str, new: str) -> list[str]:
         try:
             programs.depend_on(job_id, renamed(words, old, new))
         except SlurmRefused as refusal:
-            # It may have ended meanwhile; the others must be moved all the same.
+            # The job may have ended; change the other jobs nevertheless.
             refusals.append(refusal)
     if refusals:
         raise refusals[0]
@@ -34,10 +34,10 @@ def move_dependants(old: str, new: str) -> list[str]:
 
 
 def renamed(words: str, old: str, new: str) -> str:
-    """A dependency with another job's id in place of one: afterok:12:13?after:12+5 -> afterok:14:13?…"""
+    """Return a dependency in which `new` replaces `old`: afterok:12:13?after:12+5 -> afterok:14:13?…"""
     return re.sub(_pattern(old), new, words)
 
 
 def _pattern(job_id: str) -> str:
-    """The id as a whole: behind a colon, and neither the beginning of a longer one nor an array's task."""
+    """Return a pattern of the whole id: after a colon, not as part of a longer id or of an array task's."""
     return rf"(?<=:){re.escape(job_id)}(?![\d_])"

@@ -1,4 +1,4 @@
-"""Why a job was stopped, from Slurm's record of it and what this process saw."""
+"""Find out why a job was stopped, from Slurm's record and what this process saw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from slurm.client.parse import minutes_of, parse_time
 
-#: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
+#: The signal before the time limit, on which the ranks save. Not USR1: NCCL catches it.
 WARNING_SIGNAL = "USR2"
 WARNING = f"SIG{WARNING_SIGNAL}"
 
@@ -16,7 +16,7 @@ PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED = "preempted", "time_limit", "reques
 
 #: Slurm sends its warning up to a minute early (sbatch's manual; half a minute measured, 22.05).
 WARNING_EARLY_S = 60
-#: An answer of the controller and a signal may be some seconds apart.
+#: Seconds that may pass between a signal and the controller's answer.
 _SLACK_S = 15
 
 _BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIGURING"})
@@ -24,10 +24,10 @@ _BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopEvidence:
-    """A process's knowledge of its job.
+    """What a process knows about the stop of its job.
 
-    reason      what JobStop gave as the reason: a signal's name, or TIME_LIMIT
-    restart     how often the job was put back before this start
+    reason      the reason of JobStop: a signal's name, or TIME_LIMIT
+    restart     how often the job was requeued before this start
     signal_s    the lead of Slurm's warning before the time limit
     requested   whether `stk requeue` asked for this stop
     """
@@ -39,10 +39,10 @@ class StopEvidence:
 
 
 def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:
-    """preempted, time_limit, requested or cancelled, from the output of `scontrol show job`.
+    """Return preempted, time_limit, requested or cancelled, from the output of `scontrol show job`.
 
-    A stop that Slurm does not know of counts as requested: a person asked the processes to exit, and the
-    run must not end with that. A job may be cancelled while it saves before its time limit.
+    A stop without a trace in Slurm counts as requested: a person signalled the processes, and the run must
+    continue. A job may be cancelled while it saves before its time limit.
     """
     state = job.get("JobState", "")
     if is_preempted(job):
@@ -61,10 +61,10 @@ def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str
 
 
 def is_preempted(job: Mapping[str, str]) -> bool:
-    """Whether this very start of the job is being preempted.
+    """Whether the current start of the job is being preempted.
 
-    A preemption that ends a job writes the time of its end; one that scancel ended in its grace period
-    keeps the time at which that began (measured, 22.05).
+    If a preemption ends a job, PreemptTime is the time of its end; if scancel ends it in the grace period,
+    PreemptTime stays the begin of that period (measured, 22.05).
     """
     preempted, started = parse_time(job.get("PreemptTime", "")), parse_time(job.get("StartTime", ""))
     if preempted is None or (started is not None and preempted < started):
@@ -75,33 +75,33 @@ def is_preempted(job: Mapping[str, str]) -> bool:
 
 
 def is_back(job: Mapping[str, str], restart: int) -> bool:
-    """Whether the job has been put back into the queue since this start.
+    """Whether the job was requeued since this start.
 
-    While its processes are being ended its state is COMPLETING, but the restart is counted already.
+    While its processes are being ended, its state is COMPLETING, but Restarts is already increased.
     """
     restarts = job.get("Restarts", "")
     return job.get("JobState", "") in _BACK or (restarts.isdecimal() and int(restarts) > restart)
 
 
 def end_of(job: Mapping[str, str]) -> float | None:
-    """When the job ends at the latest, in seconds since 1970; None where it has no limit.
+    """Return the latest end of the job in seconds since 1970; None if it has no limit.
 
-    Slurm prints local time. Of the hour that comes twice when the clock is set back, the later one counts.
+    Slurm prints local time. In the repeated hour after the clock is set back, the later time is taken.
     """
     end = parse_time(job.get("EndTime", ""))
     return None if end is None else end.replace(fold=1).timestamp()
 
 
 def length_s(job: Mapping[str, str]) -> float | None:
-    """Seconds from the job's start to its end; None where it has no limit."""
+    """Return the seconds from the job's start to its end; None if it has no limit."""
     start, end = parse_time(job.get("StartTime", "")), parse_time(job.get("EndTime", ""))
     return None if start is None or end is None else (end - start).total_seconds()
 
 
 def job_target(environ: Mapping[str, str]) -> str:
-    """The id that `scontrol` wants: of an array this task's own, of an uneven job that of its leader.
+    """Return the id for `scontrol`: of an array that of this task, of a heterogeneous job its leader's.
 
-    The bare id of an array would mean all of its tasks.
+    The id of an array alone means all of its tasks.
     """
     if is_array_task(environ):
         return f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
@@ -113,12 +113,12 @@ def is_array_task(environ: Mapping[str, str]) -> bool:
 
 
 def restarts_before(environ: Mapping[str, str]) -> int:
-    """Return how often the job was put back before this start; the variable is unset in the first one."""
+    """Return how often the job was requeued before this start; the variable is unset in the first start."""
     return int(environ.get("SLURM_RESTART_COUNT") or 0)
 
 
 def _has_run_out(job: Mapping[str, str]) -> bool:
-    """Whether a job that is being ended had used up its time: its end is the real one by then."""
+    """Whether an ending job has reached its time limit; its EndTime is the real end by then."""
     length, limit = length_s(job), minutes_of(job.get("TimeLimit", ""))
     return length is not None and limit is not None and length >= 60 * limit
 

@@ -1,4 +1,4 @@
-"""The environment of a job: which process this is, on which hosts, and how it was started."""
+"""The place of this process in a job, from the environment: its rank, its hosts, how it was started."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from slurm.client.stop_reason import restarts_before
 from toolkit.errors import SchedulerError, UserError
 from toolkit.system.world import World
 
-#: How a process came to be inside, or outside, a Slurm job.
+#: How a process was started, inside or outside a Slurm job.
 Start = Literal["rank", "shell", "none"]
 
-#: A site's client configuration: without it no Slurm command works, so it outlives scrubbing.
+#: A site's client configuration: scrubbing keeps it, because no Slurm command works without it.
 _KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER"})
 _SCRUBBED_PREFIXES = (
     "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_",
@@ -22,20 +22,20 @@ _SCRUBBED_PREFIXES = (
 )  # fmt: skip
 _SCRUBBED_NAMES = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-    # torchrun's: others that begin like them are the user's own.
+    # Variables of torchrun, by name: others with these prefixes may be the user's.
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"STK_RENDEZVOUS", "STK_LAUNCHER"}
 )
 
-#: Steps with a number of their own that are not `srun`: pending, batch, extern, interactive
-#: (the shell of salloc with use_interactive_step); SLURM_STEP_ID holds them as 32-bit numbers.
+#: Numbers of special steps that are not from `srun`: pending, batch, extern, interactive (the shell of salloc
+#: with use_interactive_step); SLURM_STEP_ID has them as 32-bit numbers.
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 
 
 def how_started(
     environ: Mapping[str, str] = os.environ, *, has_terminal: bool | None = None, pid: int | None = None
 ) -> Start:
-    """Distinguish a rank of a step from a process that a person or a batch script started.
+    """Distinguish a rank of a step from a process that a user or a batch script started.
 
     rank   a task of an `srun` step: the step's variables describe its world
     shell  inside a job, but not a task of a step meant for ranks (salloc, `srun --pty bash`, a batch
@@ -45,8 +45,8 @@ def how_started(
     has_terminal, pid   of this process: whether it has a controlling terminal, and its id
 
     The variables alone do not distinguish an interactive shell from a step started in it, because srun
-    and sbatch pass SLURM_PTY_PORT on to what they start (measured, 22.05). Only the shell has a
-    controlling terminal.
+    and sbatch pass SLURM_PTY_PORT to their processes (measured, 22.05). Only the shell has a controlling
+    terminal.
     """
     if "SLURM_JOB_ID" not in environ:
         return "none"
@@ -55,7 +55,7 @@ def how_started(
     if "SLURM_PTY_PORT" not in environ:
         return "rank"
     if environ.get("SLURM_STEP_NUM_TASKS") == "1":
-        # One task alone gains nothing as a rank, but a shell may start several processes.
+        # A single task has no use as a rank, but a shell may start several processes.
         return "shell"
     if environ.get("SLURM_TASK_PID") == str(os.getpid() if pid is None else pid):
         return "rank"  # `srun -n 4 --pty stk run`: the task itself, not something typed into it
@@ -64,9 +64,9 @@ def how_started(
 
 
 def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
-    """The place of this task among all tasks of its step, over all components of an uneven job.
+    """Return the place of this task among all tasks of its step, in all components of a heterogeneous job.
 
-    Nothing is taken from the job's own variables, which may describe more than the step. The nonce
+    Variables of the whole job are not used, because they may describe more than the step. The nonce
     is new for each step and each start of the job. Raises SchedulerError for missing or inconsistent
     variables.
     """
@@ -101,13 +101,13 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
 
 
 def step_nonce(environ: Mapping[str, str]) -> str:
-    """The name of this start of the step: the same in all its tasks, and of no other start."""
+    """Return the name of this start of the step: equal in all its tasks, and unique among starts."""
     restarts = environ.get("SLURM_RESTART_COUNT") or "0"
     return f"{environ.get('SLURM_JOB_ID', '')}.{environ.get('SLURM_STEP_ID', '')}.{restarts}"
 
 
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """This host, the first other host of the step, and the address from which the step was launched.
+    """Return this host, the first other host of the step, and the address of the launching host.
 
     One other host is enough to find the interface that leads to them: a name may take seconds to look up.
     """
@@ -122,10 +122,10 @@ def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _granted_gpus(environ: Mapping[str, str]) -> int:
-    """GPUs of this host that this task may use; 0 where it has none.
+    """Return the number of GPUs of this host that this task may use; 0 if it has none.
 
-    SLURM_JOB_GPUS does not show that: it is the batch script's, and of its host. With --gpu-bind=none there
-    is no SLURM_STEP_GPUS (measured, 22.05).
+    SLURM_JOB_GPUS is not used: it describes the host of the batch script. With --gpu-bind=none,
+    SLURM_STEP_GPUS is not set (measured, 22.05).
     """
     own = [part for part in environ.get("SLURM_STEP_GPUS", "").split(",") if part]
     on_host = environ.get("SLURM_GPUS_ON_NODE", "")
@@ -133,9 +133,9 @@ def _granted_gpus(environ: Mapping[str, str]) -> int:
 
 
 def scrub(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """A copy without what a job, a launcher or a step left in it; a site's SLURM_CONF stays.
+    """Return a copy without variables of a job, a launcher or a step; a site's SLURM_CONF is kept.
 
-    For what is submitted from inside a job, and for local processes in an interactive shell.
+    For submissions from inside a job, and for local processes in an interactive shell.
     """
     return {name: value for name, value in environ.items() if not _is_scrubbed(name)}
 
@@ -150,8 +150,8 @@ def _describes_a_step(environ: Mapping[str, str]) -> bool:
     step = environ.get("SLURM_STEP_ID", "")
     if not step.isdecimal() or int(step) >= _FIRST_SPECIAL_STEP or "SLURM_PROCID" not in environ:
         return False
-    # A batch script that was submitted from within a step still carries that step's variables, but
-    # SLURM_NTASKS is its own (measured, 22.05); only `srun --preserve-env` lets the two differ in a step.
+    # A batch script submitted from within a step inherits that step's variables, but has its own
+    # SLURM_NTASKS (measured, 22.05). In a step, the two differ only with `srun --preserve-env`.
     tasks = environ.get("SLURM_STEP_NUM_TASKS")
     if tasks is None or environ.get("SLURM_NTASKS", tasks) == tasks:
         return True
@@ -167,7 +167,7 @@ def _has_terminal() -> bool:
 
 
 def _local_size(environ: Mapping[str, str], rank: int, local_rank: int) -> int:
-    """Tasks of the step on this host.
+    """Return the number of tasks of the step on this host.
 
     SLURM_GTIDS lists the ranks of the host. Counting SLURM_STEP_TASKS_PER_NODE at SLURM_NODEID would
     be wrong in a heterogeneous job: it is sorted by host name, SLURM_NODEID by component (measured).

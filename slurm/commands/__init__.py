@@ -1,6 +1,6 @@
-"""The commands of `stk`, in packages by what they are about.
+"""The commands of `stk`, in packages by subject.
 
-A module for each command: run() takes parsed arguments, prints, and returns the exit code. `arguments` of a
+Each command has a module: run() takes parsed arguments, prints, and returns the exit code. `arguments` of a
 package has a function for each command, which adds it to the parser. A command is imported only when it is
-called, so that `stk plan` pays for no other.
+called, so `stk plan` does not wait for the imports of others.
 """

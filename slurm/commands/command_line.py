@@ -1,4 +1,4 @@
-"""`stk run -- COMMAND`: an experiment that is made of a command line instead of a file."""
+"""`stk run -- COMMAND`: an experiment from a command line instead of a file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolkit.errors import UserError
 
 
 def with_file(words: Sequence[str]) -> list[str]:
-    """The words of `stk`, with the name of a file in place of a command behind `--`.
+    """Return the words of `stk`; a command after `--` is replaced by the name of a virtual file.
 
-    The file is not on the disk; in this process it can be read. Raises UserError if nothing follows `--`.
+    Only this process can read the file; it is not on disk. Raises UserError if nothing follows `--`.
     """
     if "--" not in words or words[0] not in TAKE_WORDS:
         return list(words)
@@ -23,9 +23,9 @@ def with_file(words: Sequence[str]) -> list[str]:
 
 
 def without_a_value(words: Sequence[str], option: str) -> list[str]:
-    """The words with an empty value for an option that takes one only behind `=`.
+    """Return the words with `=` appended to an option that takes a value only after `=`.
 
-    argparse would take the word that follows, which may be the experiment file.
+    argparse would take the next word as its value, which may be the experiment file.
     """
     return [f"{word}=" if word == option else word for word in words]
 
@@ -37,7 +37,7 @@ def _given(name: str, command: Sequence[str]) -> Path:
 
 
 def file_of_command(words: Sequence[str]) -> Path:
-    """Return the name of a file that holds the experiment of a command, in this process. Raises UserError."""
+    """Return the name of a virtual file of this process with a command's experiment. Raises UserError."""
     from toolkit.registry import load_code, of_words
 
     if not (code := of_words()):
@@ -46,11 +46,11 @@ def file_of_command(words: Sequence[str]) -> Path:
 
 
 def file_of(tree: Mapping[str, Any]) -> Path:
-    """Return the name of a file that holds an experiment, a tree with a name, in this process."""
+    """Return the name of a virtual file of this process that has an experiment as its text."""
     from toolkit.config.composition.yaml_files import dump, give_text
 
     text = dump(tree)
-    # Other words are another file: a sweep is of one.
+    # The hash gives another command another file name: a sweep has only one file.
     path = Path.cwd() / f"<{tree['name']} {hashlib.sha256(text.encode()).hexdigest()[:8]}>.yaml"
     give_text(path, text)
     return path

@@ -13,16 +13,16 @@ from toolkit.run.run_dir import RunDir
 CONFIG_HELP = "experiment file (YAML)"
 RUN_HELP = "a run: its folder, its id, or a unique prefix of the id"
 
-#: What the commands do with one of the user's own.
+#: Epilog of the commands that accept a user's command.
 _WORDS = """
 Instead of CONFIG give your own command after two dashes:
   stk {name} -- python train.py --lr 1e-3
 """
-#: The commands that take it.
+#: The commands that accept a user's command after `--`.
 TAKE_WORDS = ("plan", "submit", "sweep", "run")
 
 _SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
-#: Commands that execute something of a run's folder, or copy it to be executed.
+#: Commands that execute code of a run's folder, or copy it for execution.
 _EXECUTE = (
     "submit",
     "sweep",
@@ -37,24 +37,24 @@ _EXECUTE = (
     "drill",
 )
 _TRUST_HELP = (
-    "execute what is in the run's folder even if another user owns it or may write it; "
+    "execute code in the run's folder even if another user owns it or may write it; "
     "--trust-folder=FOLDER: in FOLDER and below, * for every folder"
 )
 _KEYS = """\
 Any key of the experiment can be set: key.path=value, for example
   resources.nodes=2 resources.gres=gpu:2 train.epochs=3 optimizer.betas=[0.9,0.95]
 """
-_AUTO_HELP = "auto (default): Slurm where a controller answers, else processes on this machine"
+_AUTO_HELP = "auto (default): Slurm if a controller answers, else processes on this machine"
 
-#: argparse offers no public name for what add_subparsers gives.
+#: The type of the result of add_subparsers, for which argparse has no public name.
 Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class Parser(argparse.ArgumentParser):
-    """Shows the usage of the command after each mistake."""
+    """A parser with a pointer to --help after each error."""
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong, how the command is called and where to read more; exit with 2."""
+        """Print the usage, the error and a pointer to --help; exit with 2."""
         if message.endswith(": CONFIG"):
             message = (
                 "CONFIG is missing: give an experiment file such as configs/quickstart.yaml, or your own "
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(parsers: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
-    """Add a command of `stk`; the module of that name in its package does the work."""
+    """Add a command of `stk`, which is implemented in the module of the same name."""
     parser = parser_of(parsers, name, summary, description)
     if name in _SETS_KEYS:
         parser.epilog = _KEYS + (_WORDS.format(name=name) if name in TAKE_WORDS else "")
@@ -97,7 +97,7 @@ def experiment(
     metavar: str = "key=value",
     help: str = "set a key of the experiment",
 ) -> None:
-    """Add an experiment file and what is set in it."""
+    """Add an experiment file and overrides of its keys."""
     parser.add_argument("config", nargs=nargs, metavar="CONFIG", help=config_help)
     parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=help)
 
@@ -120,7 +120,7 @@ def cluster(parser: argparse.ArgumentParser, default: str = "auto", help: str = 
 
 
 def positive(text: str) -> int:
-    """A whole number from 1, as an argument."""
+    """Parse an argument as a whole number of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not at least 1")
@@ -128,19 +128,19 @@ def positive(text: str) -> int:
 
 
 def do_each(runs: Iterable[RunDir], action: Callable[[RunDir], str]) -> int:
-    """Do something to each run and print what; return the exit code of the worst."""
+    """Call `action` for each run and print its result; return the highest exit code."""
     worst = 0
     for run in runs:
         try:
             print(f"{run.run_id}: {action(run)}")
         except StkError as error:
-            # One run keeps no other from its turn.
+            # An error in one run does not stop the others.
             print(f"error: {error}", file=sys.stderr)
             worst = max(worst, error.exit_code)
     return worst
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Print each warning once, on standard error: standard output is for the answer."""
+    """Print each warning once, on standard error: standard output is for the result."""
     for line in dict.fromkeys(lines):
         print(f"warning: {line}", file=sys.stderr)

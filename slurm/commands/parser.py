@@ -1,4 +1,4 @@
-"""The parser of `stk`: of all its commands, or of the one that is called."""
+"""The parser of `stk`, with all commands or only the called one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ One experiment file, from a laptop to a SLURM cluster.
   stk status                                        show the state of runs
 """
 
-#: Those of the core, in the order of --help, each with its package in `slurm.commands`.
+#: The commands of the core, in the order of --help, each with its package in `slurm.commands`.
 COMMANDS = {
     "plan": "experiments",
     "check": "experiments",
@@ -50,14 +50,14 @@ COMMANDS = {
 
 
 def import_module(command: str, module: str) -> Any:
-    """Import a module of the package of a command."""
+    """Import a module from the package of a command."""
     return importlib.import_module(f"slurm.commands.{COMMANDS[command]}.{module}")
 
 
 def parser_for(word: str) -> argparse.ArgumentParser:
     """Return the parser of a command; exit with code 2 if the command does not exist.
 
-    Making all parsers takes as long as checking an experiment.
+    Only the parser of this command is made: all parsers would take as long as checking an experiment.
     """
     if word in COMMANDS:
         return make_parser([word])
@@ -76,7 +76,7 @@ def parser_for(word: str) -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Look the version up only when asked: that takes as long as reading a config."""
+    """Print the version. The look-up is deferred because it takes as long as reading a config."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from toolkit.system.distributions import distribution
@@ -85,15 +85,15 @@ class _Version(argparse.Action):
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Puts the commands of each workload under a heading.
+    """A formatter that puts the commands of each workload under a heading.
 
-    headings   by the name of a command, the text above it
+    headings   text above a command, by the command's name
     """
 
     def __init__(self, prog: str, *, names: Iterable[str], headings: Mapping[str, str]) -> None:
         super().__init__(prog)
         self._headings = headings
-        # Room for the names of commands: argparse forgets that these are indented by two more columns.
+        # argparse forgets that the names of commands are indented by two more columns.
         self._action_max_length = max(map(len, names), default=0) + 4
 
     def _format_action(self, action: argparse.Action) -> str:
@@ -102,9 +102,9 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def make_parser(only: Collection[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of all commands, or of these alone, with their arguments.
+    """Return the parser of all commands, or only of these, with their arguments.
 
-    A name that several have is the core's, or that of the first workload.
+    If a name exists several times, the core's command is taken, or that of the first workload.
     """
     parser: argparse.ArgumentParser = Parser(prog="stk", description=_DESCRIPTION)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")

@@ -1,4 +1,4 @@
-"""A module of the toolkit in new processes, with the code that a run has kept."""
+"""Run a module of the toolkit in new processes, with the copy of the code in a run's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.run.run_dir import RunDir, find_run
 
 
 class SnapshotHost:
-    """The interface of this program for the command of a workload: see toolkit.command.Host."""
+    """Implementation of toolkit.command.Host: functions of this program for commands of workloads."""
 
     def find_run(self, name: str) -> Path:
         return find_run(name).path
@@ -31,17 +31,17 @@ class SnapshotHost:
 def processes(
     run: RunDir, module: str, request: str, procs: int = 1, *, earlier: Sequence[str] = ()
 ) -> list[tuple[list[str], dict[str, str]]]:
-    """Command line and environment of each process of a module that is asked something about a run.
+    """Return command line and environment of each process that runs a module for a run.
 
-    earlier   names of the module in earlier versions, beside those that module_in knows
+    earlier   names of the module in earlier versions, besides those in module_in
     """
     found = module_in(run, module, *earlier)
-    # -P: or Python would prefer the code in the working directory to the run's own.
+    # -P: otherwise Python would prefer code in the working directory to the run's own.
     command = [sys.executable, "-P", "-m", found or module, str(run.path), request]
-    # Before the environment is copied, where --trust-folder names the run's folder.
+    # Before the environment is copied: this adds the run's folder if --trust-folder is given.
     check_run(run)
     environ = scrub()
-    # Faults are for a run.
+    # Injected faults are only for training.
     environ.pop("STK_FAULTS", None)
     environ["PYTHONDONTWRITEBYTECODE"] = "1"
     # A run that is older than the module uses the installed code.

@@ -1,4 +1,4 @@
-"""The commands that workloads add to `stk`. Imported only where one of them is wanted."""
+"""The commands that workloads add to `stk`. Imported only if one of them is needed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from toolkit.registry import commands, load_code, not_imported
 
 
 def names() -> list[str]:
-    """The names of all of them."""
+    """Return the names of all these commands."""
     return [name for codes in commands().values() for name in codes]
 
 
 def add(parsers: Parsers, only: Collection[str] | None) -> dict[str, str]:
-    """Add these, or all (None), with their arguments; return headings, each by the first command below it.
+    """Add the named commands, or all (None), with arguments; return headings by the first command below.
 
-    A name that several have is that of the first. Raises UserError if one of `only` cannot be imported.
+    If a name exists several times, the first is taken. Raises UserError if one of `only` cannot be imported.
     """
     headings = {}
     for workload, codes in commands().items():
@@ -45,7 +45,7 @@ def _add(parsers: Parsers, name: str, command: Command) -> None:
 
 
 def _add_broken(parsers: Parsers, name: str, why: str, *, is_called: bool) -> None:
-    """List a command that cannot be imported, which costs no other. Raises UserError where it is called."""
+    """List a command that cannot be imported, so that others still work. Raises UserError if it is called."""
     if is_called:
         raise UserError(why)
     parser_of(parsers, name, why.replace("%", "%%"), why)
@@ -53,7 +53,7 @@ def _add_broken(parsers: Parsers, name: str, why: str, *, is_called: bool) -> No
 
 def run(arguments: Namespace) -> int:
     """Run the command that was parsed; return its exit code."""
-    # Late: --help and completion do not need it.
+    # Imported here, because --help and completion do not need it.
     from slurm.commands.run_snapshot import SnapshotHost
 
     code = arguments.workload_run

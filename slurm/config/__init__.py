@@ -1,1 +1,1 @@
-"""The section `resources` of an experiment: its keys, what must hold between them, what they ask for."""
+"""The section `resources` of an experiment: its keys, their rules, and the number of processes."""

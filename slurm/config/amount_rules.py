@@ -1,4 +1,4 @@
-"""Checks of the amounts in `resources`: for a notation that Slurm does not take, the message shows one."""
+"""Check the amounts in `resources`; for an invalid notation, the message suggests a valid one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _time(experiment: Experiment) -> Iterator[Violation]:
         parse_minutes("1" if time is None else time)
     except UserError:
         problem = f"found {time!r}, expected minutes, one of M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED"
-        yield Violation(key=("resources", "time"), problem=problem, hint=_meant_time(time or ""))
+        yield Violation(key=("resources", "time"), problem=problem, hint=_suggested_time(time or ""))
 
 
-def _meant_time(text: str) -> str:
+def _suggested_time(text: str) -> str:
     if (match := _DURATION.fullmatch(text)) is None:
         return ""
     minutes = max(1, round(float(match[1]) * _MINUTES[match[2].lower()]))
@@ -45,7 +45,7 @@ def _memory(experiment: Experiment) -> Iterator[Violation]:
             parse_mb(text)
         except UserError:
             problem = f"found {text!r}, expected a whole number with K, M, G or T"
-            yield Violation(key=("resources", name), problem=problem, hint=_meant_memory(text))
+            yield Violation(key=("resources", name), problem=problem, hint=_suggested_memory(text))
     if len(given) > 1:
         first, second, *_ = given
         problem = (
@@ -54,7 +54,7 @@ def _memory(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", second), problem=problem)
 
 
-def _meant_memory(text: str) -> str:
+def _suggested_memory(text: str) -> str:
     if (match := _BYTES.fullmatch(text)) is None:
         return "0 for all memory of a host" if text.startswith("-") else ""
     return format_mb(max(1, round(float(match[1]) * _MEGABYTES[match[2].upper()])))
@@ -72,11 +72,11 @@ def _gres(experiment: Experiment) -> Iterator[Violation]:
             problem = f"found {item!r}, expected the name without gres before it"
             yield Violation(key=key, problem=problem, hint=item.strip()[5:])
         elif name and count == "0":
-            yield Violation(key=key, problem=f"found {item!r}, which asks for nothing", hint="leave it out")
+            yield Violation(key=key, problem=f"found {item!r}, which requests nothing", hint="leave it out")
 
 
 def amounts(resources: Resources) -> Iterator[str]:
-    """Yield one line for each amount that is set: what it means."""
+    """Yield one line for each set amount, with its meaning."""
     if resources.time is not None:
         minutes = parse_minutes(resources.time)
         yield f"time {resources.time}: " + ("no limit" if minutes is None else _duration(minutes))

@@ -1,4 +1,4 @@
-"""Number of ranks that one machine runs of an experiment for a cluster."""
+"""The number of ranks that one machine runs of an experiment that is made for a cluster."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from toolkit.system import idle_gpus
 
 
 def local_processes(experiment: Experiment, environ: Mapping[str, str]) -> int:
-    """Ranks of one host of the resources, but no more than this machine has GPUs, if it has any."""
+    """Return the ranks of one host of the resources, at most one for each GPU if this machine has any."""
     wanted = ranks_of_a_host(experiment.resources)
     return min(wanted, usable_gpus(experiment, environ) or wanted)
 
 
 def ranks_of_a_host(resources: Resources) -> int:
-    """The most ranks that a host of these resources has."""
+    """Return the largest number of ranks of a host of these resources."""
     if resources.hosts:
         return max(1, *resources.hosts.values())
     return max((max(1, group.gpus) for group in resources.groups), default=resources.tasks_per_node)
 
 
 def usable_gpus(experiment: Experiment, environ: Mapping[str, str]) -> int:
-    """Return the number of ranks with a GPU each that fit this machine; 0 if GPUs set no limit."""
+    """Return the number of ranks with one GPU each that fit this machine; 0 if GPUs are no limit."""
     if experiment.train.device == "cpu" or environ.get(idle_gpus.SHARING_VARIABLE) == "1":
         return 0
     return idle_gpus.count_visible(environ)
 
 
 def refuse_more_than_gpus(procs: int, experiment: Experiment, environ: Mapping[str, str]) -> None:
-    """Raise UserError where --procs asks for more processes than this machine has GPUs."""
+    """Raise UserError if --procs is larger than the number of GPUs and each process needs one."""
     usable = usable_gpus(experiment, environ)
     if experiment.each_rank_needs_a_gpu and 0 < usable < procs:
         raise UserError(
@@ -41,6 +41,6 @@ def refuse_more_than_gpus(procs: int, experiment: Experiment, environ: Mapping[s
 
 
 def told_fewer(procs: int, resources: Resources) -> str:
-    """Why fewer processes are started than the resources ask for; empty where that is not so."""
+    """Return why fewer processes are started than the resources request; empty if that is not the case."""
     wanted = ranks_of_a_host(resources)
-    return f"one for each GPU here; the resources ask for {wanted}" if procs < wanted else ""
+    return f"one for each GPU here; the resources request {wanted}" if procs < wanted else ""

@@ -1,4 +1,4 @@
-"""Rules between the keys of resources, and of resources and training; no secrets in `resources`."""
+"""Rules for the keys of resources, also together with keys of training; no secrets in `resources`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from toolkit.workload import Violation, rule
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
-#: What makes the number of processes, once a world size has been spread over hosts.
+#: The keys that set the number of processes, after a world size has been spread over hosts.
 _PROCESSES = ("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
 #: Resources are recorded, and Slurm shows its options to every user.
 _RECORDED = "a secret must not be in an experiment, which is recorded"
-#: A variable that a shell line sets to a value, not to that of another variable or to a command's output.
+#: A variable that a shell line sets to a literal value, not to another variable or a command's output.
 _SET = re.compile(r"""\b([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""")
 
 
@@ -40,7 +40,7 @@ def _groups(experiment: Experiment) -> Iterator[Violation]:
     given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
     if resources.groups and given:
         problem = f"found groups together with {' and '.join(given)}"
-        hint = "groups say how many hosts and tasks there are: leave the others out"
+        hint = "groups set the numbers of hosts and tasks: leave the other keys out"
         yield Violation(key=("resources", given[0]), problem=problem, hint=hint)
 
 
@@ -61,7 +61,7 @@ def _hosts(experiment: Experiment) -> Iterator[Violation]:
     given += [name for name in ("groups", "nodelist") if getattr(resources, name)]
     if resources.hosts and given:
         problem = f"found hosts together with {' and '.join(given)}"
-        hint = "hosts give the hosts and their processes: leave the others out"
+        hint = "hosts set the hosts and their processes: leave the other keys out"
         yield Violation(key=("resources", given[0]), problem=problem, hint=hint)
 
 
@@ -83,7 +83,7 @@ def _host_names(experiment: Experiment) -> Iterator[Violation]:
 
 
 @rule("resources.environment", *_PROCESSES)
-def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
+def _world_size_variable(experiment: Experiment) -> Iterator[Violation]:
     typed = experiment.resources.environment.get("WORLD_SIZE")
     least, size = smallest_world(experiment.resources), world_size(experiment.resources)
     if typed is not None and typed not in (str(number) for number in range(least, size + 1)):
@@ -97,7 +97,7 @@ def _world(experiment: Experiment) -> Iterator[Violation]:
     size, samples = world_size(experiment.resources), experiment.train.batch_size
     if samples is not None and size > samples:
         problem = f"found {size} processes, but train.batch_size is {samples}: {size - samples} have no work"
-        hint = f"ask for at most {samples} processes, or set train.batch_size to {size} or more"
+        hint = f"use at most {samples} processes, or set train.batch_size to {size} or more"
         resources = experiment.resources
         key = "hosts" if resources.hosts else "groups" if resources.groups else "tasks_per_node"
         yield Violation(key=("resources", key), problem=problem, hint=hint)
@@ -132,16 +132,16 @@ def _options(experiment: Experiment) -> Iterator[Violation]:
 
 @rule()
 def _one_line(experiment: Experiment) -> Iterator[Violation]:
-    """A line break would end its line of the batch script and begin another."""
+    """Refuse line breaks: each text is one line of the batch script."""
     if is_dataclass(experiment.resources):
         for key, text in told_to_slurm(experiment.resources):
             if "\n" in text or "\r" in text:
-                problem = f"found {text!r}, which holds a line break and would break the batch script"
+                problem = f"found {text!r}, which has a line break and would break the batch script"
                 yield Violation(key=key, problem=problem, hint="shell lines belong in resources.setup")
 
 
 def told_to_slurm(resources: Any) -> Iterator[tuple[Key, str]]:
-    """The texts within resources that are passed to Slurm, each in one line of the batch script."""
+    """Yield the texts in resources that are passed to Slurm, each in one line of the batch script."""
     plain = to_plain(resources).items()
     visible = {name: value for name, value in plain if name not in ("environment", "setup")}
     return texts(visible, ("resources",))
@@ -170,7 +170,7 @@ def _secrets_of_setup(experiment: Experiment) -> Iterator[Violation]:
 def _secrets_for_slurm(experiment: Experiment) -> Iterator[Violation]:
     for key, text in told_to_slurm(experiment.resources):
         if named := referred(text):
-            problem = f"found the variable {named[0]}, which is a secret by its name: Slurm shows this to all"
+            problem = f"found the variable {named[0]}, a secret judging by its name: Slurm shows this to all"
             yield Violation(key=key, problem=problem, hint="if it is no secret, rename the variable")
 
 
@@ -184,7 +184,7 @@ RULES = (
     _world_size,
     _hosts,
     _host_names,
-    _typed_world_size,
+    _world_size_variable,
     _world,
     _parallel,
     _variables,

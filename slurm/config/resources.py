@@ -1,4 +1,4 @@
-"""The section `resources`: what is asked of Slurm."""
+"""The section `resources`: the request to Slurm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.config.fields import option
 from toolkit.config.schema import RunPolicy
 
-#: A rank on a GPU has several threads at work on the CPU.
+#: Default of cpus_per_task with a GPU: such a rank has several busy threads on the CPU.
 CPUS_BESIDE_A_GPU = 4
 
 #: A range of hosts.
@@ -17,7 +17,7 @@ NODES_PATTERN = r"[1-9][0-9]*-[1-9][0-9]*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Equal hosts within an uneven job."""
+    """Equal hosts of a heterogeneous job."""
 
     nodes: int = option(minimum=1)
     """Hosts of this kind."""

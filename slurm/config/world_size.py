@@ -1,4 +1,4 @@
-"""Number of processes and hosts that resources ask for."""
+"""The number of processes and hosts that resources request."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from slurm.config.resources import Resources
 
-#: What decides how many processes there are.
+#: The keys that set the number of processes.
 PROCESS_KEYS = tuple(
     ("resources", name) for name in ("world_size", "hosts", "groups", "nodes", "tasks_per_node")
 )
 
 
 def world_size(resources: Resources) -> int:
-    """Most processes that the resources ask for: one per GPU in groups and hosts, at least one per host."""
+    """Return the largest number of processes: one per GPU in groups and hosts, at least one per host."""
     if resources.hosts:
         return sum(max(gpus, 1) for gpus in resources.hosts.values())
     if resources.groups:
@@ -22,22 +22,22 @@ def world_size(resources: Resources) -> int:
 
 
 def smallest_world(resources: Resources) -> int:
-    """Fewest processes that the resources may give: those of the fewest hosts of a range."""
+    """Return the smallest number of processes: with a range of hosts, that of the fewest hosts."""
     if resources.hosts or resources.groups:
         return world_size(resources)
     return node_range(resources.nodes)[0] * resources.tasks_per_node
 
 
 def node_range(nodes: int | str) -> tuple[int, int]:
-    """Fewest and most hosts."""
+    """Return the fewest and the most hosts."""
     least, _, most = str(nodes).partition("-")
     return int(least), int(most or least)
 
 
 def spread_world_size(resources: Resources) -> Resources:
-    """Spread a world size over hosts: nodes, or else tasks_per_node, become what it makes of them.
+    """Spread a world size over hosts: set tasks_per_node if nodes are given, else nodes from tasks_per_node.
 
-    Left as they are where both are given, or where it cannot be spread evenly: a rule finds that.
+    Unchanged if both are given or the size cannot be spread evenly: a rule reports that. Alone: one host.
     """
     size, tasks = resources.world_size, resources.tasks_per_node
     least, most = node_range(resources.nodes)

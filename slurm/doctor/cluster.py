@@ -1,4 +1,4 @@
-"""Answers of the cluster about itself, asked once; missing ones are named."""
+"""The cluster's settings, partitions, hosts and accounts, queried once; missing answers are recorded."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Answers of a cluster about itself; None for missing ones.
+    """The answers of a cluster; None for missing ones.
 
     config   the controller's settings, as printed
     uses     how busy the hosts are
-    unknown  what could not be asked, and Slurm's words
+    unknown  failed queries, with Slurm's message
     """
 
     config: Mapping[str, str]
@@ -35,7 +35,7 @@ class Cluster:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Such as (22, 5); zeros if it is unknown."""
+        """The version, such as (22, 5); zeros if it is unknown."""
         match = re.match(r"(\d+)\.(\d+)", self.config.get("SLURM_VERSION", ""))
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
@@ -46,20 +46,20 @@ class Cluster:
 
     @property
     def kill_wait_s(self) -> int:
-        """Seconds from the last request to leave to the end of the processes."""
+        """Seconds from SIGTERM to SIGKILL when a job is ended."""
         return parse_seconds(self.config.get("KillWait", ""))
 
     def setting(self, name: str) -> str:
-        """A setting that names a plugin, without its kind: cgroup of proctrack/cgroup."""
+        """Return the name of a plugin without its kind: cgroup for proctrack/cgroup."""
         return self.value(name).rpartition("/")[2]
 
     def value(self, name: str) -> str:
-        """A setting as printed; empty if it is not set."""
+        """Return a setting as printed; empty if it is not set."""
         value = self.config.get(name, "")
         return "" if value in ("(null)", "N/A") else value
 
     def parameter(self, setting: str, name: str) -> str | None:
-        """One of the comma-separated parameters of a setting: its value, empty for a bare word."""
+        """Return the value of a comma-separated parameter of a setting: empty without one, None if absent."""
         for item in self.value(setting).split(","):
             key, _, value = item.strip().partition("=")
             if key.lower() == name.lower():
@@ -68,9 +68,9 @@ class Cluster:
 
 
 def read_cluster() -> Cluster:
-    """Ask the controller and the accounting database. Raises SchedulerError where no controller answers.
+    """Query the controller and the accounting database. Raises SchedulerError if no controller answers.
 
-    Five short calls; bad and late answers are noted as unknown.
+    Makes at most five short calls; failed and late answers are recorded as unknown.
     """
     config = programs.config()
     unknown: list[tuple[str, str]] = []

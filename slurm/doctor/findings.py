@@ -1,4 +1,4 @@
-"""A finding: what is so here, what follows for a job, and what to set."""
+"""A finding: a fact, what follows for a job, and what to set."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ OK, NOTE, CHANGE, PROBLEM = Level.OK, Level.NOTE, Level.CHANGE, Level.PROBLEM
 class Finding:
     """One finding.
 
-    found    what is so
+    found    the fact
     follows  what it means for a job; may be empty
-    key      a key of the experiment, or a variable, that it concerns; may be empty
+    key      the key of the experiment, or the variable, to set; may be empty
     """
 
     level: Level
@@ -37,25 +37,25 @@ class Finding:
     key: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """As a part of the document of --json."""
+        """Return the finding as an object of --json."""
         return {**asdict(self), "level": str(self.level)}
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Findings about one thing."""
+    """Findings about one subject."""
 
     title: str
     findings: tuple[Finding, ...]
 
 
 def count(number: int, one: str) -> str:
-    """A number with its word: 1 host, 2 hosts."""
+    """Return a number with its noun: 1 host, 2 hosts."""
     return f"{number} {one if number == 1 else one + 's'}"
 
 
 def size(megabytes: float | None) -> str:
-    """Memory or space for people; 1 GB is 1024 MB of 2**20 bytes."""
+    """Return memory or space as text; 1 GB is 1024 MB of 2**20 bytes."""
     if megabytes is None:
         return "?"
     gigabytes = megabytes / 1024

@@ -1,4 +1,4 @@
-"""The partitions as a table: their limits, what is free in them now, and which preempts which."""
+"""The partitions as a table: their limits, their free hosts and GPUs, and which preempts which."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from slurm.client.parse import HostUse, Partition
 from slurm.client.quantities import gres_of_host
 from slurm.doctor.cluster import Cluster
 
-#: What sinfo appends to a state: not answering, powering, in maintenance, …
+#: Suffixes of a state in sinfo: not answering, powering, in maintenance, …
 _MARKS = "*~#!%$@^-+"
-#: Hosts in these states start a job now, if they have what it wants.
+#: Hosts in these states can start a job now, if they have enough free resources.
 _FREE = ("idle", "mixed")
 
 
@@ -20,10 +20,10 @@ _FREE = ("idle", "mixed")
 class PartitionRow:
     """One partition now.
 
-    idle, mixed, hosts   hosts without a job, with some room, and all of them
-    gpus_free, gpus      by type; the type is "gpu" where it has none
-    preempted_by         partitions whose jobs take its hosts; empty where it is not preempted by partition
-    max_time_min, default_time_min   None for no limit, and for the limit
+    idle, mixed, hosts   hosts without a job, partly free hosts, and all hosts
+    gpus_free, gpus      by type; the type is "gpu" if it has none
+    preempted_by         partitions with jobs that preempt its jobs; empty without preemption by partition
+    max_time_min, default_time_min   None: no limit; None: max_time_min
     """
 
     name: str
@@ -41,7 +41,7 @@ class PartitionRow:
 
 
 def rows(cluster: Cluster) -> list[PartitionRow]:
-    """A row for each partition, the default one first."""
+    """Return a row for each partition, the default partition first."""
     above = preempting(cluster)
     found = [
         _row(each, [use for use in cluster.uses if use.partition == each.name], above.get(each.name, ()))
@@ -79,7 +79,7 @@ def _row(partition: Partition, uses: Iterable[HostUse], above: tuple[str, ...]) 
 
 
 def _gpus(gres: str) -> dict[str, int]:
-    """GPUs by type; where some have none, all of them are "gpu"."""
+    """Return GPUs by type; if some have no type, all of them as "gpu"."""
     offered = {kind: number for (name, kind), number in gres_of_host(gres).items() if name == "gpu"}
     total = offered.pop("", 0)
     typed = {kind: number for kind, number in offered.items() if kind != "(null)"}
@@ -89,9 +89,9 @@ def _gpus(gres: str) -> dict[str, int]:
 
 
 def preempting(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """Which partitions preempt which: those of a higher tier that share hosts with it.
+    """Return for each partition the partitions that preempt it: of a higher tier, with shared hosts.
 
-    Empty where preemption goes by QOS, or not at all.
+    Empty if preemption is by QOS, or off.
     """
     if cluster.setting("PreemptType") != "partition_prio":
         return {}

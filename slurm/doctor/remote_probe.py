@@ -1,4 +1,4 @@
-"""The same questions asked on a host of the cluster, in a job of one task that is gone afterwards."""
+"""Run the checks of a machine on a host of the cluster, in a temporary job of one task."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from toolkit.monitoring.diagnostics import child_process
 from toolkit.monitoring.diagnostics.folder import PREFIX, nearest
 from toolkit.monitoring.diagnostics.shared_folder_probe import answer
 
-#: How long a free host is waited for, and how long the questions may take on it.
+#: Seconds to wait for a free host, and minutes for the checks on it.
 WAIT_S, _MINUTES = 60, 5
-_PATIENCE_S = WAIT_S + 60.0 * _MINUTES + 30.0
-#: Of a job of the experiment, what decides whether and where a job of one task may run.
+_TIMEOUT_S = WAIT_S + 60.0 * _MINUTES + 30.0
+#: Options of the experiment's job that decide whether and where a job of one task may run.
 _KEPT = ("account", "qos", "reservation", "constraint", "exclude")
 
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """A host's answer, and the complaint of srun, empty if all went well."""
+    """The answers of a host, and srun's error message, empty on success."""
 
     answers: dict[str, Any]
     complaint: str
@@ -43,11 +43,11 @@ class HostAnswer:
 
 
 def ask_on_host(cluster: Cluster, partition: str, resources: Resources, folder: Path) -> HostAnswer:
-    """Ask on one host of a partition, whichever is free; files are exchanged with it through a folder.
+    """Run the checks on any free host of a partition; exchange files with it through a folder.
 
-    Nothing stays in the queue: srun gives up when no host is free within WAIT_S seconds, and Slurm itself
-    drops the job should this process be killed meanwhile. Raises SchedulerError for a missing program, and
-    OSError where the folder cannot be written.
+    No job stays in the queue: srun gives up if no host is free within WAIT_S seconds, and Slurm removes the
+    job by its deadline if this process is killed. Raises SchedulerError for a missing program, and OSError if
+    the folder cannot be written.
     """
     name = f"stk-doctor-{uuid4().hex[:8]}"
     with _answering(folder) as exchange:
@@ -57,7 +57,7 @@ def ask_on_host(cluster: Cluster, partition: str, resources: Resources, folder: 
             _options(cluster, partition, resources),
             command,
             name=name,
-            timeout_s=_PATIENCE_S,
+            timeout_s=_TIMEOUT_S,
             env=child_process.environment(scrub()),
         )
     return HostAnswer(child_process.read(output), complaint)
@@ -72,7 +72,7 @@ def _options(cluster: Cluster, partition: str, resources: Resources) -> list[str
         f"--immediate={WAIT_S}",
         f"--deadline=now+{2 * _MINUTES}minutes",
     ]
-    # Where jobs see their own GPUs only, one that asked for none sees none.
+    # On some clusters a job sees only its own GPUs, so one is requested.
     if any(row.name == partition and any(row.gpus_free.values()) for row in rows(cluster)):
         options.append("--gres=gpu:1")
     given = components(resources)[0].options
@@ -81,7 +81,7 @@ def _options(cluster: Cluster, partition: str, resources: Resources) -> list[str
 
 @contextmanager
 def _answering(parent: Path) -> Iterator[Path]:
-    """A hidden folder in which another host is answered by a thread."""
+    """Yield a hidden folder; a thread answers the other host's files in it."""
     over = threading.Event()
     exchange = Path(tempfile.mkdtemp(prefix=PREFIX, dir=nearest(parent)))
     thread = threading.Thread(target=answer, args=(exchange, over), daemon=True)

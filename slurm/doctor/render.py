@@ -1,4 +1,4 @@
-"""`stk doctor` for people."""
+"""The text output of `stk doctor`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from toolkit.report.formats import NOTHING, clean
 
 _STYLES = {Level.OK: "green", Level.NOTE: "cyan", Level.CHANGE: "yellow", Level.PROBLEM: "bold red"}
 _QUIET = "bright_black"
-#: Of what is shown under a heading.
+#: Indentation below a heading.
 _INDENT = 2
-#: Columns of a terminal from which the table of partitions has all of its own.
+#: The least width of a terminal for all columns of the table of partitions.
 _WIDE = 100
 
 
@@ -109,7 +109,7 @@ def _gpus(free: Mapping[str, int], all_of_them: Mapping[str, int]) -> str:
 
 
 def _summary(report: Report) -> Group:
-    """Return the count of each level, and after a long page again what to do."""
+    """Return the count of each level, and the problems and changes once more."""
     every = [(section.title, each) for section in report.sections for each in section.findings]
     urgent = [item for level in (Level.PROBLEM, Level.CHANGE) for item in every if item[1].level is level]
     return Group(_counts(report), *(_reminder(*item) for item in urgent))

@@ -38,7 +38,7 @@ class Report:
 
     cluster     name of the cluster, empty without Slurm
     partitions  a row for each, the default one first
-    facts       what the machines answered, by place: here, and a host where one was asked
+    facts       the machines' answers, by place: `here`, and `host` if one was checked
     """
 
     cluster: str
@@ -48,11 +48,11 @@ class Report:
 
     @property
     def has_problem(self) -> bool:
-        """Whether anything that was found must be mended before a job can do well."""
+        """Whether there is a problem that must be solved before a job can work."""
         return any(finding.level == PROBLEM for section in self.sections for finding in section.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of --json."""
+        """Return the document of --json."""
         return {
             "cluster": self.cluster,
             "findings": [
@@ -76,10 +76,10 @@ def examine(
 ) -> Report:
     """Check everything and report progress to `say`. Raises SchedulerError, UserError.
 
-    asks_slurm   whether a cluster is to be asked; where none answers there is an error
-    wants_slurm  whether it would have been, had one answered
-    partition    the only one that is shown, and asked; empty for all, and for that of the experiment
-    on_node      whether a host of the cluster is to be asked, too
+    asks_slurm   whether to query a cluster; raises SchedulerError if none answers
+    wants_slurm  whether to report a missing answer of an installed Slurm as a problem
+    partition    the only partition to show and to check; empty: show all, check that of the experiment
+    on_node      whether to check a host of the cluster, too
     """
     cluster = None
     if asks_slurm:
@@ -88,7 +88,7 @@ def examine(
         _check_partition(partition, cluster)
     experiments = experiment_dir()
     here = _ask_here(experiments, say)
-    # Not read where the file system has just shown that it hangs.
+    # Not read if the file system did not answer just now.
     saves = measured_saves(experiments) if "path" in here["runs"] else None
     if cluster is None:
         found = [Section("Slurm", (_without_slurm(wants_slurm),))]
@@ -123,7 +123,7 @@ def _check_partition(name: str, cluster: Cluster) -> None:
 
 
 def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Return the answers of child processes, one after the other, so that none slows another one down."""
+    """Return the answers of child processes; they run in sequence, so none slows another down."""
     say("looking at this machine")
     facts = ask_here(["machine", "gpus"], _QUICK_S)
     say("trying the file systems")
@@ -134,13 +134,13 @@ def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _only(answers: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a single question, or why there is none."""
+    """Return the answer to a single question, or a dictionary with the reason `why` there is none."""
     answer = next((each for each in answers.values() if isinstance(each, dict)), None)
     return answer or {"why": answers.get("why", "no answer")}
 
 
 def _folders(experiments: Path) -> dict[str, str]:
-    """The question about each folder; only that of the runs is written into."""
+    """Return the question about each folder; only the folder of runs is written to."""
     data = os.environ.get("STK_DATA_DIR")
     found = {"runs": f"folder={experiments}", "code": f"mount={_CODE}"}
     return found | ({"data": f"mount={Path(data).resolve()}"} if data else {})

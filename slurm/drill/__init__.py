@@ -1,5 +1,5 @@
-"""`stk drill`: interrupt a run on purpose, and see whether it comes back as if nothing had happened.
+"""`stk drill`: interrupt a run on purpose, and check that it resumes with the same bytes.
 
-task.py makes the experiment, local.py plays Slurm's part with processes on this machine, cluster.py
-lets a real cluster do it, rows.py holds the results.
+task.py makes the experiment, local.py imitates Slurm's signals with processes on this machine, cluster.py
+uses a real cluster, rows.py has the results.
 """

@@ -1,7 +1,7 @@
-"""A drill on the user's own cluster: one job, to which all that an ordinary user can cause happens.
+"""A drill on the user's cluster: one job, with every interruption that an ordinary user can cause.
 
-It is slowed to one step a second, so that there is time to strike. Its checkpoints are compared with those
-of a second job, to which nothing happens, on the same kind of host.
+The job is slowed to one step a second, so that there is time to interrupt it. Its checkpoints are compared
+with those of a second, undisturbed job on the same kind of host.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from toolkit.reliability.fault_injection import VARIABLE
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.run_dir import RunDir
 
-#: Slurm counts in minutes and warns up to one early; a slow start must have begun to train before that.
+#: Slurm counts in minutes and warns up to a minute early; even a slow start must train before the warning.
 TIME_LIMIT_MIN = 3
 _WARNING_S = 30
-#: Of the undisturbed job, which must not run into its limit.
-_AMPLE = "30"
+#: Time limit in minutes of the undisturbed job, which must not reach it.
+_UNDISTURBED_TIME = "30"
 _PACE = "slow 1 at=data step=0-100000 rank=0"
 _GONE = ("failed", "held", "cancelled", "finished")
 _POLL_S = 0.5
 _ASK_SLURM_S = 5.0
 _LEAVE_S = 120.0
 
-#: Called with what is being waited for.
+#: A function that shows the current action.
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """One interruption: what Slurm is asked to do to a job; without `act` it happens on its own."""
+    """One interruption: `act` causes it, given the job's id; without `act` it happens by itself."""
 
     what: str
     act: Callable[[str], None] | None = None
@@ -53,7 +53,7 @@ class Interruption:
 
 @dataclass(slots=True)
 class _Saved:
-    """A row, and the checkpoint that shows whether its bytes are the same."""
+    """A row, and the checkpoint to compare with that of the undisturbed run."""
 
     row: Row
     step: int | None = None
@@ -61,7 +61,7 @@ class _Saved:
 
 
 class ClusterDrill:
-    """A job of the user's, interrupted interruption by interruption, and one that is left alone."""
+    """A job that is interrupted several times, and an undisturbed job."""
 
     def __init__(self, experiment: Experiment, folder: Path, say: Say) -> None:
         self._experiment = experiment
@@ -75,10 +75,10 @@ class ClusterDrill:
         self._pair = self._find_pair()
 
     def run(self) -> Iterator[list[Row]]:
-        """Yield the rows so far whenever there is news of them.
+        """Yield the rows so far after each change.
 
-        No job of the drill outlives it in any case. Raises RunFailed where the run fails on
-        its own, SchedulerError where Slurm refuses.
+        All jobs of the drill are cancelled at the end in any case. Raises RunFailed if the run fails
+        by itself, SchedulerError if Slurm refuses.
         """
         done: list[_Saved] = []
         try:
@@ -108,7 +108,7 @@ class ClusterDrill:
         interruptions = [
             Interruption(what="asked to stop (scancel --signal=TERM)", act=_signal("TERM")),
             Interruption(what="requeued (scontrol requeue)", act=programs.requeue),
-            # Not SIGKILL, by which scancel ends the whole job; of this one a rank dies on the spot, too.
+            # Not SIGKILL, with which scancel ends the whole job; SIGHUP also kills a rank at once.
             Interruption(what="all ranks killed (SIGHUP)", act=_signal("HUP"), is_graceful=False),
         ]
         if self._pair is not None:
@@ -126,9 +126,9 @@ class ClusterDrill:
         return None
 
     def _preempt(self, job_id: str) -> None:
-        """Submit a job that wants a host of this one, in the partition above.
+        """Preempt the job: submit a job for one of its hosts in the partition of higher priority.
 
-        The drill's job then has its hosts to itself, so that no job of another user is preempted instead.
+        The drill's job is exclusive on its hosts, so no job of another user is preempted instead.
         """
         assert self._pair is not None
         host = read_attempts(self._runs[0])[-1].hosts[0]
@@ -141,7 +141,7 @@ class ClusterDrill:
     def _interrupt(
         self, run: RunDir, interruption: Interruption, before: AttemptRecord
     ) -> tuple[_Saved, AttemptRecord]:
-        """Interrupt the run once; return the row of it, and the record of the attempt that follows."""
+        """Interrupt the run once; return the row, and the record of the attempt that follows."""
         interrupted_at = time.time()
         if interruption.act is not None:
             interruption.act(_job(run))
@@ -190,20 +190,20 @@ class ClusterDrill:
         )
 
     def _undisturbed(self, steps: Sequence[int]) -> dict[int, Digest]:
-        """The checkpoints of these steps of a job that is left alone."""
+        """Train an undisturbed run; return its checkpoints of these steps."""
         found: dict[int, Digest] = {}
         if not steps:
             return found
-        # A moment before and after each, so that the save is not left out, and can be read before it goes.
+        # Pauses before and after each step, so that its save is not skipped, and is read before its removal.
         faults = "; ".join(
             f"slow 3 at=data step={at} rank=0" for step in steps for at in (step - 1, step + 1)
         )
-        run = self._submit("undisturbed", self._experiment.resources.time or _AMPLE, faults)
+        run = self._submit("undisturbed", self._experiment.resources.time or _UNDISTURBED_TIME, faults)
         while len(found) < len(steps):
             for step in run.checkpoint_steps():
                 if step in steps and step not in found:
                     found[step] = digest(run.checkpoint(step))
-            now = self._look(run, "the undisturbed run")
+            now = self._query_state(run, "the undisturbed run")
             if now is not None and now.state == "finished":
                 break
             if now is not None and now.state in _GONE:
@@ -213,9 +213,9 @@ class ClusterDrill:
         return found
 
     def _until_back(self, run: RunDir, attempt: int) -> str:
-        """Wait for another attempt; what was wrong, if the drill had to ask for it."""
+        """Wait for the next attempt; return a fault if the drill had to submit it, else an empty text."""
         while len(read_attempts(run)) < attempt:
-            now = self._look(run, "the next attempt")
+            now = self._query_state(run, "the next attempt")
             if now is not None and now.state in _GONE and self._is_gone(run):
                 self._submit("disturbed", str(TIME_LIMIT_MIN), _PACE)
                 return f"it was not restarted automatically ({now.state}: {now.reason})"
@@ -223,7 +223,7 @@ class ClusterDrill:
         return ""
 
     def _is_gone(self, run: RunDir) -> bool:
-        """Whether a run is still gone at a second look: its next job may have been on its way."""
+        """Whether a run has still ended at a second query: its next job may be submitted late."""
         time.sleep(_ASK_SLURM_S)
         (now,) = status([run])
         if now.state == "finished":
@@ -238,13 +238,13 @@ class ClusterDrill:
             known = read_attempts(run)
             if len(known) >= attempt and _is_training(run, known[attempt - 1]):
                 return known[attempt - 1]
-            now = self._look(run, "some steps")
+            now = self._query_state(run, "some steps")
             if now is not None and now.state in _GONE:
                 raise RunFailed(f"the drill's run is {now.state}: {now.reason}")
             time.sleep(_POLL_S)
 
-    def _look(self, run: RunDir, what: str) -> RunStatus | None:
-        """Now and then: the run's state by Slurm, which need not wait for its two minutes."""
+    def _query_state(self, run: RunDir, what: str) -> RunStatus | None:
+        """Query the run's state if the last query is old enough, else return None; release a requeued job."""
         if time.monotonic() - self._asked < _ASK_SLURM_S:
             return None
         self._asked = time.monotonic()
@@ -256,7 +256,7 @@ class ClusterDrill:
         return now
 
     def _end(self, run: RunDir) -> None:
-        """Cancel what is left of a run, and wait until it has left."""
+        """Cancel the run's job, and wait for its end."""
         last = last_submission(run)
         if last is None:
             return
@@ -287,7 +287,7 @@ def _job(run: RunDir) -> str:
 
 
 def _is_training(run: RunDir, attempt: AttemptRecord) -> bool:
-    """Whether an attempt has done enough to be interrupted: a kill must find a checkpoint of that attempt."""
+    """Whether an attempt may be interrupted: it has done some steps and saved a checkpoint."""
     if attempt.first_step_s is None:
         return False
     first_step = attempt.first_step or 0
@@ -295,12 +295,12 @@ def _is_training(run: RunDir, attempt: AttemptRecord) -> bool:
 
 
 def _done(run: RunDir, attempt: AttemptRecord, until: float = float("inf")) -> int:
-    """Return the steps done at the end of an attempt: by its own record, or by the slow steps' events."""
+    """Return the last step of an attempt, from its record and from the events of its slowed steps."""
     noted = events_between(run, "fault", attempt.began, until)
     steps: list[int] = [attempt.last_step or 0, *(event.facts["step"] for event in noted)]
     return max(steps)
 
 
 def _newest(run: RunDir, first_step: int) -> int:
-    """The newest checkpoint that the undisturbed run will have too; first_step if there is none."""
+    """Return the newest checkpoint that the undisturbed run will have too; first_step without one."""
     return max((step for step in run.checkpoint_steps() if step % STRIDE == 0), default=first_step)

@@ -1,7 +1,7 @@
-"""Send local ranks the signals that Slurm sends, in the same order.
+"""A drill with local ranks, which get Slurm's signals in Slurm's order.
 
-The sequences are those of Slurm 22.05, recorded on a real cluster. Every rank is frozen (SIGSTOP) in the
-middle of a chosen step and gets its signals there, so that each drill interrupts at the same place.
+The sequences of signals were recorded on a real cluster with Slurm 22.05. Every rank stops itself (SIGSTOP)
+in the middle of a chosen step and gets the signals there, so each drill interrupts at the same place.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from toolkit.run.run_dir import RunDir
 
 TERM, CONT, KILL, WARN = signal.SIGTERM, signal.SIGCONT, signal.SIGKILL, signal.SIGUSR2
 
-#: Slurm's default KillWait: what a rank that was asked to leave has left to live.
+#: Slurm's default KillWait: seconds from the last signal to SIGKILL.
 KILL_WAIT_S = 30.0
-#: How long this waits for a step to be reached: the data may have to be prepared first.
-_PATIENCE_S = 1800.0
+#: Seconds to wait for a step; the data may have to be prepared first.
+_STEP_TIMEOUT_S = 1800.0
 _POLL_S = 0.05
 
 
@@ -47,10 +47,10 @@ _POLL_S = 0.05
 class Interruption:
     """One interruption.
 
-    signals    what the ranks get at once
-    later      what those that are still there get when the grace period is over
-    grace_s    how long that is
-    only_last  whether the last rank alone gets them
+    signals    signals that the ranks get at once
+    later      signals for ranks that still run after the grace period
+    grace_s    seconds of the grace period
+    only_last  whether only the last rank gets `signals`
     """
 
     what: str
@@ -61,7 +61,7 @@ class Interruption:
 
     @property
     def is_graceful(self) -> bool:
-        """Whether the ranks are asked, so that nothing may be lost."""
+        """Whether the ranks have time to save, so that no step may be lost."""
         return KILL not in self.signals
 
 
@@ -75,7 +75,7 @@ INTERRUPTIONS = (
     Interruption(what="one rank asked to stop", signals=(TERM, CONT), only_last=True),
     Interruption(what="one rank killed (-9)", signals=(KILL,), only_last=True),
     Interruption(what="all ranks killed (-9)", signals=(KILL,)),
-    # This one on another number of processes, where that gives the same bytes.
+    # Runs on another number of processes, if that gives the same bytes.
     Interruption(what="preempted once more", signals=(TERM, CONT)),
 )
 
@@ -97,7 +97,7 @@ class _Attempt:
 
 
 class LocalDrill:
-    """A run in local processes, interrupted again and again, beside an undisturbed one."""
+    """A run in local processes that is interrupted several times, and an undisturbed run."""
 
     def __init__(
         self,
@@ -112,15 +112,15 @@ class LocalDrill:
         self._procs = procs
         self._say = say
         self._interruptions = interruptions
-        #: What is left out, and why.
+        #: Interruptions that are not tried, with reasons.
         self.not_tried = ["what only a cluster can do: time limits, requeueing, lost hosts"]
         if procs == 1:
             self.not_tried.append("one rank among several: --procs 2")
 
     def run(self) -> Iterator[list[Row]]:
-        """Yield the rows so far, whenever an attempt has shown the effect of the interruption before it.
+        """Yield the rows so far, each time an attempt has shown the effect of the previous interruption.
 
-        Raises RunFailed where the run fails on its own.
+        Raises RunFailed if the run fails by itself.
         """
         self._say("the undisturbed run")
         undisturbed = self._undisturbed()
@@ -137,7 +137,7 @@ class LocalDrill:
             before = now
 
     def _plan(self, run: RunDir) -> tuple[list[Interruption], list[int]]:
-        """The interruptions and their numbers of processes; the last shows the effect of the one before."""
+        """Return interruptions and numbers of processes; the last attempt only shows the previous effect."""
         interruptions = [each for each in self._interruptions if self._procs > 1 or not each.only_last]
         sizes = [self._procs] * len(interruptions)
         if self._gives_same_bytes_on_any_number():
@@ -161,21 +161,21 @@ class LocalDrill:
         return RunDir(self._folder / "undisturbed" / run_id(self._experiment))
 
     def _undisturbed(self) -> Mapping[int, Digest]:
-        """Train beyond the last interruption without any; the checkpoints' checksums."""
+        """Train an undisturbed run beyond the last interruption; return checksums of its checkpoints."""
         run = create_run(self._experiment, self._folder / "undisturbed")
         end = STRIDE * (len(self._interruptions) + 2)
-        # The writer gets a moment after each save: while it writes, the next save would be left out.
+        # Pauses after each save, because a save is skipped while the previous one is being written.
         pauses = [f"slow 0.5 at=data step={step} rank=0" for step in range(STRIDE, end, STRIDE)]
         with _ranks(run, self._procs, "; ".join([*pauses, f"term at=forward step={end - 1}"])) as ranks:
-            _wait(ranks, _PATIENCE_S)
+            _wait(ranks, _STEP_TIMEOUT_S)
         if run.checkpoint_steps()[-1:] != [end]:
             raise RunFailed(_what_failed(run, "the undisturbed run"))
         return digests(run)
 
     def _start(self, run: RunDir, interruption: Interruption, procs: int, end: int) -> _Attempt:
-        """Train from the run's newest step to a step before or after `end`, and interrupt there."""
-        # A save of this attempt must precede a kill: its writer gets a moment, as it would between the steps
-        # of a real model.
+        """Train from the newest checkpoint to a step just before or after `end`, and interrupt there."""
+        # Before a kill, a save of this attempt must be complete: the pause gives its writer time, as longer
+        # steps would.
         at = end - 1 if interruption.is_graceful else end + 2
         faults = f"slow 0.5 at=data step={at} rank=0; stop at=forward step={at}"
         began = time.time()
@@ -199,7 +199,7 @@ class LocalDrill:
         )
 
     def _interrupt(self, interruption: Interruption, ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-        """Send what Slurm would send, and wait as long as it would; return what went wrong, if anything."""
+        """Send the signals and wait as long as Slurm does; return a fault if ranks had to be killed."""
         targets = ranks[-1:] if interruption.only_last else ranks
         _send(targets, interruption.signals)
         _send([rank for rank in ranks if rank not in targets], (CONT,))
@@ -216,7 +216,7 @@ class LocalDrill:
 
 
 def _row(run: RunDir, before: _Attempt, now: _Attempt, undisturbed: Mapping[int, Digest]) -> Row:
-    """Return the effect of an interruption, as the attempt after it shows."""
+    """Return the row of an interruption, from the attempt before and after it."""
     interruption = before.interruption
     lost = max(0, before.done - now.first_step)
     fault = before.fault
@@ -238,7 +238,7 @@ def _row(run: RunDir, before: _Attempt, now: _Attempt, undisturbed: Mapping[int,
 
 @contextmanager
 def _ranks(run: RunDir, procs: int, faults: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The ranks of one attempt; none of them outlives it in any case."""
+    """Start the ranks of one attempt; kill those that still run at the end."""
     nonce = f"drill-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     run.logs.mkdir(parents=True, exist_ok=True)
     ranks: list[subprocess.Popen[bytes]] = []
@@ -272,7 +272,7 @@ def _send(ranks: Sequence[subprocess.Popen[bytes]], numbers: Sequence[signal.Sig
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> bool:
-    """Wait for all ranks to end; whether they did in time."""
+    """Wait for all ranks to end; return whether they did in time."""
     deadline = time.monotonic() + timeout_s
     while any(rank.poll() is None for rank in ranks):
         if time.monotonic() > deadline:
@@ -282,8 +282,8 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> bool:
 
 
 def _wait_until_frozen(run: RunDir, ranks: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Return when every rank stands still at the step of its fault. Raises RunFailed."""
-    deadline = time.monotonic() + _PATIENCE_S
+    """Wait until every rank has stopped at the step of its fault. Raises RunFailed."""
+    deadline = time.monotonic() + _STEP_TIMEOUT_S
     while not all(_is_frozen(rank) for rank in ranks):
         if any(rank.poll() is not None for rank in ranks) or time.monotonic() > deadline:
             raise RunFailed(_what_failed(run, "an attempt of the drill"))

@@ -1,4 +1,4 @@
-"""Whether a user can have a job preempted for real: by a job of their own, in a partition above it."""
+"""Find out whether a user can preempt a job with another job, in a partition of higher priority."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slurm.client.parse import Partition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A partition for the job, and one above it for the job that preempts it, with the hosts of both."""
+    """A partition for the job, one of higher priority for the preempting job, and their common hosts."""
 
     low: Partition
     high: Partition
@@ -18,7 +18,7 @@ class Pair:
 
 
 def choose_pair(partitions: Sequence[Partition], config: Mapping[str, str], wanted: str | None) -> Pair | str:
-    """Choose where a job can be preempted; return the reason where that is impossible.
+    """Return partitions in which a job can be preempted, or the reason why that is impossible.
 
     wanted   the partition that the job must be in; None: any
     """
@@ -32,7 +32,7 @@ def choose_pair(partitions: Sequence[Partition], config: Mapping[str, str], want
     pairs = [
         Pair(low=low, high=high, hosts=low.host_names & high.host_names)
         for low in up
-        # The only mode in which a preempted job comes back.
+        # Only in this mode Slurm requeues a preempted job.
         if wanted in (None, low.name) and low.preempt_mode == "REQUEUE"
         for high in up
         if high.priority_tier > low.priority_tier and low.host_names & high.host_names

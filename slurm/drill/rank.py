@@ -1,4 +1,4 @@
-"""One rank of a local drill: what a job's step would start, without the job.
+"""One rank of a local drill; it runs the same code as a task of a job's step.
 
 python -m slurm.drill.rank RUN_DIR
 """

@@ -12,9 +12,9 @@ from toolkit.files import crc32, read_json
 from toolkit.run.events import Event, read_events
 from toolkit.run.run_dir import MANIFEST, PROGRESS, RunDir
 
-#: Checksums of the files of one checkpoint, by name. The manifest has none: it says on how many processes
-#: and when a checkpoint was made. None for progress that lacks the score of an evaluation, because a stop
-#: interrupted it: the next attempt replaces that file.
+#: Checksums of the files of one checkpoint, by name. The manifest is left out: it has the time and the number
+#: of processes. None for the progress of a stop that interrupted an evaluation: its score is missing, and the
+#: next attempt replaces that file.
 Digest = Mapping[str, int | None]
 
 
@@ -22,15 +22,15 @@ Digest = Mapping[str, int | None]
 class Row:
     """One interruption and the attempt after it.
 
-    what        what was done
-    processes   before and after it
-    signals     what the ranks saw, in this order; empty where nothing could be seen
-    left_s      seconds from the first signal until all ranks had saved and gone
-    lost_steps  steps that had been done and had to be done again
+    what        name of the interruption
+    processes   number of processes before and after it
+    signals     signals that the ranks received, in order; empty if none was recorded
+    left_s      seconds from the first signal until all ranks had saved and ended
+    lost_steps  steps that had been done and must be repeated
     back_s      seconds from the start of the processes to the first new step
     away_s      seconds from the interruption to the first new step
-    same_bytes  whether the checkpoints after it equal those of the undisturbed run; None: there were none
-    fault       what went wrong, if anything did
+    same_bytes  whether the checkpoints after it equal those of the undisturbed run; None without any
+    fault       an error; empty if there is none
     """
 
     what: str
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A drill's rows, and what could not be tried, with the reason."""
+    """A drill's rows, and the interruptions that were not tried, with reasons."""
 
     cluster: str
     task: str
@@ -68,12 +68,12 @@ class Report:
 
 
 def digests(run: RunDir) -> dict[int, Digest]:
-    """The checksums of all checkpoints of a run, by step."""
+    """Return the checksums of all checkpoints of a run, by step."""
     return {step: digest(run.checkpoint(step)) for step in run.checkpoint_steps()}
 
 
 def digest(checkpoint: Path) -> Digest:
-    """The checksums of a checkpoint. Computed from its files, not read from its manifest."""
+    """Return the checksums of a checkpoint, computed from its files, not read from its manifest."""
     found: dict[str, int | None] = {
         file.name: crc32(file) for file in sorted(checkpoint.iterdir()) if file.name != MANIFEST
     }
@@ -84,7 +84,7 @@ def digest(checkpoint: Path) -> Digest:
 
 
 def is_equal(found: Digest, undisturbed: Digest | None) -> bool:
-    """Whether a checkpoint has the files of the undisturbed run's, with the same content."""
+    """Whether a checkpoint has the same files as that of the undisturbed run, with equal checksums."""
     if undisturbed is None or found.keys() != undisturbed.keys():
         return False
     return all(crc is None or crc == undisturbed[name] for name, crc in found.items())
@@ -99,12 +99,12 @@ def is_same(run: RunDir, undisturbed: Mapping[int, Digest], after: int) -> bool 
 
 
 def events_between(run: RunDir, name: str, since: float, until: float = math.inf) -> list[Event]:
-    """The events of one name in a span of time, oldest first."""
+    """Return the events with a name in a period, oldest first."""
     return [event for event in read_events(run, name) if since <= event.time < until]
 
 
 def signals_seen(run: RunDir, since: float, until: float = math.inf) -> tuple[str, ...]:
-    """The names of the signals that the ranks got in some time: those of the rank that got most."""
+    """Return the names of the signals of a period, of the rank that received the most."""
     seen = [
         [name for name, _ in event.facts["signals"]] for event in events_between(run, "signals", since, until)
     ]

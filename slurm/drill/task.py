@@ -17,9 +17,9 @@ STRIDE = 4
 def drill_experiment(
     config: Path | None, overrides: Sequence[str], folder: Path, interruptions: int
 ) -> Experiment:
-    """The experiment, long enough for the interruptions, and saved often. Raises ConfigError, UserError.
+    """Return the experiment with frequent saves and enough epochs. Raises ConfigError, UserError.
 
-    Only what does not matter for a comparison is changed: a drill ends it long before its last epoch.
+    The changes do not affect the comparison: a drill ends the run long before its last epoch.
     """
     path = config or _write_example(folder)
     overrides = overrides if config else ["name=drill", *overrides]
@@ -41,10 +41,10 @@ def drill_experiment(
 
 
 def _write_example(folder: Path) -> Path:
-    """Let a workload write its example; return the experiment's file. Raises UserError if none has one."""
+    """Let a workload write its example; return the experiment file. Raises UserError if there is none."""
     code = example()
     if not code:
-        raise UserError("no workload that is installed has an example to drill with: name a CONFIG")
+        raise UserError("no installed workload has an example for a drill: give a CONFIG")
     folder.mkdir(parents=True, exist_ok=True)
     path: Path = load_code(code)(folder)
     return path

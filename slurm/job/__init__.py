@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Find the class that jobs are pickled by: a run of an earlier version has it under this very name."""
+    """Return the pickled class of jobs: jobs of earlier versions refer to it by this name."""
     if name == "TrainJob":
         from slurm.job.task import TrainJob
 

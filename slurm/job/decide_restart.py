@@ -1,11 +1,11 @@
-"""Decide whether a run continues after a step that did not finish it, and how. The batch script runs this.
+"""Decide whether and how to restart a run after a step that did not finish it. The batch script runs this.
 
 python -P -m slurm.job.decide_restart RUN CODE [in-place]
 python -P -m slurm.job.decide_restart CONFIG CODE [key=value …]
 
 After a step that saved and exited, rank 0 has usually requeued the job already. This module handles failures,
-and stops after which rank 0 could not requeue. It may take its time: only an idle job waits for it. It exits
-with RESTART_STEP if the script should start the step again and has declared that it can.
+and stops after which rank 0 could not requeue. It may be slow: only an idle job waits for it. It exits with
+RESTART_STEP if the script should start the step again; the script passes `in-place` if it can do that.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from toolkit.run.failure.classes import FAILURE_CLASSES
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
-#: How long a controller that does not answer is asked: a restart of it takes minutes.
+#: Seconds for which a request is repeated if no controller answers: its restart takes minutes.
 _PATIENCE_S = 600.0
-#: In events.jsonl: a step is started again in its job.
+#: Event: a step is started again in its job.
 _IN_PLACE_EVENT = "started_in_place"
 
 
@@ -48,7 +48,7 @@ _IN_PLACE_EVENT = "started_in_place"
 class Step:
     """The step that has ended.
 
-    attempt    its record; None if it died before it wrote one
+    attempt    its record; None if the step ended before it wrote one
     is_newest  whether no other attempt has begun since
     """
 
@@ -70,7 +70,7 @@ class Step:
 
     @property
     def was_orderly(self) -> bool:
-        """Whether it saved and left because it was asked to."""
+        """Whether the step saved and ended after a request to stop, without a failure."""
         attempt = self.attempt
         return attempt is not None and attempt.time_end is not None and attempt.why not in FAILURE_CLASSES
 
@@ -90,7 +90,7 @@ def _attempts_before(run: RunDir, job: Job) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The action in a sentence, and whether the script is to start the step again."""
+    """The action as a sentence, and whether the script must start the step again."""
 
     text: str
     again: bool = False
@@ -104,11 +104,11 @@ def decide(
     *,
     in_place: bool = False,
 ) -> Outcome:
-    """Continue the run where it should continue.
+    """Continue the run if it should continue; return the action.
 
     in_place  whether the script can start the step again
 
-    Raises SchedulerError where no controller answered, or all ways were refused.
+    Raises SchedulerError if no controller answered, or Slurm refused all ways.
     """
     if run.result.exists():
         return Outcome("the run has finished")
@@ -139,7 +139,7 @@ def _after_stop(step: Step, patience_s: float) -> str:
 
 
 def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
-    """Act on what Slurm did to the job; else on the failure itself."""
+    """Continue the run if Slurm stopped the job; otherwise handle the failure."""
     run, job = step.run, step.job
     facts = job.facts(patience_s)
     seen = StopEvidence(reason=None, restart=job.restart)
@@ -158,7 +158,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     resources = last_resources(run)
     avoids = without_hosts(resources, decision.exclude) != resources
     if in_place and not avoids and step.attempt is not None:
-        # One that died before it wrote a line goes back into the queue: its attempts are not counted here.
+        # A step without a record of its attempt is requeued instead: it could not be counted here.
         _note_again(step, step.attempt, decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
     chained = avoids or wants_chain(run, decision.why)
@@ -168,7 +168,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
 
 
 def _decision(step: Step) -> Decision:
-    """Record the crash and decide what follows. On a full disk the run stops."""
+    """Record the crash and return the decision of the restart policy; on a full disk, `stop`."""
     run, job = step.run, step.job
     hint = crash_hint(run.job_log(job.environ["SLURM_JOB_ID"]))
     record = partial(
@@ -195,7 +195,7 @@ def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
 
 
 def named_run(what: str, overrides: Sequence[str]) -> RunDir:
-    """The run that a folder, an id or an experiment file names."""
+    """Return the run of a folder, an id or an experiment file. Raises RunNotFound, ConfigError."""
     path = Path(what)
     if path.is_file():
         return run_of(load(path, overrides))

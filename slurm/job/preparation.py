@@ -1,10 +1,10 @@
-"""Preparing data: what `stk prepare` does here, and what its job runs.
+"""Prepare data, for `stk prepare` on this machine and in a job.
 
 python -P -m slurm.job.preparation FOLDER
 
-The job needs no signal to save: its finished parts are on the disk. After a preemption Slurm puts it back,
-because it does not exit before it is killed. Before its time limit it asks for that, where it has done
-something that its next attempt need not do again; else each attempt would end like this one.
+The job needs no signal to save: its finished parts are on the disk. After a preemption Slurm requeues it,
+because it does not exit before it is killed. Before its time limit the job requeues itself, but only if the
+next attempt can reuse parts of this one; otherwise each attempt would end in the same way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIGNAL = signal.Signals[f"SIG{WARNING_SIGNAL}"]
 
 
 class KeptProgress(LogDisplay):
-    """Lines for a log, and whether this attempt has done what its next one need not do again."""
+    """Progress as log lines; also records whether this attempt has finished parts that are kept."""
 
     def __init__(self, resumable_stage: str = "") -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class KeptProgress(LogDisplay):
 
 
 class TimeLimitWatch:
-    """Waits for Slurm's warning in a thread, and asks for another attempt where that goes on."""
+    """Waits for Slurm's warning in a thread, and requeues the job if the next attempt can continue."""
 
     def __init__(self, experiment: Experiment, progress: KeptProgress, environ: Mapping[str, str]) -> None:
         self._signal_s = signal_lead_s(experiment.resources)
@@ -62,9 +62,9 @@ class TimeLimitWatch:
         self._environ = environ
 
     def start(self) -> None:
-        """Listen from now on; to be called in the main thread."""
-        # Held back in all threads, so that this one gets it. A controller may take long to answer, and the
-        # work goes on meanwhile.
+        """Block the signal and start the thread. Must be called in the main thread."""
+        # Blocked in all threads, so that only the new one gets it (sigwait). A controller may take long to
+        # answer, and the preparation continues meanwhile.
         signal.pthread_sigmask(signal.SIG_BLOCK, [_SIGNAL])
         threading.Thread(target=self._wait, daemon=True).start()
 
@@ -73,10 +73,10 @@ class TimeLimitWatch:
         try:
             self._progress.message(f"stk: {self.answer()}")
         except StkError as error:
-            self._progress.message(f"stk: not put back into the queue: {error}")
+            self._progress.message(f"stk: not requeued: {error}")
 
     def answer(self) -> str:
-        """Return the action on a warning, in a sentence. Raises SchedulerError."""
+        """Act on a warning; return the action as a sentence. Raises SchedulerError."""
         job = Job.around(self._environ)
         facts = job.facts(PATIENCE_S)
         why = why_of(job, facts, StopEvidence(reason=WARNING, restart=job.restart, signal_s=self._signal_s))
@@ -84,11 +84,11 @@ class TimeLimitWatch:
             return f"the job was stopped: {why}"
         if why == TIME_LIMIT and not self._progress.has_kept_something:
             return (
-                "the time limit is near, and another attempt could reuse nothing: this needs a "
+                "the time limit is near, and another attempt could reuse nothing: the job needs a "
                 "longer resources.time"
             )
         programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)
-        return f"the job was stopped: {why}; it goes back into the queue, and keeps the finished parts"
+        return f"the job was stopped: {why}; it is requeued, and keeps the finished parts"
 
 
 def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:
@@ -100,13 +100,13 @@ def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:
     prepared = prepare_data(experiment, progress.preparing)
     progress.message(prepared.summary())
     if (code := prepare_model(experiment, str(folder.path))) == 0:
-        # For `stk status`: a job that has done its work has trained no step.
+        # For `stk status`: the job is finished, with no trained step.
         write_json(folder.result, {"step": 0, "prepared": prepared.to_json()})
     return code
 
 
 def prepare_data(experiment: Experiment, progress: Progress) -> PreparedSet:
-    """Build the prepared data, or compare what is there with its checksums. Raises DataError."""
+    """Build the prepared data, or verify the checksums of existing data. Raises DataError."""
     prepared: PreparedSet = experiment.data.prepare(progress)
     if isinstance(prepared, PreparedFolder) and not prepared.built:
         prepared.verify()
@@ -116,7 +116,7 @@ def prepare_data(experiment: Experiment, progress: Progress) -> PreparedSet:
 def prepare_model(experiment: Experiment, config: str, *overrides: str) -> int:
     """Compute what needs torch, in a process that has it; return its exit code.
 
-    It is computed as a worker does it: a separate process keeps torch out of this one.
+    The process computes like a worker; this process never imports torch.
     """
     if not experiment.model.needs_preparation:
         return 0
@@ -129,8 +129,8 @@ def _cpus(data: Any) -> str:
 
 
 def main() -> int:
-    """Run the job's work; a fault in the data is reported without a stack trace."""
-    # Its processes finish the parts that they are at.
+    """Run the job; print errors of the user's data without a stack trace. Return the exit code."""
+    # On SIGTERM, the worker processes finish their current parts.
     interrupt_on_request(signal.SIGTERM)
     try:
         return run_job(RunDir(Path(sys.argv[1])), dict(os.environ))

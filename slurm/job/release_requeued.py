@@ -1,4 +1,4 @@
-"""Let requeued jobs start at once, instead of after the two minutes that Slurm makes them wait."""
+"""Let requeued jobs start at once, without Slurm's delay of two minutes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from slurm.client import programs
 from slurm.status.rows import RunStatus
 from toolkit.errors import SchedulerError
 
-#: Asked again after this long: asking moves the start, so it must not happen in every round.
+#: Seconds until a release is repeated. Each release moves the start time, so it must not be repeated earlier.
 _AGAIN_S = 4 * programs.RELEASE_DELAY_S
 
 
 def waits_for_begin_time(now: RunStatus) -> bool:
-    """Whether a job waits for no more than the two minutes that Slurm makes a requeued one wait."""
+    """Whether a job only waits for its begin time, which Slurm sets two minutes after a requeue."""
     return now.state in ("pending", "requeued") and now.reason == "BeginTime"
 
 
 class Releaser:
-    """Releases requeued jobs, each as soon as it is seen to wait."""
+    """Releases requeued jobs as soon as they wait for their begin time."""
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, int], float] = {}
 
     def release(self, row: RunStatus) -> bool:
-        """Let a requeued job that waits for its begin time start; return whether that was asked for now."""
+        """Release a requeued job that waits for its begin time; return whether it was released now."""
         if row.job_id is None or row.state != "requeued" or not waits_for_begin_time(row):
             return False
         start, now = (row.job_id, row.restarts), time.monotonic()
@@ -33,7 +33,7 @@ class Releaser:
         try:
             programs.release_now(row.job_id)
         except SchedulerError:
-            # It may have started meanwhile; or no controller answers, and the next round tries again.
+            # The job may have started, or no controller answers: the next round tries again.
             return False
         self._asked[start] = now
         return True

@@ -1,9 +1,9 @@
-"""After a stop: record why, and continue the run.
+"""After a stop, record the reason and continue the run.
 
-A preempted job goes back into the queue under its own id, for Slurm would put it back itself. Before
-its time limit a job submits the next one, which starts a second after it instead of two minutes. If
-one way is refused, the other is tried. Everything here may be done twice. Whether a run may start again is
-decided in toolkit.reliability.restart_policy.
+A preempted job is requeued under its own id, because Slurm may requeue it itself. Before its time limit a job
+submits a new one, which starts a second after it instead of two minutes. If one way is refused, the other is
+tried. All functions here may be called twice. toolkit.reliability.restart_policy decides whether a run may
+start again.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from toolkit.run.attempts.records import explain_last, read_attempts
 from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir
 
-#: How long a rank that holds up its job asks a controller that does not answer.
+#: Seconds for which a rank repeats a request if no controller answers; its job waits meanwhile.
 PATIENCE_S = 30.0
-#: The same for a question whose answer only names the reason. The job may be killed meanwhile.
-_TO_TELL_S = 3.0
+#: The same for a query that only refines the reason; short, because the job may be killed meanwhile.
+_REASON_TIMEOUT_S = 3.0
 
-#: Events in events.jsonl that show that a stop has been dealt with.
+#: Events that show that a stop has been handled.
 SETTLED = frozenset({"requeue", "chained", "cancelled", "not_requeued"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The job around this process.
+    """The job of this process.
 
-    id         as `scontrol` wants it
-    restart    how often it was put back before this attempt
-    environ    of this process as it was started: what a library set since must not reach the next job
+    id         the id for `scontrol`
+    restart    how often it was requeued before this attempt
+    environ    environment at the start of this process: the next job must not get variables of libraries
     """
 
     id: str
@@ -72,9 +72,9 @@ class Job:
 def requeue_or_chain(
     run: RunDir, environ: Mapping[str, str], stop: JobStop, patience_s: float = PATIENCE_S
 ) -> None:
-    """After the save: ask Slurm why the job was stopped, record it, and continue the run where it should.
+    """After the save: get the reason of the stop from Slurm, record it, and continue the run if it should.
 
-    Called by one rank. Raises SchedulerError if nothing worked; `slurm.job.decide_restart` tries again.
+    Called on rank 0 only. Raises SchedulerError if that fails; `slurm.job.decide_restart` tries again.
     """
     job = Job.around(environ)
     seen = _seen(run, stop, job)
@@ -92,7 +92,7 @@ def requeue_or_chain(
 
 
 def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
-    # A program of the user's gets the warning too, and may exit before this process has a reason to stop.
+    # A user's program also gets the warning, and may exit before this process has a reason to stop.
     was_warned = any(name == WARNING for name, _ in stop.signals)
     return StopEvidence(
         reason=stop.reason_to_stop() or (WARNING if was_warned else None),
@@ -103,10 +103,10 @@ def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
 
 
 def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
-    """Why the job was stopped."""
+    """Return why the job was stopped: preempted, time_limit, requested or cancelled."""
     why = classify_stop(facts, seen, time.time())
     if why == REQUESTED and not seen.requested and is_back(facts, job.restart) and _can_be_preempted(facts):
-        # Without a grace period all trace of a preemption is gone when one can ask (measured, 22.05).
+        # Without a grace period, Slurm no longer shows the preemption at this point (measured, 22.05).
         return PREEMPTED
     return why
 
@@ -114,7 +114,7 @@ def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
 def _can_be_preempted(facts: Mapping[str, str]) -> bool:
     names = facts.get("Partition", "").split(",")
     try:
-        partitions = programs.patiently(programs.partitions, _TO_TELL_S)
+        partitions = programs.patiently(programs.partitions, _REASON_TIMEOUT_S)
     except SchedulerError:
         return False
     return any(each.can_be_preempted for each in partitions if each.name in names)
@@ -123,7 +123,7 @@ def _can_be_preempted(facts: Mapping[str, str]) -> bool:
 def continue_run(
     run: RunDir, job: Job, facts: Mapping[str, str], why: str, patience_s: float = PATIENCE_S
 ) -> None:
-    """Continue a run that was stopped, unless it was cancelled. Raises SchedulerError where it cannot."""
+    """Continue a run that was stopped, unless it was cancelled. Raises SchedulerError if that fails."""
     if why == CANCELLED:
         note_event(run, "cancelled", job_id=job.id, why=why)
     elif is_back(facts, job.restart):
@@ -142,10 +142,10 @@ def continue_run(
 
 
 def wants_chain(run: RunDir, why: str) -> bool:
-    """Whether resources.requeue asks for a new job rather than this one again.
+    """Whether the run continues in a new job, by resources.requeue and the reason of the stop.
 
-    A preempted job, and one that a person has requeued, keep their id: Slurm may have put them back
-    itself, and then there would be two.
+    A preempted job, and a job requeued by a person, keep their id: Slurm may requeue them itself, and
+    then there would be two jobs.
     """
     wanted = last_resources(run).requeue
     if why in (PREEMPTED, REQUESTED) or wanted == "same_job":
@@ -162,9 +162,9 @@ def start_again(
     exclude: Iterable[str] = (),
     patience_s: float = PATIENCE_S,
 ) -> None:
-    """Put the job back into the queue, or chain the next one to it; if Slurm refuses, the other way.
+    """Requeue the job, or submit the next one; if Slurm refuses, try the other way.
 
-    Raises SchedulerError where both are refused, or no controller answers for patience_s seconds.
+    Raises SchedulerError if Slurm refuses both, or no controller answers for patience_s seconds.
     """
 
     def requeue() -> None:
@@ -192,7 +192,7 @@ def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> 
 
 
 def seen_before(run: RunDir, job: Job) -> StopEvidence:
-    """Return what rank 0 knew when it could not requeue: from its event, else from attempts.jsonl."""
+    """Return the evidence of rank 0, which could not requeue: from its event, else from attempts.jsonl."""
     known = [event.facts for event in read_events(run, "signal")]
     last = known[-1] if known and known[-1].get("job_id") == job.id else {}
     attempts = read_attempts(run)
@@ -205,5 +205,5 @@ def seen_before(run: RunDir, job: Job) -> StopEvidence:
 
 
 def is_settled(run: RunDir, since: float) -> bool:
-    """Whether a stop after that time has been dealt with."""
+    """Whether a stop after the time `since` has been handled."""
     return any(event.time >= since for event in read_events(run, *SETTLED))

@@ -1,7 +1,7 @@
-"""One task of a job's step: python -u -m slurm.job.start_task FOLDER, as submitit's own module.
+"""Start a task of a job's step, like submitit's own module: python -u -m slurm.job.start_task FOLDER.
 
-A signal that asks it to stop may come while Python imports submitit and the run's code. It would end the
-process, which would count as a crash. It is held back until the rank can save and leave (StopFlag.install).
+A stop signal may come while Python imports submitit and the run's code. It would end the process and count as
+a crash, so it is blocked until the rank can save and exit (StopFlag.install).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from toolkit.reliability.early_stop import hold_back
 
 def main() -> None:
     hold_back()
-    # Only now: the import takes a while.
+    # After that, because this import is slow.
     from submitit.core.submission import submitit_main
 
     submitit_main()

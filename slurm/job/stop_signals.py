@@ -1,7 +1,7 @@
-"""Requests to stop from Slurm: signals, the end of the job, and what a warning means.
+"""Stop requests from Slurm: signals, and the end of the job; and the meaning of a warning.
 
-A handler only notes the signal. Rank 0 also watches the job's end, because a warning may be missing or
-come too late. It asks the controller in a thread, so that training never waits for an answer.
+A handler only records the signal. Rank 0 also watches the job's end, because a warning may be missing or
+late. It queries the controller in a thread, so that training never waits for an answer.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from toolkit.reliability.stop import StopFlag
 from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir
 
-#: Seconds to wait for the answer of a controller before a warning is believed.
+#: Seconds to wait for the controller's answer before a warning counts as a stop request.
 _PATIENCE_S = 5.0
 _ASK_AGAIN_S = 60.0
 #: Seconds for exiting and requeueing, besides one step and a save.
 _LEAVE_S = 20.0
 
-#: In events.jsonl: `stk requeue` asked for a stop.
+#: Event: `stk requeue` requested a stop.
 REQUEST_EVENT = "requeue_requested"
 
 log = logging.getLogger("toolkit.slurm")
@@ -47,7 +47,7 @@ log = logging.getLogger("toolkit.slurm")
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The controller's answer about the job, asked at `time`."""
+    """The controller's answer about the job, queried at `time`."""
 
     time: float
     job: Mapping[str, str]
@@ -78,14 +78,14 @@ class JobWatch:
         return count_requests(self._run) > self._requests
 
     def ask(self) -> None:
-        """Ask the controller again, unless a question is under way."""
+        """Query the controller in a thread, unless a query is running."""
         if self._thread is None or not self._thread.is_alive():
             self._asked = time.time()
             self._thread = threading.Thread(target=self._ask, daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
-        """Return when the question under way is answered, or given up."""
+        """Wait for the end of a running query."""
         if self._thread is not None:
             self._thread.join()
 
@@ -101,17 +101,17 @@ class JobWatch:
             log.warning("Slurm cannot be asked about job %s: %s", self._job, str(error).partition("\n")[0])
 
     def reason_to_stop(self, lead_s: float, warned: float | None) -> str | None:
-        """Why to stop now; warned is when Slurm's warning came, if it did."""
+        """Return why to stop now, or None; `warned` is the time of Slurm's warning, if it came."""
         now = time.time()
-        if warned is not None and self._is_more_than_the_end(warned, now):
+        if warned is not None and self._has_another_reason(warned, now):
             return WARNING
         return TIME_LIMIT if self._is_near(lead_s, now) else None
 
-    def _is_more_than_the_end(self, warned: float, now: float) -> bool:
-        """Whether a warning means more than that the end is near, which is known anyway.
+    def _has_another_reason(self, warned: float, now: float) -> bool:
+        """Whether a warning has another reason than the time limit, which is watched anyway.
 
-        With `preempt_send_user_signal` it means a preemption; `stk requeue` sends it too. Where no
-        controller answers, it is believed.
+        With `preempt_send_user_signal` it announces a preemption; `stk requeue` sends it too. True if no
+        controller answers.
         """
         answer = self._answer
         if answer is None or answer.time < warned:
@@ -123,7 +123,7 @@ class JobWatch:
         return classify_stop(answer.job, seen, warned) != TIME_LIMIT
 
     def _is_near(self, lead_s: float, now: float) -> bool:
-        """Whether the job's end is near, by an answer of this moment: a limit may have been raised."""
+        """Whether the job's end is near, by a current answer, because a limit may have been raised."""
         answer = self._answer
         if answer is None and now - self._asked > _ASK_AGAIN_S:
             self.ask()
@@ -149,12 +149,12 @@ class JobWatch:
 
 
 class JobStop(StopFlag):
-    """Asked to stop by Slurm: SIGTERM, its warning before the time limit, or the end of the job.
+    """A stop request by Slurm: SIGTERM, the warning before the time limit, or the end of the job.
 
-    signals     names and times of the signals that this process got
-    watch       on rank 0 of a job, once it is set
-    is_watched  whether rank 0 of this job has one: it judges the warning then, which every task of a
-                step gets; elsewhere the warning is a reason to stop
+    signals     names and times of the signals that this process received
+    watch       the watch of the job, set on rank 0 of a job
+    is_watched  whether rank 0 of this job has a watch, which then judges the warning (every task of a
+                step gets it); otherwise the warning is a reason to stop
     """
 
     def __init__(self, *, is_watched: bool = False) -> None:
@@ -167,7 +167,7 @@ class JobStop(StopFlag):
     def install(self, *signals: signal.Signals) -> JobStop:
         wanted = signals or (signal.SIGTERM, signal.Signals[WARNING])
         super().install(*wanted)
-        # Slurm wakes the tasks before each signal; submitit would log every one.
+        # Slurm sends SIGCONT before each signal; submitit would log every one.
         signal.signal(signal.SIGCONT, self._note)
         return self
 
@@ -185,7 +185,7 @@ class JobStop(StopFlag):
         self._note(number, frame)
         name = self.signals[-1][0]
         if self._is_watched and name == WARNING:
-            # The latest: a request may follow the warning.
+            # The latest warning counts: `stk requeue` may send it again.
             self._warned = self.signals[-1][1]
         else:
             super()._handle(number, frame)
@@ -194,7 +194,7 @@ class JobStop(StopFlag):
 def margin_s(lead_s: float, length_s: float | None) -> float:
     """Return the seconds before the job's end at which to stop: two steps with saves, and the time to exit.
 
-    A short job gets less of it, or it would never train: at most half of its time.
+    For a short job it is less, at most half of its time; otherwise the job would never train.
     """
     if length_s is None:
         return 2 * lead_s + _LEAVE_S
@@ -202,5 +202,5 @@ def margin_s(lead_s: float, length_s: float | None) -> float:
 
 
 def count_requests(run: RunDir) -> int:
-    """Return how often `stk requeue` asked the run to stop: a count needs no clocks of hosts."""
+    """Return how often `stk requeue` requested a stop; unlike times, a count needs no equal clocks."""
     return len(list(read_events(run, REQUEST_EVENT)))

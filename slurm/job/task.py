@@ -1,4 +1,4 @@
-"""The pickled task of the job: a path, nothing more.
+"""The pickled task of the job, which only has a path.
 
 submitit pickles a TrainJob by the name of its class, so the job needs no object from the submitter
 and runs the code in the run folder. The name is `slurm.job.TrainJob` in every version.
@@ -43,18 +43,18 @@ class TrainJob:
     run_dir: str
 
     def __call__(self) -> NoReturn:
-        # submitit itself exits with 0 or 1 only, and this status decides whether the run goes on.
+        # submitit itself only exits with 0 or 1, but this status decides whether the run continues.
         run = RunDir(Path(self.run_dir))
         try:
             world = world_from_step(os.environ)
         except SchedulerError as error:
-            # The other tasks of the step read why, and do not wait for this one.
+            # The other tasks of the step read the refusal, and do not wait for this one.
             write_refusal(run, step_nonce(os.environ), str(error))
             raise
         try:
             code = run_rank(run, world)
         except StkError as error:
-            # Raised into submitit, it would end the log with a stack trace that tells the user nothing.
+            # In submitit, the error would end the log with a stack trace that does not help the user.
             failure = first_failure(run, world.nonce)
             shown = f"error: {concealed(str(error))}" if failure is None else format_failure(failure)
             sys.stderr.write(f"{shown}\n")
@@ -65,26 +65,26 @@ class TrainJob:
 def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     """Train a run as one rank of a job's step, or of torchrun; return the exit status.
 
-    stop   that of this process, if its signals are caught already
+    stop   the JobStop of this process, if its signals are already handled
 
-    Stopped by Slurm, it saves, and rank 0 sees to it that the run goes on. In a job rank 0 alone
-    returns YIELDED: srun would end it for another rank's status before it had done that.
+    On a stop by Slurm, the ranks save, and rank 0 lets the run continue. In a job only rank 0 returns
+    YIELDED: srun would end rank 0 too early if another rank returned a failure status.
     """
     if run.result.exists():
-        # Slurm may start a job again that had just finished: not even torch is imported for it.
+        # Slurm may start a job again that has just finished: return before torch is imported.
         return 0
-    # As it was before any library set anything: the next job inherits it.
+    # A copy before any library sets variables: the next job inherits it.
     environ = dict(os.environ)
     is_job = "SLURM_JOB_ID" in environ
-    # First of all, because a signal may come in the seconds that torch takes to import.
+    # First, because a signal may come in the seconds in which torch is imported.
     stop = stop or JobStop(is_watched=is_job).install()
     if is_job and world.is_main:
         stop.watch = JobWatch(run, environ)
-        # On a disk that is full already the run itself reports that.
+        # If the disk is already full, the run itself reports that.
         with suppress(OSError):
             keep_reserve(run)
     kind = load_resolved(run.config).task.kind
-    # Imported here: the login node unpickles and submits this class without paying for torch.
+    # Imported here: the login node pickles and submits this class without importing torch.
     with record_import_error(run, world):
         worker = worker_of(kind)
     try:
@@ -104,6 +104,6 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     try:
         requeue_or_chain(run, environ, stop)
     except StkError as error:
-        # The batch script tries again; and a stop that could not be handed over is still not a failure.
+        # The batch script tries again; a stop is not a failure, even if the requeue failed.
         log.error("the run could not be requeued: %s", error)
     return ExitCode.YIELDED

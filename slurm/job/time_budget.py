@@ -1,4 +1,4 @@
-"""Is there time enough to save when Slurm wants the hosts back?"""
+"""Compare the time of a save with the time that Slurm leaves before it ends a job."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from slurm.submission.batch.job_options import partitions_of, signal_lead_s
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
-#: The share of a budget that a save may be expected to take: disks are busy when many jobs leave.
+#: Largest share of a budget for a save: disks are slower when many jobs save at once.
 _SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Seconds between a request to leave and the end of the processes.
+    """Seconds between a stop signal and the end of the processes.
 
-    name   what gives them
-    cure   what to do where they are too few
+    name   the setting or event that gives them
+    cure   what to do if they are too few
     """
 
     name: str
@@ -30,7 +30,7 @@ class Budget:
 
 
 def too_short(lead_s: float, budgets: Iterable[Budget]) -> list[str]:
-    """A sentence for each budget that one step and a save, lead_s, would use up."""
+    """Return a sentence for each budget that is too short for one step and a save (lead_s)."""
     return [
         f"a step and a save take {lead_s:.1f} s here, but {budget.name} leaves {budget.seconds:g} s: "
         f"{budget.cure}"
@@ -40,19 +40,19 @@ def too_short(lead_s: float, budgets: Iterable[Budget]) -> list[str]:
 
 
 def takes_too_long(lead_s: float, seconds: float) -> bool:
-    """Whether one step and a save, lead_s, would use up the seconds of a budget."""
+    """Whether one step and a save (lead_s) take too much of a budget of these seconds."""
     return lead_s > _SHARE * seconds
 
 
 def budgets_of_job(job: Mapping[str, str], signal_s: int) -> list[Budget]:
-    """The budgets of a job that runs, from its record. Two calls of scontrol."""
+    """Return the budgets of a running job, from its record. Calls scontrol twice."""
     names = job.get("Partition", "").split(",")
     has_limit = job.get("TimeLimit", "")[:1].isdecimal()
     return budgets(names, programs.partitions(), programs.config(), signal_s if has_limit else 0)
 
 
 def budgets_of_request(resources: Resources) -> list[Budget]:
-    """The budgets that a job with these resources will have. Two calls of scontrol."""
+    """Return the budgets of a future job with these resources. Calls scontrol twice."""
     partitions = programs.partitions()
     names = partitions_of(resources, partitions)
     return budgets(names, partitions, programs.config(), signal_lead_s(resources) if resources.time else 0)
@@ -61,9 +61,9 @@ def budgets_of_request(resources: Resources) -> list[Budget]:
 def budgets(
     names: Iterable[str], partitions: Iterable[Partition], config: Mapping[str, str], signal_s: int
 ) -> list[Budget]:
-    """The budgets in partitions of these names; all are read from the controller's answers.
+    """Return the budgets in the named partitions, from the controller's answers.
 
-    signal_s   the warning's lead before the time limit; 0 for none
+    signal_s   seconds from the warning to the time limit; 0: no limit
     """
     found, names = [], set(names)
     if signal_s:
@@ -84,7 +84,7 @@ def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:
         name=f"a preemption in partition {partition.name} "
         f"(GraceTime {partition.grace_s} s, KillWait {kill_wait_s} s)",
         seconds=partition.grace_s + kill_wait_s,
-        cure="save more often (checkpoint.every_steps or every_minutes), or what comes after is lost",
+        cure="save more often (checkpoint.every_steps or every_minutes), or later steps are lost",
     )
 
 

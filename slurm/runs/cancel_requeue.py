@@ -1,4 +1,4 @@
-"""Actions of a person on a run: stop it, or send it back into the queue."""
+"""Cancel or requeue a run on a user's request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def cancel(target: RunDir, now: RunStatus) -> str:
-    """End a live run; return the action. Raises UserError, also for a job of another run; SchedulerError."""
+    """Cancel a live run; return the action. Raises UserError, also for another run's job; SchedulerError."""
     submission = last_submission(target)
     now.check_known()
     if not now.is_live:
@@ -34,7 +34,7 @@ def cancel(target: RunDir, now: RunStatus) -> str:
         raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
     with suppress(ProcessLookupError):
         os.kill(submission.pid, signal.SIGTERM)
-    return "asked to save and leave"
+    return "asked to save and exit"
 
 
 def _cancel_job(target: RunDir, job_id: str) -> str:
@@ -63,9 +63,9 @@ def cancel_following(target: RunDir, job_id: str) -> str:
 
 
 def check_jobs(targets: Mapping[str, RunDir]) -> None:
-    """Raise UserError unless Slurm itself confirms that each job is of its run: files may name any job.
+    """Raise UserError unless Slurm confirms that each job belongs to its run: files may name any job.
 
-    One call for any number. Raises SchedulerError where Slurm does not answer.
+    One call for any number of jobs. Raises SchedulerError if Slurm does not answer.
     """
     own = {
         name
@@ -82,13 +82,13 @@ def check_jobs(targets: Mapping[str, RunDir]) -> None:
 
 
 def works_for(job: Job, target: RunDir) -> bool:
-    """Whether a job works in a run's folder; the task of an array goes there by a link of its number."""
+    """Whether a job works in a run's folder; for an array task, by a link with the task's number."""
     places = (job.work_dir, os.path.join(job.work_dir, job.job_id.partition("_")[2]))
     return any(os.path.realpath(place) == os.path.realpath(target.path) for place in places)
 
 
 def requeue(target: RunDir, now: RunStatus) -> str:
-    """Send a running job back into the queue, or let a requeued one start at once; return what was done.
+    """Requeue a running job, or let a requeued job start at once; return the action as text.
 
     Raises UserError for a job of another run, SchedulerError.
     """
@@ -102,11 +102,11 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     job_id = submission.job_id
     check_jobs({job_id: target})
     if now.state == "running":
-        # Written first: it shows the run that this signal is not Slurm's warning of the time limit.
+        # Written before the signal: it tells the run that this is not Slurm's warning of the time limit.
         note_event(target, REQUEST_EVENT, job_id=job_id)
         programs.signal_steps(job_id, WARNING_SIGNAL)
-        return f"job {job_id} was asked to save and to go back into the queue"
+        return f"job {job_id} was asked to save and to requeue"
     if waits_for_begin_time(now):
         programs.release_now(job_id)
         return f"job {job_id} may start in {programs.RELEASE_DELAY_S} s"
-    return f"job {job_id} waits already ({now.reason or now.state})"
+    return f"job {job_id} is already waiting ({now.reason or now.state})"

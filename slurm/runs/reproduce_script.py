@@ -1,4 +1,4 @@
-"""The script that repeats a run: what the run was made of, whether that is unchanged, and the text."""
+"""Write a script that repeats a run, after checking that its data, models and code are unchanged."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from toolkit.training.warm_start.find import find_weights
 from toolkit.workload import silent
 
 _META = "meta.json"
-#: From here on a moment has no date: the year 5138.
+#: Later times (year 5138) have no date.
 _NO_DATE = 1e11
 _FINGERPRINT = re.compile(r"[0-9a-f]{16,}")
-#: Words between two @ are filled in, quoted for the shell.
+#: Words between two @ are replaced by values that are quoted for the shell.
 _SCRIPT = r"""#!/usr/bin/env bash
 # Repeat the run @TITLE@: its own code, config and seed.
 #
@@ -64,7 +64,7 @@ cd "$run"
 ) || exit
 [ ! "$new" -ef "$run" ] || fail "STK_EXPERIMENT_DIR holds the run itself: choose another folder"
 @DATA@@TORCH@
-# The same experiment, to the last key that matters.
+# Check that the config still makes the same experiment.
 answer=$(stk plan "$config" --json)
 identity=$("$python" -c 'import json, sys; print(json.loads(sys.argv[1])["identity"])' "$answer")
 expected=@IDENTITY@
@@ -94,10 +94,10 @@ was=@VERSION@
 class Facts:
     """Facts for a script that repeats a run.
 
-    begun      when it was first started, seconds since the epoch; None where it never was
-    torch      the version that it trained with; None if no checkpoint has it
+    begun      time of the first start, seconds since the epoch; None if it was never started
+    torch      version that it was trained with; None if no checkpoint has it
     sources    its data files with their checksums (SHA-256)
-    verified   whether these are known to be what the run was trained on
+    verified   whether the run is known to be trained on these files
     """
 
     run: RunDir
@@ -113,15 +113,15 @@ class Facts:
 
 
 def gather(run: RunDir, *, force: bool = False) -> Facts:
-    """Find what a run was made of.
+    """Return the facts about a run, after checking that its inputs exist and are unchanged.
 
-    force   also where a model was written to since the run began
-    Raises DataError for what is gone, UserError for what has changed, or where the folder cannot be repeated.
+    force   accept a model that was modified after the start of the run
+    Raises DataError for missing files, UserError for changed files or if the folder cannot be repeated.
     """
     experiment = load_resolved(run.config)
     _check_folder(run, experiment)
     check_inputs(experiment)
-    begun = next(filter(None, (_moment(each.time_start) for each in read_attempts(run))), None)
+    begun = next(filter(None, (_valid_time(each.time_start) for each in read_attempts(run))), None)
     if begun is not None and not force:
         _check_models(run, experiment, begun)
     manifest = newest_manifest(run)
@@ -140,29 +140,29 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
 
 
 def _check_folder(run: RunDir, experiment: Experiment) -> None:
-    """Raise UserError unless its config makes this very run, and its code is there."""
+    """Raise UserError unless the folder's config makes this run, and its code exists."""
     if run_id(experiment) != run.run_id:
-        raise UserError(f"the folder {run.path} holds the run {run_id(experiment)}: rename it to that")
+        raise UserError(f"the folder {run.path} is of the run {run_id(experiment)}: rename it to this id")
     if not (run.code / "slurm").is_dir():
         raise UserError(f"{run.code} is gone: without its own code the run cannot be repeated")
-    # The stored config holds texts literally; as an experiment file it is composed.
+    # The stored config has literal texts, but an experiment file is composed: references are resolved.
     require_secrets(to_plain(experiment))
     with suppress(ConfigError):
         if identity(load(run.config)) == identity(experiment):
             return
     raise UserError(
-        f"{run.config} holds texts that mean something else in an experiment file (such as ${{…}}): a script "
+        f"{run.config} has texts with another meaning in an experiment file (such as ${{…}}): a script "
         "cannot submit it"
     )
 
 
 def _check_models(run: RunDir, experiment: Experiment, begun: float) -> None:
-    """Raise UserError where a model that the run began with was written to since."""
+    """Raise UserError if a model that the run started from was modified later."""
     for key, file in _model_files(experiment):
         if file.stat().st_mtime > begun:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
             raise UserError(
-                f"{key}: {file} was written to on {when}, after {run.run_id} had begun: it may be "
+                f"{key}: {file} was modified on {when}, after the start of {run.run_id}: it may be "
                 "another model. --force repeats the run with it"
             )
 
@@ -174,14 +174,14 @@ def _model_files(experiment: Experiment) -> Iterator[tuple[str, Path]]:
         yield key, find_weights(key, name).file
 
 
-def _moment(found: object) -> float | None:
-    """A point in time that has a date; None for anything else."""
+def _valid_time(found: object) -> float | None:
+    """Return a time that has a date; None for anything else."""
     moment = number(found)
     return moment if moment is not None and 0 < moment < _NO_DATE else None
 
 
 def _version(found: object) -> str | None:
-    """A version from a manifest; None if it is invalid, because it gets into a script."""
+    """Return a version from a manifest; None if it is invalid, because it becomes part of a script."""
     with suppress(InvalidVersion, TypeError):
         if isinstance(found, str) and found.isascii():
             return str(Version(found))
@@ -189,7 +189,7 @@ def _version(found: object) -> str | None:
 
 
 def _recorded(prepared_dir: str, fingerprint: object) -> set[str] | None:
-    """Checksums of the files that the run's prepared data were made of; None if they are unknown."""
+    """Return the checksums of the source files of the run's prepared data; None if they are unknown."""
     if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
         return None
     for file in sorted(Path(prepared_dir).expanduser().glob(f"*-{fingerprint[:16]}/{_META}")):
@@ -203,11 +203,11 @@ def _recorded(prepared_dir: str, fingerprint: object) -> set[str] | None:
 def _check_sources(run: RunDir, sources: tuple[tuple[Path, str], ...], recorded: set[str]) -> None:
     changed = [str(path) for path, sha256 in sources if sha256 not in recorded]
     if changed:
-        raise UserError(f"{run.run_id} was trained on other contents of {', '.join(changed)}: put them back")
+        raise UserError(f"{run.run_id} was trained on other contents of {', '.join(changed)}: restore them")
 
 
 def script(facts: Facts, python: str = sys.executable) -> str:
-    """A bash script that submits the run anew from its folder, if all it was made of is as it was."""
+    """Return a bash script that submits the run again from its folder, and refuses changed data or config."""
     run = facts.run
     quoted = {
         "RUN": str(run.path),
@@ -219,8 +219,8 @@ def script(facts: Facts, python: str = sys.executable) -> str:
     }
     files = "\n".join(_check_line(str(path), sha256) for path, sha256 in facts.sources)
     values = {name: shlex.quote(value) for name, value in quoted.items()}
-    # In a comment nothing is quoted, so nothing may end its line.
-    values["TITLE"] = " ".join(f"{run.run_id}{_of(facts)}".split())
+    # The title is in a comment and cannot be quoted, so line breaks are removed.
+    values["TITLE"] = " ".join(f"{run.run_id}{_start_and_torch(facts)}".split())
     values["GUARD"] = "\n".join(LINES)
     values["DATA"] = _fill(_DATA, {"FILES": files}) if files else ""
     values["TORCH"] = _fill(_TORCH, {"VERSION": shlex.quote(facts.torch)}) if facts.torch else ""
@@ -231,8 +231,8 @@ def _fill(template: str, values: dict[str, str]) -> str:
     return re.sub(r"@([A-Z]+)@", lambda match: values[match[1]], template)
 
 
-def _of(facts: Facts) -> str:
-    """When it was begun, and with which torch; in brackets."""
+def _start_and_torch(facts: Facts) -> str:
+    """Return the time of the first start and the version of torch, in parentheses; empty if unknown."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts.begun)) if facts.begun is not None else ""
     facts_known = [f"begun on {began}" if began else "", f"torch {facts.torch}" if facts.torch else ""]
     words = ", ".join(filter(None, facts_known))
@@ -240,6 +240,6 @@ def _of(facts: Facts) -> str:
 
 
 def _check_line(path: str, sha256: str) -> str:
-    """A line for sha256sum, which marks names with odd characters by a backslash before the line."""
+    """Return a line for sha256sum, which escapes special names and marks them with a leading backslash."""
     escaped = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{'' if escaped == path else chr(92)}{sha256}  {escaped}"

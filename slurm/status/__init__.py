@@ -1,1 +1,1 @@
-"""States of runs from their folders and the scheduler, and their display."""
+"""States of runs, from their folders and Slurm, and their display."""

@@ -18,16 +18,16 @@ _COLOURS = {
     "cancelled": "bright_black",
     "unknown": "red",
 }
-#: Of all columns but that of the metric.
+#: Titles of all columns except that of the metric.
 _TITLES = frozenset({
     "run", "state", "step", "%", "ETA", "epoch", "loss", "samples/s", "tokens/s", "restarts", "GPU-h",
     "hosts", "job",
 })  # fmt: skip
-#: What a run does when something is wrong.
+#: Beginnings of `doing` if something is wrong.
 _TROUBLE = ("silent", "standing still", "never starts")
-#: Terminals do not agree on how wide they make the letters beside them: joiner, emoji presentation.
+#: Terminals differ in the width of characters next to these: joiner, emoji presentation.
 _WIDTH_CHANGERS = dict.fromkeys((0x200D, 0xFE0F))
-#: Hosts that are named; of more, only the number is shown.
+#: Largest number of hosts that are all named.
 _NAMED_HOSTS = 2
 
 
@@ -35,7 +35,7 @@ _NAMED_HOSTS = 2
 class Column:
     """One column.
 
-    need    the order in which columns get room: those of 0 are always there
+    need    the order in which columns get space; columns with 0 are always shown
     """
 
     title: str
@@ -45,7 +45,7 @@ class Column:
 
 
 def columns(rows: Sequence[RunStatus]) -> list[Column]:
-    """The columns of these rows that have anything to show, in their order."""
+    """Return the columns of these rows in order, without empty ones."""
     metric = _common_metric(rows)
 
     def column(title: str, need: int, cell: Callable[[RunStatus], str], *, is_number: bool = True) -> Column:
@@ -72,20 +72,20 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
 
 def _speed(row: RunStatus, *, of_tokens: bool) -> str:
     samples, tokens = row.metrics.get("train_samples_per_s"), row.tokens_per_s
-    # Where samples have no lengths, each counts as one token.
+    # If samples have no lengths, each counts as one token.
     has_tokens = bool(tokens) and tokens != samples
     number = tokens if has_tokens else samples
     return f"{number:,.0f}" if number and has_tokens == of_tokens else ""
 
 
 def colour(row: RunStatus) -> str:
-    """The colour of a row's state; that of trouble for any state with trouble."""
+    """Return the colour of a row's state; red if `doing` shows a problem."""
     return "red" if row.doing.startswith(_TROUBLE) else _COLOURS.get(row.state, "")
 
 
 def reason(row: RunStatus) -> str:
     """Return the text below a row: its reason, unless that repeats the state."""
-    # The reason of a waiting run is Slurm's word, perhaps with what to do.
+    # The reason of a pending run is Slurm's word; after a colon there may be advice.
     if row.state in ("pending", "requeued") and ":" not in row.reason:
         return ""
     return printable(row.reason.replace("\n", " "))
@@ -101,23 +101,23 @@ def footer(rows: Sequence[RunStatus]) -> str:
 
 
 def value(number: float | None) -> str:
-    """A loss or a score."""
+    """Return a loss or a score as text."""
     if number is None:
         return ""
     return f"{number:.4f}" if number == 0 or 1e-3 <= abs(number) < 1e4 else f"{number:.2e}"
 
 
 def hosts(names: Sequence[str]) -> str:
-    """One or two names, or the first and how many more."""
+    """Return one or two names, or the first name and the number of others."""
     if len(names) <= _NAMED_HOSTS:
         return ", ".join(names)
     return f"{names[0]} +{len(names) - 1}"
 
 
 def printable(text: str) -> str:
-    """Text from a folder or a cluster as it may reach a terminal, on one line.
+    """Return text from a folder or a cluster on one line, without control characters.
 
-    Its width is the sum of the widths of its characters.
+    The width of the result is the sum of the widths of its characters.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -136,13 +136,13 @@ def _steps(row: RunStatus) -> str:
 
 
 def _common_metric(rows: Sequence[RunStatus]) -> str | None:
-    """The main metric where all rows have the same."""
+    """Return the main metric if all rows have the same, else None."""
     names = {row.main_metric for row in rows if row.main_metric is not None}
     return printable(names.pop()) if len(names) == 1 else None
 
 
 def _metric_title(metric: str | None) -> str:
-    """The metric's name; with its split where another column is called so, such as loss."""
+    """Return the metric's name; with its split if another column has that title, such as loss."""
     if metric is None:
         return "validation"
     return f"validation {metric}" if metric in _TITLES else metric

@@ -1,4 +1,4 @@
-"""A run that waits for another one: what the newest submission records, and what becomes of it."""
+"""A run that waits for another run: its state, from the newest submission and events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import read_events
 from toolkit.run.run_dir import RunDir
 
-#: In events.jsonl: a run that waited here was not begun, and why.
+#: Event: a run that waited for another one was not begun, with the reason.
 NOT_BEGUN = "not_begun"
 
 
 def _awaited(run: RunDir) -> tuple[RunDir, float] | None:
-    """The run that this one waits for, and the time of its newest submission.
+    """Return the run that this one waits for, and the time of this run's newest submission.
 
     None if it waits for no run, or has begun since that submission.
     """
@@ -30,7 +30,7 @@ def _awaited(run: RunDir) -> tuple[RunDir, float] | None:
 
 
 def standing(run: RunDir, state: str, reason: str) -> tuple[str, str]:
-    """State and reason of a run, in terms of the run that it waits for where it does; else as they are."""
+    """Return state and reason of a run; adapted if it waits for another run, else unchanged."""
     if state == "pending" and "NeverSatisfied" not in reason and (waits := waits_for(run)):
         return state, waits
     if state in ("failed", "cancelled", "unknown") and (why := why_not_begun(run)):
@@ -39,7 +39,7 @@ def standing(run: RunDir, state: str, reason: str) -> tuple[str, str]:
 
 
 def waits_for(run: RunDir) -> str | None:
-    """Return the run that a pending run waits for, in words; None if it waits for no run."""
+    """Return a text with the run that a pending run waits for; None if it waits for no run."""
     found = _awaited(run)
     if found is None or found[0].result.exists():
         return None
@@ -47,7 +47,7 @@ def waits_for(run: RunDir) -> str | None:
 
 
 def why_not_begun(run: RunDir) -> str | None:
-    """Why a run that waited for another one was taken out of the queue; None where it was not."""
+    """Return why a run that waited for another one was removed from the queue; None if it was not."""
     if (found := _awaited(run)) is None:
         return None
     first, submitted = found

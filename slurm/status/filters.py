@@ -1,4 +1,4 @@
-"""Which runs `stk status` shows, and in which order."""
+"""The filters and orders of `stk status`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ STATES: tuple[str, ...] = get_args(State)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 
-#: In this order by state: runs that may need attention come first.
+#: The order of states for sorting: runs that may need attention come first.
 _BY_STATE = ("running", "requeued", "pending", "held", "failed", "unknown", "cancelled", "finished")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which runs are wanted; all conditions must hold.
+    """A filter of runs; all conditions must hold.
 
     states   any of these; empty for all
     name     a pattern of ids, such as bert-*; None for all
     sweep    a pattern of the names of arrays; None for all
-    members  ids of the runs that `sweep` means besides
-    since    seconds since the epoch: only those to which something happened after it
-    is_live  only those that wait, run or are held
+    members  ids of runs that belong to `sweep` without its array
+    since    seconds since the epoch: only runs with an update after that time
+    is_live  only runs that wait, run or are held
     """
 
     states: frozenset[str] = frozenset()
@@ -44,11 +44,11 @@ class Choice:
     is_live: bool = False
 
     def of_runs(self, runs: Sequence[RunDir]) -> list[RunDir]:
-        """Those that match the name, before anything is read."""
+        """Return the runs that match the name; reads no files."""
         return [run for run in runs if self.name is None or fnmatchcase(run.run_id, self.name)]
 
     def of_rows(self, rows: Sequence[RunStatus]) -> list[RunStatus]:
-        """Those that meet all other conditions."""
+        """Return the rows that meet all other conditions."""
         return [row for row in rows if self._wants(row)]
 
     def _wants(self, row: RunStatus) -> bool:
@@ -60,7 +60,7 @@ class Choice:
         )
 
 
-#: By which one can sort: best, furthest, newest, most first, as `stk status --help` says.
+#: Sort keys: best, furthest, newest, most first, as in `stk status --help`.
 _KEYS: dict[str, Callable[[RunStatus], float | int | str | None]] = {
     "name": lambda row: row.run_id,
     "state": lambda row: _BY_STATE.index(row.state),
@@ -73,9 +73,9 @@ ORDERS = tuple(_KEYS)
 
 
 def ordered(rows: Sequence[RunStatus], by: str, *, is_reversed: bool = False) -> list[RunStatus]:
-    """Sort by one of ORDERS, equal ones by name; those without a value come last either way."""
+    """Return the rows sorted by one of ORDERS, then by name; rows without a value always come last."""
     key = _KEYS[by]
-    # Asked once of each row: that of the metric may read a file.
+    # Called once for each row, because the key of the metric may read a file.
     pairs = [(key(row), row) for row in sorted(rows, key=lambda row: row.run_id)]
     known = [pair for pair in pairs if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=is_reversed)  # type: ignore[arg-type,return-value]
@@ -83,7 +83,7 @@ def ordered(rows: Sequence[RunStatus], by: str, *, is_reversed: bool = False) ->
 
 
 def _goodness(row: RunStatus) -> float | None:
-    """Sort key of the main metric: smaller is better. None where the goal is unknown."""
+    """Return a sort key of the main metric, smaller is better; None if the goal is unknown."""
     if row.main_value is None or (goal := row.main_goal or _declared_goal(row)) is None:
         return None
     return row.main_value if goal == "min" else -row.main_value
@@ -102,9 +102,9 @@ def _declared_goal(row: RunStatus) -> str | None:
 
 
 def moment(text: str, now: float | None = None) -> float:
-    """Seconds since the epoch of what a user writes.
+    """Parse a time of a user; return seconds since the epoch.
 
-    That is `2d`, so long ago (s, m, h, d, w), or a date such as 2026-03-01 or 2026-03-01T14:00 in local time.
+    The text is a period before now, such as `2d` (s, m, h, d, w), or a local date such as 2026-03-01T14:00.
     Raises ValueError.
     """
     if match := _SPAN.fullmatch(text.strip()):
@@ -113,7 +113,7 @@ def moment(text: str, now: float | None = None) -> float:
 
 
 def states(text: str) -> frozenset[str]:
-    """The states of a list such as `running,failed`. Raises ValueError that names the one at fault."""
+    """Return the states of a list such as `running,failed`. Raises ValueError with the invalid word."""
     found = [word.strip() for word in text.split(",")]
     for word in found:
         if word not in STATES:

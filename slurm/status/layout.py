@@ -1,4 +1,4 @@
-"""`stk status` for people: a table of runs for a terminal of any width."""
+"""The text output of `stk status`: a table of runs for a terminal of any width."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from slurm.status.columns import Column, colour, columns, footer, printable, rea
 from slurm.status.rows import RunStatus
 from slurm.status.run_state import CANNOT_ASK
 
-#: Pieces of a line: text and its style in rich's words.
+#: Pieces of a line: text, and its style in rich's notation.
 Line = list[tuple[str, str]]
 
 _GAP = "  "
-#: The run and its state may take so much of a narrow terminal, so that the numbers have room.
+#: Largest shares of the run and its state in a narrow terminal, to leave space for numbers.
 _SHARES = {"run": 0.40, "state": 0.45}
 _LEAST = 12
 _STYLES = ("", "bold", "bright_black", "green", "yellow", "magenta", "red")
 
 
 def lay_out(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
-    """The lines of the table, a reason below its row, and the sum at the end.
+    """Yield the lines of the table: each row with its reason below it, and the sum at the end.
 
-    width   characters of a line; None for as many as it takes
+    width   largest width of a line; None: no limit
     """
     return chain.from_iterable(blocks(rows, width))
 
 
 def blocks(rows: Sequence[RunStatus], width: int | None) -> Iterator[list[Line]]:
-    """The same lines in groups: the title, each row with its reason, the sum."""
+    """Yield the same lines in groups: the title, each row with its reason, the sum."""
     shown = _fit(columns(rows), width)
     yield [[(_padded(column, column.title, wide), "bold") for column, wide in shown]]
     for number, row in enumerate(rows):
@@ -43,8 +43,8 @@ def blocks(rows: Sequence[RunStatus], width: int | None) -> Iterator[list[Line]]
             (_padded(column, column.cells[number], wide), colour(row) if column.title == "state" else "")
             for column, wide in shown
         ]
-        is_told_below = row.reason.startswith(CANNOT_ASK)
-        yield [cells] if is_told_below else [cells, *_wrapped(reason(row), width)]
+        is_in_footer = row.reason.startswith(CANNOT_ASK)
+        yield [cells] if is_in_footer else [cells, *_wrapped(reason(row), width)]
     yield list(_footer(rows, width))
 
 
@@ -73,7 +73,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]:
-    """The columns that have room, each with its width; the most needed ones first."""
+    """Return the columns that fit, each with its width; columns with a small `need` come first."""
     natural = {each.title: max(map(_cells, (each.title, *each.cells))) for each in every}
     if width is None:
         return [(column, natural[column.title]) for column in every]
@@ -83,7 +83,7 @@ def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]
         if title not in taken and _total(taken) + len(_GAP) + natural[title] <= width:
             taken[title] = natural[title]
     for title in ("state", "run"):
-        # What is left over goes back to those that were cut.
+        # Remaining space is given to these columns, which may have been cut.
         taken[title] = min(natural[title], taken[title] + max(0, width - _total(taken)))
     return [(column, taken[column.title]) for column in every if column.title in taken]
 
@@ -93,14 +93,14 @@ def _total(taken: dict[str, int]) -> int:
 
 
 def _padded(column: Column, text: str, width: int) -> str:
-    """Cut or filled to the width, with the gap after it."""
+    """Return a text that is cut or padded to the width, with the gap after it."""
     text = _cut(text, width, keeps_end=column.title == "run")
     fill = " " * (width - _cells(text))
     return (fill + text if column.is_number else text + fill) + _GAP
 
 
 def _cut(text: str, width: int, keeps_end: bool) -> str:
-    """Text cut to a width; a run's id keeps both ends, which distinguish it from others."""
+    """Return a text cut to a width; a run's id keeps both ends, which distinguish it from others."""
     if _cells(text) <= width:
         return text
     if not text.isascii():
@@ -110,26 +110,26 @@ def _cut(text: str, width: int, keeps_end: bool) -> str:
 
 
 def _cells(text: str) -> int:
-    """Characters of a terminal that a text takes."""
+    """Return the width of a text in cells of a terminal."""
     return len(text) if text.isascii() else cell_len(text)
 
 
 def show(rows: Sequence[RunStatus]) -> None:
     """Print a table of runs, with the reasons below their rows.
 
-    On a terminal it is as wide as that; elsewhere as wide as it gets, unless COLUMNS says how wide.
+    The width is limited by the terminal; elsewhere only by COLUMNS, if it is set.
     """
     console = Console(highlight=False)
     bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
     styles = {style: _codes(console, style) for style in _STYLES}
     lines = (_plain(line, styles) for line in lay_out(rows, console.width if bounded else None))
-    # Not by rich's own tables: for thousands of rows they take a minute.
+    # Not with rich's tables: they take a minute for thousands of rows.
     console.file.write("".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
 class table:
-    """The same as show prints, as something that rich draws, again and again."""
+    """The output of `show` as a renderable of rich, for live displays."""
 
     rows: Sequence[RunStatus]
 

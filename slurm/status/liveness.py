@@ -1,4 +1,4 @@
-"""Signs of life of a run: its lock, its launcher, its heartbeat."""
+"""Evidence that a run is live: its lock, its launcher, its heartbeat."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
 from toolkit.system.output.sanitize import number
 
-#: Heartbeats come every 15 s or sooner; another host may see one a minute late over a network file system.
-#: One that is further than this in the future shows that clocks differ, and not that its rank lives.
+#: Seconds without a heartbeat until a rank counts as silent. Heartbeats come at least every 15 s, and another
+#: host may see them a minute late on a network file system. If one is further in the future, clocks differ.
 SILENCE_S = 120.0
 
 
@@ -29,7 +29,7 @@ def is_training_here(run: RunDir) -> bool:
     except OSError:
         return False
     try:
-        # Shared, so that two readers do not see each other, and that readers need not be able to write.
+        # A shared lock, so that readers do not disturb each other and need no write permission.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return True
@@ -41,10 +41,10 @@ def is_training_here(run: RunDir) -> bool:
 
 
 def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
-    """Whether the launcher of a local submission lives; only its own host can find out.
+    """Whether the launcher of a local submission lives; False on any other host.
 
-    The process that was written down counts only if its command line is that of a launcher of this very run:
-    the number may be another process's by now, and a user who may write the folder may write any number.
+    The recorded process counts only if its command line is that of a launcher of this run: its number may
+    have been reused, and a user with write access to the folder may have written any number.
     """
     if not is_here(submission.host, submission.boot):
         return False
@@ -61,14 +61,14 @@ def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
 
 
 def _launches(command: Sequence[str], run: RunDir) -> bool:
-    """Whether a command line, as `slurm.submission.submit` makes it, launches a run, or waits to do so."""
+    """Whether a command line from `slurm.submission.submit` launches this run, or waits to do so."""
     return {"-m", "toolkit.launch", str(run.path)} <= set(command)
 
 
 def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:
     """Return the last heartbeat of rank 0 of an attempt; empty without one.
 
-    Its time is the older one of the rank's clock and the file server's: a clock may be ahead.
+    Its time is the earlier of the rank's clock and the file server's, because a clock may be ahead.
     """
     if attempt is None or not attempt.nonce:
         return {}
@@ -81,5 +81,5 @@ def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:
 
 
 def silent_s(sign: Mapping[str, Any]) -> float:
-    """Seconds since a heartbeat; less than none where this host's clock is behind."""
+    """Return the seconds since a heartbeat; negative if this host's clock is behind."""
     return time.time() - float(sign["time"])

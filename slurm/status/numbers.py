@@ -1,4 +1,4 @@
-"""The numbers of a run's row: how far, how fast, how good, how much of the cluster. Pure functions."""
+"""The numbers of a run's row: progress, speed, metrics, GPU-hours. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 def metrics(document: Document) -> dict[str, float]:
-    """The metrics of result.json, which has them by split, or of progress.json, which has them flat."""
+    """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary."""
     flat: dict[str, float] = {}
     found = document.get("metrics")
     for name, value in found.items() if isinstance(found, dict) else ():
@@ -32,9 +32,9 @@ def percent(step: int, total_steps: int | None) -> float | None:
 
 
 def eta_s(attempts: Sequence[AttemptRecord], progress: Document, now: float) -> float | None:
-    """Seconds that the rest of the steps will take, at the pace of the newest attempt that made some.
+    """Return the estimated seconds for the remaining steps, from the newest attempt with enough steps.
 
-    Evaluations and saves on the way are part of the pace. None where no attempt has made two steps.
+    The estimate includes evaluations and saves. None if no attempt has done two steps.
     """
     step, total_steps = number(progress.get("step")), number(progress.get("total_steps"))
     if step is None or total_steps is None:
@@ -49,7 +49,7 @@ def eta_s(attempts: Sequence[AttemptRecord], progress: Document, now: float) -> 
 
 
 def _step_s(attempt: AttemptRecord, step: float, seen: float) -> float | None:
-    """Seconds that an attempt took for a step, its first one left out."""
+    """Return the mean seconds of a step of an attempt, without its first; None for too few steps."""
     begun, first = attempt.time_start, attempt.first_step_after_start_s
     if begun is None or first is None:
         return None
@@ -59,9 +59,9 @@ def _step_s(attempt: AttemptRecord, step: float, seen: float) -> float | None:
 
 
 def gpu_hours(attempts: Sequence[AttemptRecord], seen: float) -> float | None:
-    """Hours of GPUs that the attempts had, one for each rank that computed on one; None where none did.
+    """Return the GPU-hours of the attempts, one GPU for each rank; None if no attempt used GPUs.
 
-    seen   the newest sign of life: the end of an attempt that did not record its end
+    seen   time of the newest update, used as the end of an attempt without a recorded end
     """
     seconds, has_gpu = 0.0, False
     for attempt, following in zip_longest(attempts, attempts[1:]):
@@ -74,5 +74,5 @@ def gpu_hours(attempts: Sequence[AttemptRecord], seen: float) -> float | None:
 
 
 def newest(*moments: object) -> float | None:
-    """The latest of some points in time, as far as they are known."""
+    """Return the latest of the known times; None if none is known."""
     return max((known for moment in moments if (known := number(moment)) is not None), default=None)

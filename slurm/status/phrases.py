@@ -1,6 +1,6 @@
-"""States in plain words: what is shown for each state of Slurm's and each phase of a run.
+"""States in plain words, for each state of Slurm and each phase of a run.
 
-Every function here is pure: facts in, a few words out.
+All functions are pure: they take facts and return a few words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from slurm.client.queue import JobState
 from toolkit.run.phases import Phase
 from toolkit.system.output.few import few
 
-#: Phases of a heartbeat -> what the run is doing.
+#: Phases of a heartbeat -> words for the activity of the run.
 _PHASES: dict[str, str] = {
     Phase.START: "starting",
     Phase.RENDEZVOUS: "starting",
@@ -25,7 +25,7 @@ _PHASES: dict[str, str] = {
     Phase.PROGRAM: "running",
 }
 
-#: Classes of failures (toolkit.run.failure.classes) -> what failed.
+#: Classes of failures (toolkit.run.failure.classes) -> words.
 _FAILURES = {
     "killed": "killed",
     "peer_lost": "lost a rank",
@@ -49,7 +49,7 @@ _FAILURES = {
     "exception": "error",
 }
 
-#: Slurm's words for the end of a job -> what failed.
+#: Slurm's states of an ended job -> words for the failure.
 _ENDS = {
     "TIMEOUT": "time limit",
     "OUT_OF_MEMORY": "out of memory",
@@ -61,7 +61,7 @@ _ENDS = {
     "COMPLETED": "ended too early",
 }
 
-#: Slurm's words for a job that has its hosts, but does not compute.
+#: Slurm's states of a job that has its hosts, but does not compute.
 RUNNING = {
     "COMPLETING": "ending",
     "STAGE_OUT": "ending",
@@ -71,7 +71,7 @@ RUNNING = {
     "RESIZING": "being resized",
 }
 
-#: Reasons of a job that waits -> what it waits for; {hosts} is GPUs where it asked for some. First match.
+#: Reasons of a pending job -> words; {hosts} is GPUs if it requested any. The first match counts.
 _REASONS = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
@@ -93,7 +93,7 @@ _REASONS = tuple(
         ("Prolog", "starting"),
     )
 )
-#: These add nothing to the words.
+#: Reasons that are not shown, because the words say the same.
 _PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "DependencyNeverSatisfied")
 
 _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
@@ -102,8 +102,8 @@ _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
 def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     """Return the reason why a job waits, in a few words.
 
-    hosts   what it asked for most of all: GPUs, or hosts
-    now     local time; decides how the expected start is written
+    hosts   GPUs if the job requested any, else hosts
+    now     local time; sets the format of the expected start
     """
     expected = job.started if job.started and job.started > now else None
     if job.advice:
@@ -119,7 +119,7 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
 
 
 def _details(reason: str, expected: datetime | None, now: datetime) -> str:
-    """In brackets: when it might start, and Slurm's own word, which an administrator understands."""
+    """Return in parentheses the expected start, and Slurm's own word for an administrator."""
     word = "" if reason in _PLAIN else re.split(r"[,\s(]", reason, maxsplit=1)[0]
     about = f"about {clock(expected, now)}" if expected else ""
     found = ", ".join(filter(None, [about, word]))
@@ -127,14 +127,14 @@ def _details(reason: str, expected: datetime | None, now: datetime) -> str:
 
 
 def clock(moment: datetime, now: datetime) -> str:
-    """A point in time, as short as it can be understood: 14:03, Mon 14:03, 24 Dec 14:03."""
+    """Return a time in the shortest clear form: 14:03, Mon 14:03, 24 Dec 14:03."""
     if moment.date() == now.date():
         return f"{moment:%H:%M}"
     return f"{moment:%a %H:%M}" if abs(moment - now) < timedelta(days=6) else f"{moment:%d %b %H:%M}"
 
 
 def span(seconds: float) -> str:
-    """A span of time in its largest unit, or two of them: 40 s, 4 min, 3 h 05, 2 d 04 h."""
+    """Return a duration in its largest unit or two: 40 s, 4 min, 3 h 05, 2 d 04 h."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -160,13 +160,13 @@ def failed_job(slurm_state: str) -> str:
 
 
 def cancelled(reason: str) -> str:
-    """A job that a person or Slurm has removed from the queue."""
+    """Return the words for a job that a person or Slurm has removed from the queue."""
     if reason.startswith("Dependency"):
         return "cancelled: what it waited for failed"
     return "cancelled"
 
 
 def stopped(why: str) -> str:
-    """An attempt that saved and exited, with no attempt after it."""
+    """Return the words for an attempt that saved and exited, with no attempt after it."""
     words = {"cancelled": "cancelled", "time_limit": "stopped: time limit", "requested": "stopped: asked to"}
     return words.get(why, f"stopped: {why}")

@@ -1,4 +1,4 @@
-"""States of runs: their folders and the scheduler combined."""
+"""The rows of `stk status`: states of runs, from their folders and Slurm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.garbage_collection import without_collection
 from toolkit.system.output.sanitize import number
 
-#: Errors that files with invalid content can lead to.
+#: Errors that invalid content of files may cause.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 #: The scheduler's answers about jobs, by id.
 Ask = Callable[[Iterable[str]], dict[str, JobState]]
@@ -28,15 +28,15 @@ Ask = Callable[[Iterable[str]], dict[str, JobState]]
 class RunStatus:
     """One run as `stk status` shows it; the fields of --json.
 
-    doing        the state in the user's words
-    percent      of the steps
-    eta_s        seconds that the rest will take, while it runs
-    loss         of training, the newest
-    main_metric, main_value   the validation's main metric, and its newest value
+    doing        the state in plain words
+    percent      share of the steps that are done
+    eta_s        estimated remaining seconds of a running run
+    loss         the newest loss of training
+    main_metric, main_value   the main metric of the validation, and its newest value
     main_goal    min or max, as the result recorded it for this metric; else None
     hosts        of the newest attempt
-    gpu_hours    of all attempts; None where none computed on a GPU
-    started, updated   the first attempt and the newest sign of life, seconds since the epoch
+    gpu_hours    of all attempts; None if none used a GPU
+    started, updated   times of the first attempt and of the newest update, seconds since the epoch
     sweep        the array that it was submitted with; empty for a single run
     """
 
@@ -67,29 +67,29 @@ class RunStatus:
 
     @property
     def may_live(self) -> bool:
-        """Whether the run is live, or Slurm may have a job of it and cannot be asked."""
+        """Whether the run is live, or Slurm may have a job of it and does not answer."""
         return self.is_live or (self.state == "unknown" and self.reason.startswith(CANNOT_ASK))
 
     def check_known(self) -> None:
-        """Raise SlurmUnavailable where Slurm may have a job of the run and cannot be asked."""
+        """Raise SlurmUnavailable if Slurm may have a job of the run and does not answer."""
         if self.may_live and not self.is_live:
             raise SlurmUnavailable(f"{self.run_id}: {self.reason}")
 
     def to_json(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
-        # For the code that asks.
+        # Fields for code only, not for --json.
         del fields["is_live"], fields["main_goal"]
         return fields
 
 
 def status(runs: Sequence[RunDir], ask: Ask = poll) -> list[RunStatus]:
-    """The status of these runs, with at most two scheduler calls for any number.
+    """Return the status of these runs, with at most two calls of Slurm for any number.
 
-    Where the controller does not answer, the folders alone are read, and the reason says so.
+    If the controller does not answer, only the folders are read, and the reason says so.
 
     ask  returns the scheduler's answers about jobs, by id; raises SchedulerError
     """
-    # For ten thousand runs this saves a fifth of the time.
+    # Without garbage collection, ten thousand runs take a fifth less time.
     with without_collection():
         folders = [read_folder(run) for run in runs]
         jobs = _poll((folder.job_id for folder in folders), ask)
@@ -109,7 +109,7 @@ def _poll(job_ids: Iterable[str | None], ask: Ask) -> dict[str, JobState]:
 
 
 def _row_or_fault(folder: Folder, job: JobState | None, now: float) -> RunStatus:
-    """The row of a run; where its files are damaged, a row that reports it; the others are still shown."""
+    """Return the row of a run; if its files are damaged, a row with the error, so that others are shown."""
     try:
         return _row(folder, job, now)
     except _DAMAGES as error:
@@ -165,20 +165,20 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
 
 
 def _recorded_goal(document: dict[str, Any], metric: str | None) -> str | None:
-    """Whether less or more of a metric is better, if the result has that."""
+    """Return min or max, if the result recorded the goal of this metric; else None."""
     best = document.get("best")
     name, _, goal = str(best.get("metric") if isinstance(best, dict) else "").partition(":")
     return goal if name == metric and goal in ("min", "max") else None
 
 
 def _reason(folder: Folder, found: RunState) -> str:
-    """The reason, and which of its files are damaged."""
+    """Return the reason, with hints on missing saves and damaged files."""
     faults = [fault for fault in folder.faults if fault not in found.reason]
     return "; ".join(filter(None, [found.reason, _unsaved(folder, found), *faults]))
 
 
 def _unsaved(folder: Folder, found: RunState) -> str:
-    """That attempts have ended without anything saved, where that is so and the run may go on."""
+    """Return a hint if no attempt has saved and the run may continue; else an empty text."""
     ended = [each for each in folder.attempts if each.saved is not None and each.time_end is not None]
     if found.state in ("finished", "failed") or not ended or any(each.saved for each in ended):
         return ""

@@ -1,8 +1,8 @@
-"""One run's folder, read once and quickly: ten thousand runs in a second or two.
+"""Read a run's folder once and quickly: ten thousand runs in a second or two.
 
-Each file is opened at most once, with as few calls of the system as can be, and of a finished run only
-three are: on a network file system each is a question to the server. A damaged file is reported as a fault,
-and is never an error of the command.
+Each file is opened at most once, with few system calls, and only three files of a finished run are opened:
+on a network file system each call is a request to the server. A damaged file is reported as a fault, and
+never an error of the command.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 
-#: Names alone: joining paths with pathlib would cost more than reading the files.
+#: File names only: joining paths with pathlib would cost more time than reading the files.
 _NAMES = RunDir(Path())
 _JOB = _NAMES.job.name
 _RESULT, _PROGRESS, _FAILURE = _NAMES.result.name, _NAMES.progress.name, _NAMES.failure.name
 _SUBMISSIONS, _ATTEMPTS = _NAMES.submissions.name, _NAMES.attempts.name
 _ALIVE, _INTENT = _NAMES.alive.name, _NAMES.intent.name
 
-#: No document or list of records of a run comes near it.
+#: Largest size of a file; files of runs are much smaller.
 _MOST_BYTES = 1 << 28
 _BLOCK_BYTES = 1 << 17
-#: A key of job.yaml that asks for GPUs. Parsing YAML would take a hundred times as long.
+#: A key of job.yaml that requests GPUs. Parsing YAML would take a hundred times as long.
 _GPUS = re.compile(rb"^(?:gres: .*gpu|gpus_per_\w+: (?!null)|hosts: *$|\s*(?:- )?gpus: [1-9])", re.MULTILINE)
 
 
@@ -45,8 +45,8 @@ class Folder:
     failure       the failure of an unfinished run; None if it has not failed
     attempts        the records of attempts.jsonl, one for each attempt
     has_result    whether the run has finished
-    has_lock, has_intent   of one that has not finished: whether these files are there
-    faults        what could not be read, in words
+    has_lock, has_intent   whether these files exist; False for a finished run
+    faults        descriptions of files that could not be read
     """
 
     run: RunDir
@@ -62,12 +62,12 @@ class Folder:
 
     @property
     def last_attempt(self) -> AttemptRecord | None:
-        """The newest attempt; None where there was none."""
+        """The newest attempt; None without any."""
         return self.attempts[-1] if self.attempts else None
 
     @property
     def job_id(self) -> str | None:
-        """Slurm's id of the job that Slurm has to be asked about; None where it need not be asked."""
+        """The id of the job to query in Slurm; None if no query is needed."""
         submission = self.submission
         if self.has_result or submission is None or submission.cluster != "slurm":
             return None
@@ -75,7 +75,7 @@ class Folder:
 
 
 def read_folder(run: RunDir) -> Folder:
-    """Read what is there; never raises for what a folder holds, or for a folder that has gone."""
+    """Read a run's folder; never raises for its content, or if the folder is missing."""
     reader = _Reader(str(run.path))
     result = reader.document(_RESULT)
     has_result = result is not None
@@ -83,7 +83,7 @@ def read_folder(run: RunDir) -> Folder:
     submission = next(found, None)
     if submission is not None and submission.cluster == "slurm" and not is_job_id(submission.job_id):
         reader.faults.append(f"{_SUBMISSIONS} names no job of Slurm: {submission.job_id[:40]!r}")
-    # The result already has all that it could add.
+    # The result already includes the content of progress.json.
     progress = {} if result else reader.document(_PROGRESS) or {}
     failure = None if has_result else reader.document(_FAILURE)
     return Folder(
@@ -107,7 +107,7 @@ def wants_gpus(run: RunDir) -> bool:
 
 
 class _Reader:
-    """Reads files of one folder, and remembers which it could not read, and whether it found any."""
+    """Reads files of one folder; records unreadable files, and whether any file was found."""
 
     __slots__ = ("_folder", "faults", "found")
 
@@ -120,14 +120,14 @@ class _Reader:
         return os.path.exists(f"{self._folder}/{name}")
 
     def missing_folder(self) -> Iterator[str]:
-        """Why there was nothing to be found, if that is the folder's fault."""
+        """Yield a fault if the folder itself cannot be read."""
         try:
             os.listdir(self._folder)
         except OSError as error:
             yield f"the folder cannot be read: {error.strerror}"
 
     def content(self, name: str) -> bytes | None:
-        """The bytes of a file; None where there is no such file."""
+        """Return the bytes of a file; None if it does not exist, empty if it cannot be read."""
         try:
             descriptor = regular(f"{self._folder}/{name}", os.O_RDONLY)
         except FileNotFoundError:
@@ -158,9 +158,9 @@ class _Reader:
         return {}
 
     def lines(self, name: str) -> Iterator[dict[str, Any]]:
-        """The records of a file of JSON lines; torn and foreign lines are left out."""
+        """Yield the records of a file of JSON lines; incomplete and invalid lines are left out."""
         lines = (self.content(name) or b"").split(b"\n")[:-1]
-        # All at once, which takes half as long; one by one where a line is damaged.
+        # Parsed all at once, which takes half as long; line by line if one is damaged.
         records = parsed(b"[%b]" % b",".join(lines))
         for record in map(parsed, lines) if records is None else records:
             if isinstance(record, dict):
@@ -168,9 +168,9 @@ class _Reader:
 
 
 def _read(descriptor: int) -> bytes:
-    """All that is left of an open file."""
+    """Return the rest of an open file."""
     raw = block = os.read(descriptor, _BLOCK_BYTES)
-    # A regular file gives less than it is asked for only at its end.
+    # A read of a regular file is short only at its end.
     while len(block) == _BLOCK_BYTES:
         block = os.read(descriptor, _BLOCK_BYTES)
         raw += block

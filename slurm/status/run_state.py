@@ -1,4 +1,4 @@
-"""The state of one run. Its folder counts before Slurm, because a batch script can hide a failure.
+"""The state of one run. Its folder takes precedence over Slurm: a batch script can hide a failure.
 
 slurm.client.stop_reason finds out why a job was stopped, for example preempted or cancelled.
 """
@@ -21,13 +21,13 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
 from toolkit.system.output.sanitize import number
 
-#: States in which a job of the run waits or runs.
+#: States with a pending or running job.
 LIVE = ("pending", "running", "requeued", "held")
 
-#: Start of the reason of a run whose job may still wait or run.
+#: Beginning of the reason if Slurm does not answer; the job may be pending or running.
 CANNOT_ASK = "Slurm cannot be asked about the job"
 
-#: After this long without output, the table shows how long the start has taken.
+#: Seconds without a heartbeat after which the table shows how long the start has taken.
 _LONG_START_S = 120.0
 
 
@@ -35,8 +35,8 @@ _LONG_START_S = 120.0
 class RunState:
     """The state of a run.
 
-    state    one of the eight of --json
-    doing    the same in the user's words
+    state    one of the eight states of --json
+    doing    the state in plain words
     reason   why; Slurm's own word if that is enough
     """
 
@@ -47,14 +47,14 @@ class RunState:
 
 
 def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
-    """The state of a run. job: Slurm's answer about its newest job; None if it was not asked."""
+    """Return the state of a run. job: Slurm's answer about its newest job; None without a query."""
     found = _state_of(folder, job, now)
     is_behind = folder.submission is not None and folder.submission.awaits
-    return _behind_another(folder.run, found) if is_behind else found
+    return _adapt_to_awaited(folder.run, found) if is_behind else found
 
 
-def _behind_another(run: RunDir, found: RunState) -> RunState:
-    """The state of a run that was submitted to follow another one, in terms of that one."""
+def _adapt_to_awaited(run: RunDir, found: RunState) -> RunState:
+    """Adapt the state of a run that was submitted to follow another run."""
     state, reason = standing(run, found.state, found.reason)
     if (state, reason) == (found.state, found.reason):
         return found
@@ -84,7 +84,7 @@ def _of_job(folder: Folder, job: JobState, now: float) -> RunState:
     if job.state == "running":
         return _running(folder, job, now, reason)
     if job.state == "cancelled":
-        # The controller keeps the reason for which the job had waited.
+        # The controller still shows the reason why the job was pending.
         shown = reason if reason.startswith(("cancelled", "Dependency")) else ""
         return RunState(state="cancelled", doing=phrases.cancelled(job.reason), reason=shown)
     if job.state == "held":
@@ -100,7 +100,7 @@ def _of_job(folder: Folder, job: JobState, now: float) -> RunState:
 
 
 def _why(job: JobState) -> str:
-    """Slurm's reason, and what to do where waiting does not help."""
+    """Return Slurm's reason, with advice if waiting does not help."""
     if job.reason in job.advice:
         return job.advice or job.reason
     return f"{job.reason}: {job.advice}" if job.advice else job.reason
@@ -123,7 +123,7 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     begun, stepped = attempt.time_start or now, number(folder.progress.get("time")) or 0.0
     sign = heartbeat(folder.run, attempt)
     if stepped > max(begun, number(sign.get("time")) or 0.0) and now - stepped < SILENCE_S:
-        # A step that is younger than the heartbeat, which may be 15 s old and of another phase.
+        # The last step is newer than the heartbeat, which may be 15 s old and show another phase.
         return phrases.phase("")
     if not sign:
         return f"starting for {phrases.span(now - begun)}" if now - begun > _LONG_START_S else "starting"
@@ -136,19 +136,19 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
 
 
 def is_of(attempt: AttemptRecord, job: JobState | None) -> bool:
-    """Whether an attempt is of the job as it runs now, and not of a start before that."""
+    """Whether an attempt belongs to the current start of the job, not to an earlier one."""
     if job is None or not job.raw_id or not attempt.job_id:
         return True
     return (attempt.job_id, attempt.restart) == (job.raw_id, job.restarts)
 
 
 def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunState | None:
-    """Running, judged by a recent heartbeat from another host; None without one."""
+    """Return `running` for a recent heartbeat from another host; None without one."""
     attempt = folder.last_attempt
     if attempt is None or attempt.time_end is not None or (job is not None and job.is_terminal):
         return None
     sign = heartbeat(folder.run, attempt)
-    # On this host the lock is better evidence than a heartbeat of some seconds ago.
+    # On this host, the lock is more reliable than a heartbeat that is some seconds old.
     if not sign or is_here(sign.get("host"), sign.get("boot")):
         return None
     if abs(silence_s := silent_s(sign)) > SILENCE_S:
@@ -171,7 +171,7 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
         return RunState(state="unknown", doing="unknown", reason=job.reason)
     if (last := folder.last_attempt) is not None and last.time_end is not None:
         return _of_stop(folder, last)
-    return _of_silence(folder, job)
+    return _without_evidence(folder, job)
 
 
 def _may_start_again(run: RunDir) -> bool:
@@ -189,7 +189,7 @@ def _of_failure(failure: FailureRecord) -> RunState:
 
 
 def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
-    """A run that saved and exited, and was not started again."""
+    """Return the state of a run that saved and exited, and was not started again."""
     why = str(end.why)
     after = "" if end.last_step is None else f" after step {end.last_step}"
     reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it{since(folder.run, end)}"
@@ -197,16 +197,16 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
 
 
 def since(run: RunDir, end: AttemptRecord) -> str:
-    """The step that a stopped run continues from, in words; empty if that is its last one, or unknown."""
+    """Return a text with the step that a stopped run continues from; empty if it is the last, or unknown."""
     newest = max(run.checkpoint_steps(), default=0)
-    # A program of the user's names its own steps.
+    # A user's program has its own step numbers.
     if end.saved is not None or newest >= (end.last_step or 0):
         return ""
     return f" from step {newest}, its newest checkpoint" if newest else " from step 0: it has no checkpoint"
 
 
 def _against(folder: Folder) -> str:
-    """Why it was not started again, if that was a decision."""
+    """Return why the run was not started again, if an event has the reason; else an empty text."""
     for event in reversed(last_events(folder.run)):
         reason = event.facts.get("reason")
         if event.name in ("requeue", "chained", "cancelled", "released"):
@@ -215,12 +215,12 @@ def _against(folder: Folder) -> str:
             return f"{reason}; "
         if event.name == "requeue_failed" and reason:
             line = str(reason).partition("\n")[0]
-            return f"it could not be put back into the queue ({line}); "
+            return f"it could not be requeued ({line}); "
     return ""
 
 
-def _was_here(folder: Folder) -> bool:
-    """Whether its last processes were on this host, where the run's lock shows that they are gone."""
+def _ran_on_this_host(folder: Folder) -> bool:
+    """Whether its last processes were on this host, where the lock shows that they have ended."""
     submission = folder.submission
     if submission is not None:
         return submission.cluster == "local" and is_here(submission.host, submission.boot)
@@ -228,7 +228,7 @@ def _was_here(folder: Folder) -> bool:
     return bool(sign) and is_here(sign.get("host"), sign.get("boot"))
 
 
-def _of_silence(folder: Folder, job: JobState | None) -> RunState:
+def _without_evidence(folder: Folder, job: JobState | None) -> RunState:
     submission = folder.submission
     if folder.faults and not folder.attempts and submission is None:
         return RunState(state="unknown", doing="unknown", reason="; ".join(folder.faults))
@@ -238,7 +238,7 @@ def _of_silence(folder: Folder, job: JobState | None) -> RunState:
             doing=phrases.failed_job("COMPLETED"),
             reason="the job ended without finishing the run; its log may say why",
         )
-    if _was_here(folder):
+    if _ran_on_this_host(folder):
         reason = (
             "its processes are gone without an error message (killed? full disk?); stk resume continues it"
         )

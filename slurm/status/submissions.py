@@ -1,4 +1,4 @@
-"""submissions.jsonl and the intent file: what was handed to a scheduler, without gaps."""
+"""submissions.jsonl and the intent file: a complete record of submitted jobs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from toolkit.system.host import boot
 if TYPE_CHECKING:
     from slurm.config.resources import Resources
 
-#: By how much the clocks of a submitter and of the controller may differ; the latter counts whole seconds.
+#: Largest difference of the clocks of a submitter and of the controller, which counts whole seconds.
 _CLOCKS_S = 5.0
-#: How long after a lost answer a busy controller may still take the job.
+#: Seconds after a lost answer in which a busy controller may still accept the job.
 _LATE_S = 60.0
 _LOCK_S = 10.0
 _LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
@@ -39,10 +39,10 @@ class Submission:
 
     cluster   slurm or local
     job_id    Slurm's id, ARRAY_TASK for a task of an array, or `local-<process id of the launcher>`
-    host      where it was submitted
-    boot      of that host (toolkit.system.host); empty where it is not known
-    name      the job's name, of a task its array's
-    array     the name of the array that it is a task of; else empty
+    host      host on which it was submitted
+    boot      boot id of that host (toolkit.system.host); empty if unknown
+    name      the job's name; for an array task that of the array
+    array     the name of the array if it is an array task; else empty
     awaits    the folder of the run that must finish first; empty if it waits for none
     """
 
@@ -67,7 +67,7 @@ class Submission:
 class Awaited:
     """A run that must finish before another one begins.
 
-    job_id   the job that trains it; None where the other one waits on this machine
+    job_id   the job that trains it; None if it trains on this machine
     """
 
     run: RunDir
@@ -75,7 +75,7 @@ class Awaited:
 
 
 def submissions(run: RunDir) -> list[Submission]:
-    """All submissions of a run, oldest first; invalid lines are left out."""
+    """Return all submissions of a run, oldest first; invalid lines are left out."""
     return list(filter(None, map(submission_of, read_json_lines(run.submissions))))
 
 
@@ -88,13 +88,13 @@ def submission_of(line: Mapping[str, Any]) -> Submission | None:
 
 
 def last_submission(run: RunDir) -> Submission | None:
-    """The newest submission, or None."""
+    """Return the newest submission, or None."""
     return next(reversed(submissions(run)), None)
 
 
 def last_resources(run: RunDir) -> Resources:
-    """The resources of the last submission; of a run that never was submitted, its config's."""
-    # Slow to import, and a query of a job's state needs no experiment.
+    """Return the resources of the last submission; for a run that was never submitted, its config's."""
+    # Imported here: it is slow to import, and a query of a job's state does not need it.
     from toolkit.config import load_submitted
 
     resources: Resources = load_submitted(run.config, run.job).resources
@@ -102,7 +102,7 @@ def last_resources(run: RunDir) -> Resources:
 
 
 def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -> Submission:
-    """Write down a submission that was accepted; the intent is done then."""
+    """Record an accepted submission, and remove the intent."""
     what = {"cluster": cluster, "job_id": job_id, "host": socket.gethostname(), "name": name}
     line = {**what, "time": time.time(), "boot": boot(), "user": getpass.getuser(), **facts}
     append_json_line(run.submissions, line)
@@ -113,10 +113,10 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
 
 
 def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> None:
-    """Write down, before sbatch is called, the name that the job will have.
+    """Record the name of a job before sbatch is called.
 
-    durable  False where the same is known from elsewhere after a crash of the machine
-    facts   of a task of an array: its number as `task`, and where the array works as `work_dir`
+    durable  False if another file has the same facts after a crash of the machine
+    facts   for an array task: its number as `task`, and the working directory of the array as `work_dir`
     """
     known = {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
     if durable:
@@ -126,9 +126,9 @@ def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> Non
 
 
 def resolve_lost(run: RunDir) -> Submission | None:
-    """Find the job of a submitter that died before it wrote the job's id; without one, drop its intent.
+    """Find the job of a submitter that died before it recorded the id; without a job, remove the intent.
 
-    Raises SchedulerError where the controller does not answer, and AnswerLost where the job may still come.
+    Raises SchedulerError if the controller does not answer, AnswerLost if the job may still be created.
     """
     found = recover(run)
     if found is None:
@@ -138,7 +138,7 @@ def resolve_lost(run: RunDir) -> Submission | None:
 
 
 def check_late(run: RunDir) -> None:
-    """Raise AnswerLost where the answer about a run's job was lost so lately that the job may still come."""
+    """Raise AnswerLost if sbatch's answer was lost so recently that the job may still be created."""
     left = (read_json(run.intent) or {}).get("lost", 0.0) + _LATE_S - time.time()
     if left > 0:
         raise programs.AnswerLost(
@@ -148,15 +148,15 @@ def check_late(run: RunDir) -> None:
 
 
 def mark_lost(run: RunDir) -> None:
-    """Write into the intent that the answer of sbatch was lost just now."""
+    """Record in the intent that the answer of sbatch was lost now."""
     write_json(run.intent, (read_json(run.intent) or {}) | {"lost": time.time()})
 
 
 def recover(run: RunDir) -> Submission | None:
-    """Record the job that an intent led to, if there is one.
+    """Record and return the job of an intent; None if there is no intent or no job.
 
-    Names are unique in a run, and a job's working directory is the run's folder, or the array's, so another
-    job of the same name is not mistaken for it. Raises SchedulerError where the controller does not answer.
+    Names are unique in a run, and a job's working directory is that of the run or the array, so another job
+    with the same name is not mistaken for it. Raises SchedulerError if the controller does not answer.
     """
     intent = read_json(run.intent)
     if intent is None:
@@ -169,12 +169,12 @@ def recover(run: RunDir) -> Submission | None:
 
 
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
-    """The id of the job, or of the whole array, of this name that works there; None without such a job.
+    """Return the id of the job or array with this name and working directory; None if there is none.
 
-    since  when the job was to be submitted, in seconds since 1970: one that has ended and was submitted
-           before is that of an earlier folder of this name, which `--fresh` has put aside
+    since  time of the intent, in seconds since 1970; an ended job that was submitted earlier belongs to a
+           folder that `--fresh` has set aside
 
-    Raises SchedulerError where the controller does not answer.
+    Raises SchedulerError if the controller does not answer.
     """
     for job in programs.jobs(names=[name]):
         is_older = job.submitted is not None and job.submitted.timestamp() < since - _CLOCKS_S
@@ -186,13 +186,13 @@ def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | No
 
 
 def exclusively(run: RunDir) -> AbstractContextManager[None]:
-    """Hold the run's submission lock. Raises RunBusy where another process submits it."""
+    """Hold the run's submission lock. Raises RunBusy if another process holds it."""
     return hold(run.lock, run.run_id)
 
 
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Hold the submission lock of a run or a sweep. Raises RunBusy, which names it."""
+    """Hold the submission lock of a run or a sweep. Raises RunBusy with its name, `what`."""
     from filelock import FileLock, Timeout  # slow to import, and only needed to submit
 
     lock = FileLock(path)

@@ -1,8 +1,8 @@
 """Compose and check the runs of a chain, and submit them to Slurm or to processes that wait for each other.
 
-Slurm releases a job only when the one before it has ended COMPLETED with exit code 0, which a job of ours
-does only when its run has finished: one that saved and left goes back under its id, or ends otherwise and
-its followers are moved to the next job (slurm.client.retarget).
+Slurm releases a job only if the previous job has ended COMPLETED with exit code 0, and our jobs do that only
+if their run has finished. A job that saved and exited is requeued under its id, or its followers are moved to
+the next job of its run (slurm.client.retarget).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolkit.errors import RunBusy, UserError
 from toolkit.run.create_run import run_of
 from toolkit.run.run_dir import RunDir
 
-#: While a file behind --then is composed: the folder of the run before it.
+#: Variable with the folder of the previous run while a file after --then is composed.
 EARLIER_RUN = "STK_EARLIER_RUN"
 
 
@@ -32,7 +32,7 @@ EARLIER_RUN = "STK_EARLIER_RUN"
 class Link:
     """One run of a chain.
 
-    origins   where the keys of its experiment were written
+    origins   the places where the keys of its experiment were written
     """
 
     experiment: Experiment
@@ -41,10 +41,10 @@ class Link:
 
 
 def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
-    """Compose the experiments of a chain; each file may name the run before it as ${oc.env:STK_EARLIER_RUN}.
+    """Compose the experiments of a chain; a file may refer to the previous run: ${oc.env:STK_EARLIER_RUN}.
 
-    files   each a file and the keys that are set in it, `key=value`
-    Raises ConfigError, and UserError where two of them are the same run.
+    files   for each run its file, and overrides `key=value`
+    Raises ConfigError, and UserError if two of them are the same run.
     """
     links: list[Link] = []
     for file, *overrides in files:
@@ -59,7 +59,7 @@ def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
 
 @contextmanager
 def _earlier(run: RunDir | None) -> Iterator[None]:
-    """Name the run before in the environment, for the composition of the next."""
+    """While open, set EARLIER_RUN to the previous run's folder, to compose the next experiment."""
     before = os.environ.get(EARLIER_RUN)
     if run is not None:
         os.environ[EARLIER_RUN] = str(run.path)
@@ -73,9 +73,9 @@ def _earlier(run: RunDir | None) -> Iterator[None]:
 
 
 def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str]:
-    """Raise where one of them could never run: ConfigError, DataError, SlurmRefused. Nothing is written.
+    """Check all links; raise ConfigError, DataError or SlurmRefused if one can never run. Writes nothing.
 
-    What a run takes from one before it in the chain is not there yet, and is not looked for.
+    Files that an earlier run of the chain will write are not checked, because they do not exist yet.
     Returns a line for each warning.
     """
     coming: dict[Path, Experiment] = {}
@@ -93,14 +93,14 @@ def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str
 def submit_links(
     links: Sequence[Link], parent: Path, cluster: str, *, fresh: bool, new_code: bool, last: bool
 ) -> Iterator[Submitted]:
-    """Hand in one run after the other, each to wait for the one before; yield the result of each.
+    """Submit the runs in order, each waiting for the previous one; yield the result of each.
 
-    new_code   whether runs that exist go on with the code as it is now
-    last       whether nothing is to wait for the last one
+    new_code   whether existing runs continue with the current code
+    last       whether no job will wait for the last run
 
-    A finished run is left out, and the next one does not wait for it. The next one waits for a live run
-    as it is; a live run that nothing is to wait for is refused. Raises RunBusy, SchedulerError; what was
-    handed in before stays.
+    A finished run is skipped, and the next run does not wait for it. A live run is not submitted again, and
+    the next run waits for it; a live last run is refused. Raises RunBusy, SchedulerError; earlier
+    submissions stay.
     """
     for number, link in enumerate(links):
         is_awaited = not last or number < len(links) - 1
@@ -114,18 +114,18 @@ def submit_links(
 
 
 def _live(run: RunDir) -> Submitted | None:
-    """A run that waits or trains already, as it was submitted."""
+    """Return the existing submission of a live run; None if the run is not live."""
     (now,) = status([run])
     return Submitted(run, last_submission(run), joined=now.state) if now.is_live else None
 
 
 @contextmanager
 def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
-    """Yield what to wait for before a run ends; None if it has finished.
+    """Yield what a job must wait for until a run has finished; None if it has already finished.
 
-    The run is locked against its own next submission meanwhile: that submission moves all waiting jobs to
-    its new job, so it must see this one, too. Raises RunBusy where no job of this cluster can wait for it,
-    UserError where it has ended otherwise.
+    The run is locked meanwhile against its next submission, which changes the dependencies of all waiting
+    jobs and must see the new job too. Raises RunBusy if no job of this cluster can wait for the run,
+    UserError if it has ended without finishing.
     """
     with exclusively(run):
         (now,) = status([run])
@@ -141,6 +141,6 @@ def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
             yield Awaited(run=run, job_id=last.job_id)
         else:
             raise RunBusy(
-                f"{run.run_id} runs on this machine, where no job of Slurm's can wait for it: use "
-                "--cluster local, or submit the next one when it has finished"
+                f"{run.run_id} runs on this machine, where no Slurm job can wait for it: use "
+                "--cluster local, or submit the next run when it has finished"
             )

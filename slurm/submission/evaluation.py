@@ -1,4 +1,4 @@
-"""`stk evaluate` of a run as a separate small job, which waits for the run to finish."""
+"""`stk evaluate` as a separate small job that waits for its run to finish."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolkit.run.run_dir import RunDir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationPlan(JobPlan):
-    """One task that scores the run in whose folder it works; str(plan) is the batch script.
+    """A job of one task that scores the run of its working directory; str(plan) is the batch script.
 
     words   the arguments of `stk evaluate`
     """
@@ -34,7 +34,7 @@ class EvaluationPlan(JobPlan):
 
     def options(self) -> dict[str, object]:
         options = {**JobPlan.options(self), "output": "logs/%j.evaluate.log"}
-        # It has nothing to save: it runs to its limit, or goes back into the queue and starts again.
+        # It needs no warning, because it has nothing to save: after a preemption it starts again.
         del options["signal"]
         return options
 
@@ -42,7 +42,7 @@ class EvaluationPlan(JobPlan):
         command = [self.python, "-P", "-u", "-m", "slurm", "evaluate", str(self.run.path), *self.words]
         return [
             "mkdir -p logs",
-            "# A preempted job goes back into the queue only if it does not end by itself before.",
+            "# Slurm requeues a preempted job only if it does not end by itself before.",
             "trap '' TERM",
             shlex.join(command),
         ]
@@ -50,7 +50,7 @@ class EvaluationPlan(JobPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """An evaluation that was handed in."""
+    """A submitted evaluation."""
 
     job_id: str
     log: Path
@@ -61,7 +61,7 @@ class Evaluation:
 
 
 def words_for(target: str) -> tuple[str, ...]:
-    """The arguments of `stk evaluate` for what is to be scored: a file, a folder of benchmarks, or nothing.
+    """Return the arguments of `stk evaluate` for a target: a file, a folder of benchmarks, or "".
 
     Raises UserError if it does not exist.
     """
@@ -78,7 +78,7 @@ def words_for(target: str) -> tuple[str, ...]:
 def submit_evaluation(
     run: RunDir, words: tuple[str, ...], awaits: Awaited | None, cluster: str
 ) -> Evaluation:
-    """Hand in the evaluation of a run, to begin when that has finished. Raises SchedulerError."""
+    """Submit the evaluation of a run, to begin when the run has finished. Raises SchedulerError."""
     asked = last_resources(run)
     plan = EvaluationPlan(
         experiment=replace(load_resolved(run.config), resources=single_task(asked, **with_one_gpu(asked))),

@@ -1,9 +1,9 @@
-"""Waits for a run to finish, and then becomes the process that follows it. On this machine, without Slurm.
+"""Wait for a run to finish, then replace this process by the follower. On this machine, without Slurm.
 
 python -P -m slurm.submission.follow AWAITED RUN MODULE [ARGUMENT …]
 
-It keeps its process id, by which `stk status` and `stk cancel` know the follower from the start. If the
-awaited run ends otherwise, or this is asked to leave, the follower never starts, and its events record why.
+The process id stays the same, so `stk status` and `stk cancel` find the follower from the start. If the
+awaited run does not finish, or this process is stopped, the follower never starts, and its events record why.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from toolkit.run.events import note_event
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir
 
-#: Files may be read often; the controller is asked gently.
+#: Seconds between two looks: files may be read often, the controller is queried less often.
 _LOOK_S, _ASK_SLURM_S = 1.0, 15.0
 #: A run in these states that is not live continues only when a person resumes it.
 _ENDED = ("failed", "cancelled", "held")
 
 
 def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
-    """Wait for a run to finish, then become `python -P -m WORDS`; return an exit code where it did not."""
-    # Not a handler that sets an Event: it may interrupt wait(), which holds the lock that set() needs.
+    """Wait for a run to finish, then become `python -P -m WORDS`; return an exit code if it did not."""
+    # No handler that sets an Event: it may interrupt wait(), which holds the lock that set() needs.
     interrupt_on_request(signal.SIGTERM)
     try:
-        while (why := _against(awaited)) == "":
+        while (why := _obstacle(awaited)) == "":
             time.sleep(_pause_s(awaited))
         if why is None:
             become(run, words)
@@ -48,12 +48,12 @@ def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
     return ExitCode.FAILED
 
 
-def _against(awaited: RunDir) -> str | None:
-    """Why the follower may not start: None if it may, empty if it must wait, or why it never will."""
+def _obstacle(awaited: RunDir) -> str | None:
+    """Return None if the follower may start, an empty text if it must wait, or why it never will start."""
     try:
         (now,) = status([awaited])
     except (OSError, StkError):
-        # A file system or a controller that is away for a while.
+        # The file system or the controller is temporarily unavailable.
         return ""
     if now.state == "finished":
         return None
@@ -68,7 +68,7 @@ def _pause_s(awaited: RunDir) -> float:
 
 
 def become(run: RunDir, words: list[str]) -> NoReturn:
-    """Go on as another module, with the run's own code. Raises UntrustedFolder."""
+    """Replace this process by another module, with the run's own code. Raises UntrustedFolder."""
     environment = {**os.environ, "PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-P", "-m", *words], environment)

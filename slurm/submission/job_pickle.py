@@ -10,6 +10,6 @@ from toolkit.run.run_dir import RunDir
 
 
 def pack(run: RunDir) -> None:
-    """Put the pickle that starts a rank of the run into its folder, where the batch script takes it."""
+    """Write the pickle that starts a rank to the run's folder, for the batch script."""
     make_submitit(run)
     DelayedSubmission(TrainJob(str(run.path))).dump(run.submitit / "job.pkl")

@@ -23,7 +23,7 @@ from toolkit.files import write_atomic
 from toolkit.run.create_run import create_run, run_of
 from toolkit.run.run_dir import RunDir
 
-#: Beside the runs: a folder like a run's for each preparation.
+#: The folder next to the runs that has a folder for each preparation.
 PREPARATIONS = "preparations"
 
 
@@ -31,12 +31,12 @@ PREPARATIONS = "preparations"
 class PreparePlan(JobPlan):
     """The submission of `stk prepare --cluster slurm`; str(plan) is the batch script.
 
-    run   not that of the training: a folder like a run's, with config, code, logs and submissions
+    run   not the run of the training, but a separate folder with config, code, logs and submissions
     """
 
     @property
     def log(self) -> str:
-        """The log's place, with Slurm's pattern for the job's id: where `stk logs` looks for rank 0."""
+        """The log's path, with Slurm's pattern for the job's id; `stk logs` finds it as that of rank 0."""
         return "logs/%j.rank_00000.log"
 
     def options(self) -> dict[str, object]:
@@ -47,20 +47,20 @@ class PreparePlan(JobPlan):
     def _launch(self, parts: tuple[Component, ...]) -> list[str]:
         command = [self.python, "-P", "-u", "-m", "slurm.job.preparation", str(self.run.path)]
         return [
-            "# A warning may come before Python has begun to listen.",
+            "# A warning may come before Python handles it.",
             f"trap '' {WARNING_SIGNAL}",
             f"exec {shlex.join(command)}",
         ]
 
 
 def as_preparation(experiment: Experiment, cpus: int | None = None) -> Experiment:
-    """The experiment as its preparation runs: one task on one host, as many processes as it has CPUs.
+    """Return the experiment for its preparation: one task on one host, with one process for each CPU.
 
-    cpus   None: those of a task, resources.cpus_per_task
+    cpus   None: resources.cpus_per_task
     """
     resources = experiment.resources
     count = cpus or resources.cpus_per_task or 1
-    # Only what a model needs may be computed on a GPU.
+    # Only the preparation of a model may use a GPU.
     gpus = {} if experiment.model.needs_preparation else without_gpus(resources)
     changed = single_task(resources, cpus_per_task=count, **gpus)
     return replace(experiment, data=experiment.data.with_workers(count), resources=changed)
@@ -68,9 +68,9 @@ def as_preparation(experiment: Experiment, cpus: int | None = None) -> Experimen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationJob:
-    """A job that prepares, or is to.
+    """A job that prepares data.
 
-    is_new   whether this call submitted it; another one is not made while it waits or runs
+    is_new   whether this call submitted it; a pending or running job is not submitted again
     """
 
     folder: RunDir
@@ -80,7 +80,7 @@ class PreparationJob:
 
     @property
     def log(self) -> Path:
-        """The file of its log."""
+        """The path of its log."""
         return self.folder.logs / f"{self.submission.job_id}.rank_00000.log"
 
     def to_json(self) -> dict[str, object]:
@@ -95,7 +95,7 @@ class PreparationJob:
 
 
 def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = None) -> PreparationJob:
-    """Hand the preparation of an experiment's data to Slurm, unless its job waits or runs.
+    """Submit the preparation of an experiment's data to Slurm, unless its job is pending or running.
 
     Raises SlurmRefused with all known limits before anything is written, SchedulerError otherwise.
     """
@@ -120,7 +120,7 @@ def _plan(experiment: Experiment, folder: RunDir) -> PreparePlan:
 
 
 def _live(folder: RunDir) -> PreparationJob | None:
-    """The job that still waits or runs."""
+    """Return the job that is pending or running; None without one."""
     last = last_submission(folder)
     if last is None:
         return None
@@ -132,7 +132,7 @@ def _live(folder: RunDir) -> PreparationJob | None:
 
 
 def _renew(folder: RunDir, experiment: Experiment) -> None:
-    """Let the next job have the settings and the code of today: what it makes is keyed by its content."""
+    """Give the next job the current settings and code; its results are keyed by content."""
     folder.result.unlink(missing_ok=True)
     write_atomic(folder.config, to_yaml(experiment))
     if submissions(folder):

@@ -1,4 +1,4 @@
-"""Submit runs: the only place that gives a run to a scheduler and records it."""
+"""Submit runs: the only module that starts jobs or local processes of runs and records them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from toolkit.run.run_dir import RunDir, archive_run
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The result of a submission; submission is None if the run has finished before.
+    """The result of a submission; submission is None if the run has already finished.
 
-    joined   its state where it was live already, and the submission is that of before
+    joined   the state of a run that was already live; submission is then the earlier one
     """
 
     run: RunDir
@@ -55,9 +55,9 @@ class Submitted:
 
 
 def choose_cluster(wanted: str) -> str:
-    """slurm or local; auto means slurm where a controller answers.
+    """Return slurm or local; auto means slurm if a controller answers.
 
-    Raises SlurmUnavailable where slurm is wanted and none answers.
+    Raises SlurmUnavailable if slurm is wanted and no controller answers.
     """
     if wanted == "local":
         return "local"
@@ -78,19 +78,19 @@ def submit(
     new_code: bool = False,
     awaits: Awaited | None = None,
 ) -> Submitted:
-    """Hand the experiment's run to Slurm, or to processes on this machine; join the run if it exists.
+    """Submit the experiment's run to Slurm, or to processes on this machine; join an existing run.
 
-    new_code   whether a run that exists goes on with the code as it is now
+    new_code   whether an existing run continues with the current code
     awaits     a run that must finish first
 
-    Raises RunBusy where it is live, SlurmRefused with all known limits before anything is written,
-    SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
+    Raises RunBusy if the run is live, SlurmRefused with all known limits before anything is written,
+    SchedulerError otherwise. The new folder of a refused run is removed again.
     """
     target = run_of(experiment, parent)
     if cluster == "slurm":
         check(experiment, target)
         if fresh:
-            # Before its folder is set aside.
+            # This check must come before the folder is set aside.
             refuse_if_live(target, must_know=True)
     existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
@@ -109,8 +109,8 @@ def submit(
 
 
 def launch(plan: JobPlan) -> str:
-    """Submit a plan and return the job's id. The pickle is there before, should this process die then."""
-    # submitit is imported late: planning and status do without it.
+    """Write the pickle, submit a plan and return the job's id. The job needs no more from this process."""
+    # Imported here, because planning and status do not need submitit.
     from slurm.submission.job_pickle import pack
 
     pack(plan.run)
@@ -118,24 +118,24 @@ def launch(plan: JobPlan) -> str:
 
 
 def check(experiment: Experiment, run: RunDir, awaits: str | None = None) -> None:
-    """Raise UserError for what no batch script can hold, SlurmRefused for what no host can give.
+    """Raise UserError if no batch script can express the experiment, SlurmRefused if no host fits.
 
-    awaits   any job's id, where the run is to wait for one
+    awaits   any job id, if the run will wait for a job
     """
     str(JobPlan(experiment=experiment, run=run, awaits=awaits))
     preflight(experiment.resources)
 
 
 def resolve_if_possible(run: RunDir) -> None:
-    """Find the job of a submitter that died; only a controller can know it."""
+    """Find the job of a submitter that died, if a controller answers."""
     if run.intent.exists() and programs.is_available():
         resolve_lost(run)
 
 
 def refuse_if_live(run: RunDir, *, must_know: bool = False) -> None:
-    """Raise RunBusy where the run waits, trains or is held.
+    """Raise RunBusy if the run is pending, running, requeued or held.
 
-    must_know   whether to raise SlurmUnavailable where Slurm may have a job of the run and cannot be asked
+    must_know   whether to raise SlurmUnavailable if Slurm may have a job of the run and does not answer
     """
     (now,) = status([run])
     if must_know:
@@ -149,12 +149,12 @@ def refuse_if_live(run: RunDir, *, must_know: bool = False) -> None:
 
 
 def _facts(awaits: Awaited | None) -> dict[str, str]:
-    """Return the record of a run that must finish first."""
+    """Return the facts to record about a run that must finish first."""
     return {"awaits": str(awaits.run.path)} if awaits else {}
 
 
 def _start_here(run: RunDir, experiment: Experiment, awaits: Awaited | None) -> Submission:
-    """Start a launcher that outlives this command; behind another run, what becomes one in time."""
+    """Start a launcher that outlives this command; if another run must finish first, a process that waits."""
     name = f"{run.run_id}.{len(submissions(run))}"
     write_atomic(run.job, to_yaml(experiment.resources))
     words = ["toolkit.launch", str(run.path), str(local_processes(experiment, os.environ))]
@@ -165,7 +165,7 @@ def _start_here(run: RunDir, experiment: Experiment, awaits: Awaited | None) -> 
 def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | None) -> int:
     """Start `python -P -m WORDS` with a run's own code, to outlive this command; return its process id.
 
-    awaits   a run that must finish first: it is waited for with today's code
+    awaits   a run that must finish first; the waiting process uses the current code
     Raises UntrustedFolder.
     """
     own = {} if awaits else {"PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
@@ -180,14 +180,14 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
             stderr=stream,
             start_new_session=True,
         )
-    # In a notebook this process may outlive it: then it must not stay as a zombie.
+    # A notebook may outlive the process, which must not stay as a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process.pid
 
 
 @contextmanager
 def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
-    """The run's folder, locked against other submitters; restored if the submission fails."""
+    """Yield the run's folder, locked against other submitters; restore it if the submission fails."""
     run = run_of(experiment, parent)
     old = archive(run) if fresh and run.path.exists() else None
     existed = run.path.exists()
@@ -195,7 +195,7 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
     with exclusively(run):
         try:
             if not run.code.exists() or run.code.is_symlink():
-                # The process that held the lock before may have been refused, and removed the folder.
+                # The previous holder of the lock may have removed the folder after a refusal.
                 create_run(experiment, parent)
             yield run
         except (StkError, OSError) as error:

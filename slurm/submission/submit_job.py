@@ -1,4 +1,4 @@
-"""Submit a plan with sbatch, recorded before and after, so that no job is lost or submitted twice."""
+"""Submit a plan with sbatch; record it before and after, so that no job is lost or submitted twice."""
 
 from __future__ import annotations
 
@@ -31,61 +31,61 @@ from toolkit.files import write_atomic
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 
-#: What Slurm sets for the devices of one job; the next one gets its own.
+#: Variables that Slurm sets for the devices of a job; a new job gets its own.
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
 
-#: Seconds for moving what waits for a job: a busy controller may not answer at once, and the job is ending.
-_TO_MOVE_S = 20.0
+#: Seconds for changing dependencies of other jobs: the controller may be busy, and this job is ending.
+_MOVE_TIMEOUT_S = 20.0
 
 
 def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submission:
-    """Submit a plan by `launch`, which returns the job's id, and write it down. Under the run's lock.
+    """Submit a plan by `launch`, which returns the job's id, and record it. The run must be locked.
 
-    facts   to be written down, too
+    facts   further facts to record
 
-    Raises AnswerLost where the job may exist although its answer was lost: the next command finds it by its
-    name. Raises what else launch raised, with nothing left behind.
+    Raises AnswerLost if the job may exist although the answer was lost: the next command finds it by its
+    name. Other errors of `launch` are raised after the intent is removed.
     """
     run = plan.run
     intend(run, plan.job_name)
     try:
         job_id = launch()
     except programs.AnswerLost as lost:
-        return _find_lost(run, lost)
+        return _find_or_mark_lost(run, lost)
     except StkError:
         run.intent.unlink(missing_ok=True)
         raise
-    # Only now: what is refused must not be what a later `stk resume` asks for.
+    # After the submission: `stk resume` must not use resources that were refused.
     write_atomic(run.job, to_yaml(plan.resources))
     size = plan.world_size
     return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=size, **facts)
 
 
-def _find_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
-    """Find a job by its name, which may exist although sbatch did not report it.
+def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
+    """Find a job by name that may exist although sbatch's answer was lost. Raises AnswerLost without one.
 
-    The intent stays where it is not found: the controller may still be busy with it.
+    The intent is then kept, because the controller may still create the job.
     """
     with suppress(SchedulerError):
         if (found := recover(run)) is not None:
             return found
     mark_lost(run)
     raise programs.AnswerLost(
-        f"{lost}\nThe job may exist all the same: the same command again looks for it first, "
+        f"{lost}\nThe job may exist nevertheless: repeat the command. It looks for the job first, "
         "so that the run is never submitted twice."
     ) from lost
 
 
 def make_submitit(run: RunDir) -> None:
-    """Make the folder for pickles and scripts. A pickle is code, so no other user may enter."""
+    """Make the folder for pickles and scripts. A pickle is code, so other users get no access."""
     run.submitit.mkdir(mode=0o700, exist_ok=True)
 
 
 def sbatch(plan: JobPlan, environ: Mapping[str, str]) -> str:
-    """Submit a plan and return the job's id; as with submitit, the script is then named after it.
+    """Submit a plan and return the job's id; as with submitit, the script is named after the id.
 
-    A job inherits the environment it was submitted from; SLURM_* of a surrounding job would shape its
-    steps. What the script needs besides itself is there already. Raises SchedulerError.
+    A job inherits the environment of its submission; SLURM_* variables of a surrounding job would change
+    its steps. All other files of the job must exist already. Raises SchedulerError.
     """
     script = plan.run.submitit / "script.sh"
     script.write_text(str(plan), encoding="utf-8")
@@ -98,58 +98,58 @@ def sbatch(plan: JobPlan, environ: Mapping[str, str]) -> str:
 
 
 def environment(run: RunDir, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a job: without a surrounding job's, and without what its own script adds."""
+    """Return the environment of a job, without variables of a surrounding job and of its own script."""
     kept = scrub(environ)
     if "SLURM_JOB_ID" in environ:
         for name in _DEVICES:
             kept.pop(name, None)
-    # The script puts the run's code in front; from job to job the list would grow.
+    # The script prepends the run's code, so the list would grow from job to job.
     paths = kept.get("PYTHONPATH", "").split(os.pathsep)
     if any(paths):
-        # A job starts in another folder than this process.
+        # Absolute paths, because the job starts in another folder.
         own = (os.path.abspath(path) for path in paths if path != str(run.code))
         kept["PYTHONPATH"] = os.pathsep.join(own)
     return kept
 
 
 def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterable[str] = ()) -> Submission:
-    """Submit a run again from inside its job, to start as soon as that has ended. May be done twice.
+    """Submit a run again from inside its job, to start after the end of the job. May be called twice.
 
-    environ   of this process as it was started
-    exclude   hosts that the next job is not to use, besides those excluded before
+    environ   environment at the start of this process
+    exclude   hosts that the next job must not use, besides those already excluded
 
-    Raises SlurmRefused where that job is not a submission of the run: a user's script cannot be made again
-    here. Raises RunBusy and SchedulerError.
+    Raises SlurmRefused if the job is not a submission of the run, because a user's own script cannot be
+    submitted again here. Raises RunBusy and SchedulerError.
     """
     with exclusively(run):
-        # One that is not found is given up at once: the job around this process has little time left.
+        # Without waiting for a late job: the job of this process has little time left.
         recover(run)
         known = submissions(run)
         own = [number for number, one in enumerate(known) if one.job_id == job_id]
         if not own:
             raise SlurmRefused(f"job {job_id} was not submitted by stk: there is no plan to submit again")
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
-            _bring_along(run, job_id, follower.job_id)
+            _move_dependants(run, job_id, follower.job_id)
             return follower
         resources = without_hosts(last_resources(run), _names_of_slurm(exclude, environ))
         experiment = replace(load_resolved(run.config), resources=resources)
         plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
         following = submit_plan(plan, lambda: sbatch(plan, environ))
-        _bring_along(run, job_id, following.job_id)
+        _move_dependants(run, job_id, following.job_id)
         return following
 
 
 def _names_of_slurm(hosts: Iterable[str], environ: Mapping[str, str]) -> list[str]:
-    """The names of hosts as Slurm has them: in many clusters without the domain that the hosts give."""
+    """Return Slurm's names of hosts: on many clusters without the domain."""
     known = expand(environ.get("SLURM_JOB_NODELIST", ""))
     is_short = all("." not in name for name in known)
     return [host.partition(".")[0] if is_short else host for host in hosts]
 
 
-def _bring_along(run: RunDir, old: str, new: str) -> None:
-    """Let what waits for the run's old job wait for its new one: the old one does not end well."""
+def _move_dependants(run: RunDir, old: str, new: str) -> None:
+    """Let jobs that wait for the run's old job wait for its new job, because the old one will not succeed."""
     try:
-        moved = programs.patiently(lambda: move_dependants(old, new), _TO_MOVE_S)
+        moved = programs.patiently(lambda: move_dependants(old, new), _MOVE_TIMEOUT_S)
     except SchedulerError as error:
         note_event(run, "dependants_lost", job_id=old, next_job_id=new, reason=str(error))
         return
@@ -158,20 +158,20 @@ def _bring_along(run: RunDir, old: str, new: str) -> None:
 
 
 def _live_follower(later: list[Submission]) -> Submission | None:
-    """A later job of the run that still waits or runs."""
+    """Return a later job of the run that is pending or running; None without one."""
     ids = [one.job_id for one in later if one.cluster == "slurm"]
     states = poll(ids) if ids else {}
     return next((one for one in later if one.job_id in states and not states[one.job_id].is_terminal), None)
 
 
 def without_hosts(resources: Resources, exclude: Iterable[str]) -> Resources:
-    """Resources that also leave these hosts out."""
+    """Return resources that also exclude these hosts; unchanged for named hosts and a file of hosts."""
     if resources.hosts:
-        # Those alone are wanted: without one of them the job could never start.
+        # The job needs exactly these hosts: without one of them it could never start.
         return resources
     known = resources.exclude or ""
     if "/" in known:
-        # A file of hosts is for sbatch to read, which takes no list beside it.
+        # sbatch reads this file of hosts, and accepts no list in addition.
         return resources
     added = sorted(set(exclude) - set(expand(known)))
     return replace(resources, exclude=",".join(filter(None, [known, *added]))) if added else resources

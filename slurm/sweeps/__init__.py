@@ -1,1 +1,1 @@
-"""Many runs of one experiment as one job array."""
+"""Many runs of one experiment as job arrays."""

@@ -1,4 +1,4 @@
-"""Starting the runs that a command asks for, and keeping the record of the sweep in step."""
+"""Start, resume and cancel runs of a sweep, and keep its record up to date."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_record, write_record
 
-#: Ids in one call of scancel: a command line has an end.
+#: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
 
 
@@ -39,10 +39,10 @@ def start(
     at_most: int | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> SubmittedRuns:
-    """Hand runs to Slurm, and write the sweep down. As `submit_runs`. Raises UntrustedFolder, too.
+    """Submit runs to Slurm and record the sweep; see `submit_runs`. Also raises UntrustedFolder.
 
     live           job ids of the sweep's live runs
-    max_parallel   None: that of the sweep, else resources.max_parallel
+    max_parallel   None: max_parallel of the sweep, else of the resources
     """
     before = read_record(folder)
     waited = folder.waiting.read_bytes() if folder.waiting.exists() else b""
@@ -59,7 +59,7 @@ def start(
         raise
     except BaseException:
         new = [one.run for one in runs if one.now is None]
-        # Where nothing was submitted, nothing is kept of it.
+        # If nothing was submitted, the previous files are restored.
         if before is not None and not any(run.submissions.exists() for run in new):
             write_record(folder, before)
             folder.waiting.write_bytes(waited)
@@ -69,16 +69,16 @@ def start(
 
 
 def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
-    """Write a sweep down before its runs are started: `to_resume` finds those that are never begun."""
+    """Record a sweep before its runs are started, so that `to_resume` finds runs that never began."""
     write_record(folder, record)
     keep_for_later(folder, [one for one in runs if one.now is None])
 
 
 def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False) -> list[str]:
-    """Give today's code to runs of a sweep that take it; return messages about edited code.
+    """Give the current code to runs of a sweep that accept it; return warnings about edited code.
 
-    known   all runs of the sweep: those that are not started were made with some code, too
-    asked   whether runs that have saved take it as well
+    known   all runs of the sweep; skipped runs may have other code, which is reported
+    asked   whether runs with a checkpoint get it too
     """
     there = [(one.run, one.experiment) for one in known if one.now is not None and not one.skipped]
     warnings = edit_warnings_of_many(there, new_code=asked)
@@ -91,10 +91,9 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False
 
 
 def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
-    """Members that have a folder or were not handed in yet, and job ids of the live ones.
+    """Return members that have a folder or are not submitted yet, and job ids of the live ones.
 
-    Each with the experiment and resources that it was submitted with, also if the file has changed. Raises
-    ConfigError.
+    Each keeps its experiment and resources, even if the file has changed. Raises ConfigError.
     """
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]
@@ -106,7 +105,7 @@ def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[s
         if row is None and run.run_id in later:
             known.append(Candidate(experiment=later[run.run_id], run=run, now=None))
         elif row is not None and (row.is_live or row.state == "finished"):
-            # One that is damaged keeps no other from going on.
+            # A damaged config of one run does not stop the others.
             with suppress(ConfigError):
                 known.append(Candidate(experiment=load_resolved(run.config), run=run, now=row))
         elif row is not None:
@@ -116,7 +115,7 @@ def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[s
 
 
 class Cancelled(NamedTuple):
-    """Ids of runs that were cancelled, and of those that only their own host can end."""
+    """Ids of cancelled runs, and of runs that only their own host can cancel; warnings."""
 
     runs: list[str]
     elsewhere: list[str]
@@ -124,7 +123,7 @@ class Cancelled(NamedTuple):
 
 
 def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
-    """End live runs. Raises UserError for a job that Slurm does not know as that run's; SchedulerError."""
+    """Cancel live runs. Raises UserError if Slurm does not confirm a job as its run's; SchedulerError."""
     for row in rows:
         row.check_known()
     live = [row for row in rows if row.is_live]

@@ -1,4 +1,4 @@
-"""ArrayPlan: runs as the tasks of one job array, and the very script that starts them. Pure."""
+"""ArrayPlan: runs as the tasks of one job array, and its exact batch script. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slurm.submission.batch.folder_guard import LINES
 from slurm.submission.batch.job_options import components
 from toolkit.errors import UserError
 
-#: In a run's folder `submitit`: the batch script of its task.
+#: Name of the batch script of a task, in the folder `submitit` of its run.
 TASK_SCRIPT = "array.sh"
 
 
@@ -18,11 +18,11 @@ TASK_SCRIPT = "array.sh"
 class ArrayPlan:
     """The submission of `stk sweep`; str(plan) is the batch script, byte for byte.
 
-    A task only goes into its run's folder: what it does there stands in the very script that the run would
-    have as a single job.
+    A task only changes to its run's folder and executes the batch script that the run would have as a single
+    job.
 
     plans          one for each task; all have the same resources
-    folder         where the array works: it holds a link to each run, named by the number of its task
+    folder         working directory of the array, with a link to each run, named by the number of its task
     max_parallel   tasks that run at the same time; None for all
     after          arrays of the same sweep that must have ended before a task starts
     """
@@ -34,7 +34,7 @@ class ArrayPlan:
 
     @property
     def name(self) -> str:
-        """The job's name, which no other array has."""
+        """The job's name, which is unique among arrays."""
         return self.folder.name
 
     def __str__(self) -> str:
@@ -43,10 +43,10 @@ class ArrayPlan:
                 "#!/bin/bash",
                 *directives(self._options()),
                 "",
-                "# Each task does in its own run's folder what a single job of that run does.",
+                "# Each task works in the folder of its run, like a single job of that run.",
                 'cd -P "$SLURM_ARRAY_TASK_ID" || exit 1',
                 *LINES,
-                "# The code that all runs share becomes the run's own before its first attempt: hard links.",
+                "# Before the first attempt, the shared code is replaced by a copy with hard links.",
                 "[ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code",
                 "if [ -L code ]; then",
                 "    rm -rf .code.own && cp -rl code/. .code.own &&",
@@ -68,7 +68,7 @@ class ArrayPlan:
                 "submit the runs one by one, with stk submit"
             )
         own = first.options()
-        # In the folder of each task's run.
+        # %a is the link to the folder of each task's run.
         options = {**own, "job-name": self.name, "chdir": self.folder, "output": f"%a/{own['output']}"}
         if self.after:
             options["dependency"] = _both(options.get("dependency"), f"afterany:{':'.join(self.after)}")
@@ -77,10 +77,10 @@ class ArrayPlan:
 
 
 def _both(first: object, second: str) -> str:
-    """Return both dependencies. Raises UserError where the first is one of several: Slurm cannot mix them."""
+    """Return both dependencies. Raises UserError if the first has alternatives (?): Slurm cannot mix them."""
     if "?" in str(first):
         raise UserError(
-            f"resources.dependency is {first}, where one of several is enough: an array before must also "
+            f"resources.dependency is {first}, where one of several is enough: an earlier array must also "
             "end, and Slurm cannot combine both"
         )
     return f"{first},{second}" if first else second

@@ -1,4 +1,4 @@
-"""The runs of a sweep before a submission: checked experiments, and the state of each."""
+"""The runs of a sweep before a submission: checked experiments and states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolkit.system.output.few import few
 class Combination:
     """One experiment of a sweep.
 
-    values   what the keys of the sweep are set to here, as written
+    values   values of the sweep's keys, as written
     """
 
     values: Point
@@ -36,8 +36,8 @@ def name_of(values: Point) -> str:
 def combine(config: Path, sweep: Sweep, points: Sequence[Point]) -> list[Combination]:
     """Compose and check the experiment of every point.
 
-    Raises ConfigError with the faults of all, each with the runs that have it, and UserError for resources
-    that differ.
+    Raises ConfigError with the faults of all points, each with a run that has it, and UserError if resources
+    differ.
     """
     found = list(_load_all(config, sweep, points))
     _check_resources(found)
@@ -60,7 +60,7 @@ def _load_all(config: Path, sweep: Sweep, points: Sequence[Point]) -> Iterator[C
 
 
 def _named(fault: Fault, names: Sequence[str], count: int) -> Fault:
-    """A fault that also names the combinations that have it."""
+    """Return a fault whose hint names a combination with it, unless all combinations have it."""
     if len(names) == count:
         return fault
     where = f"in the run with {few(names, 1)}"
@@ -69,7 +69,7 @@ def _named(fault: Fault, names: Sequence[str], count: int) -> Fault:
 
 
 def _check_resources(found: Sequence[Combination]) -> None:
-    """Raise UserError unless all ask for the same: a job array gives each of its tasks the same."""
+    """Raise UserError unless all have the same resources, as the tasks of a job array must."""
     for other in found[1:]:
         if other.experiment.resources == found[0].experiment.resources:
             continue
@@ -87,7 +87,7 @@ class Candidate:
     """One run of a sweep.
 
     now       None for a run that has no folder yet
-    skipped   why it is not started: it has finished, or is live already; empty where it is to be started
+    skipped   why it is not started: it has finished or is live; empty if it will be started
     """
 
     experiment: Experiment
@@ -112,13 +112,13 @@ class Candidate:
 
 
 def candidates(combinations: Iterable[Combination], parent: Path) -> list[Candidate]:
-    """Return the states of the runs of these, each run once; with two scheduler calls in all."""
+    """Return the runs of these combinations, each once, with their states; calls Slurm at most twice."""
     by_run = {RunDir(parent / each.run_id): each.experiment for each in combinations}
     now = states(list(by_run))
     return [Candidate(experiment=by_run[run], run=run, now=now.get(run)) for run in by_run]
 
 
 def states(runs: Sequence[RunDir]) -> dict[RunDir, RunStatus]:
-    """Return the states of runs, without those that have no folder."""
+    """Return the states of the runs that have a folder."""
     there = [run for run in runs if run.config.exists()]
     return dict(zip(there, status(there), strict=True))

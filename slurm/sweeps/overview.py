@@ -18,10 +18,10 @@ from toolkit.sweeps.results.collect import task_of
 from toolkit.sweeps.results.tables import compact, terminal_table
 from toolkit.workload import Metric
 
-#: Of a run that Slurm has not been given yet.
+#: State of a run that is not submitted yet.
 NOT_HANDED_IN = "waits"
 _COLOURS = {"running": "green", "finished": "cyan", "failed": "red", "unknown": "red", "held": "magenta"}
-#: What needs a look comes first.
+#: The order of states: runs that may need attention come first.
 _ORDER = (
     "failed", "held", "unknown", "running", "requeued", "pending", "cancelled", NOT_HANDED_IN, "finished",
 )  # fmt: skip
@@ -30,7 +30,7 @@ _MOST_ROWS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The members of a sweep, and the state of each; None for one that has no folder yet."""
+    """The members of a sweep with their states; None for a run without a folder."""
 
     folder: SweepDir
     record: Record
@@ -38,7 +38,7 @@ class Overview:
 
     @property
     def states(self) -> dict[str, str]:
-        """State by run id."""
+        """The states by run id."""
         return {member.run_id: row.state if row else NOT_HANDED_IN for member, row in self.rows}
 
     @property
@@ -63,7 +63,7 @@ class Overview:
 
 
 def overview(folder: SweepDir, record: Record) -> Overview:
-    """Look at every member, with two scheduler calls in all."""
+    """Read the state of every member, with at most two calls of Slurm."""
     now = states([folder.run(each.run_id) for each in record.members])
     rows = [(each, now.get(folder.run(each.run_id))) for each in record.members]
     return Overview(folder=folder, record=record, rows=rows)
@@ -77,7 +77,7 @@ def _plain(folder: SweepDir, member: Member, row: RunStatus | None) -> dict[str,
 
 
 def drawn(found: Overview) -> Group:
-    """Counts, and a line for each run, to be printed."""
+    """Return the counts and a line for each run, for rich."""
     counts = sorted(found.counts.items(), key=lambda item: _rank(item[0]))
     head = Text(f"sweep {found.folder.name}: {len(found.rows)} runs")
     for state, count in counts:

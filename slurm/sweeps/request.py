@@ -1,4 +1,4 @@
-"""Wanted: what a command asks of a sweep, beside what is there already."""
+"""Wanted: the runs of a sweep that a command requests, with the existing runs and record."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from toolkit.sweeps.sweep import Point, Sweep, checked, with_overrides, with_see
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A sweep as a command asks for it.
+    """A sweep that a command requests.
 
     combinations  all runs in their order; several may be the same run
-    known         the state of each run, each once
-    record        what is written down of it now
-    removed       the states of runs that an earlier command asked for, and this one does not
+    known         the runs with their states, each once
+    record        the record to write
+    removed       the states of runs of an earlier command that this one does not request
     """
 
     folder: SweepDir
@@ -42,23 +42,23 @@ class Wanted:
 
     @property
     def live(self) -> list[str]:
-        """Job ids of the sweep's runs that wait or run."""
+        """Job ids of the sweep's live runs."""
         rows = [*(one.now for one in self.known), *self.removed]
         return [row.job_id for row in rows if row is not None and row.is_live and row.job_id]
 
 
 def describe(config: Path, overrides: Sequence[str]) -> Sweep:
-    """The sweep of a file and a command line. Raises ConfigError and UserError."""
+    """Return the sweep of a file and a command line. Raises ConfigError and UserError."""
     own = [each for each in overrides if of_section(each)]
     sweep = load_sweep(config, own) or Sweep()
     return with_overrides(sweep, [each for each in overrides if each not in own])
 
 
 def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
-    """Return the wanted runs and their states, with two scheduler calls in all.
+    """Return the wanted runs and their states; calls Slurm at most twice for all of them.
 
-    Raises ConfigError with the faults of all runs, and UserError for what cannot be meant, or a name that
-    another file's sweep has.
+    Raises ConfigError with the faults of all runs, and UserError for contradictions, or if a sweep of another
+    file has this name.
     """
     sweep = checked(sweep)
     if not (sweep.keys or sweep.fixed):
@@ -73,7 +73,7 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
         points = with_seeds(sweep, [sweep.sample(0)])
     combinations = combine(config, sweep, points)
     folder = SweepDir(parent / SWEEPS / _name(sweep.name or combinations[0].experiment.name))
-    before = _before(folder, config)
+    before = _earlier_record(folder, config)
     if sweep.method == "optuna":
         ranking = _ranking(sweep, combinations[0].experiment)
         combinations = combine(config, sweep, _proposed(folder, sweep, before, *ranking))
@@ -87,15 +87,15 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
 
 
 def _name(name: str) -> str:
-    """A name that can be a folder's, and a job's. Raises UserError."""
+    """Return a name that is valid for a folder and a job. Raises UserError for others."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise UserError(f"found {name!r} as a sweep's name, expected letters, digits, dot, dash, underscore")
     return name
 
 
 def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None, metric: str, goal: str) -> list[Point]:
-    """The runs so far, and those that the sampler proposes next."""
-    # Late: few sweeps have a sampler, and the others need no results.
+    """Return the points of the existing runs, and those that the sampler proposes next."""
+    # Imported here, because few sweeps have a sampler, and the others need no results.
     from toolkit.sweeps.results.collect import read_results
     from toolkit.sweeps.sampler import propose
 
@@ -105,8 +105,8 @@ def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None, metric: str
     return [*(each.values for each in before.members), *with_seeds(sweep, propose(sweep, known))]
 
 
-def _before(folder: SweepDir, config: Path) -> Record | None:
-    """Return the record of the sweep. Raises UserError if it is that of another file."""
+def _earlier_record(folder: SweepDir, config: Path) -> Record | None:
+    """Return the sweep's record; None without one. Raises UserError if it is of another file."""
     before = read_record(folder)
     if before is not None and before.config != str(config.resolve()):
         other = before.file or "another command"
@@ -140,7 +140,7 @@ def _record(
 
 
 def _ranking(sweep: Sweep, experiment: Experiment) -> tuple[str, str]:
-    """SPLIT.METRIC and its goal. Raises UserError where they contradict, or nothing declares the metric."""
+    """Return SPLIT.METRIC and its goal. Raises UserError for a wrong goal, or an undeclared metric."""
     name, _, goal = (sweep.metric or experiment.evaluation.metric).partition(":")
     # A dot in the experiment's own is a part of its name.
     metric = with_split(name) if sweep.metric else f"validation.{name}"

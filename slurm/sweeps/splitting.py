@@ -1,4 +1,4 @@
-"""One sweep as several arrays under one throttle. Pure."""
+"""Split a sweep into several arrays with a common throttle. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 class Part:
     """One array of a sweep.
 
-    size      its runs
-    throttle  how many of them run at the same time; None for all
-    follows   the number of the part that must have ended before it starts
-    after     arrays that were handed in before, which must have ended
+    size      number of its runs
+    throttle  number of runs at the same time; None for all
+    follows   number of the part that must have ended before it starts
+    after     earlier arrays that must have ended before it starts
     """
 
     size: int
@@ -25,12 +25,12 @@ class Part:
 def split(
     count: int, largest: int | None, throttle: int | None = None, busy: Mapping[str, int] | None = None
 ) -> list[Part]:
-    """Cut `count` runs into arrays of at most `largest`, of which no more than `throttle` run at a time.
+    """Split `count` runs into arrays of at most `largest`; at most `throttle` runs train at a time.
 
-    busy   arrays of the same sweep that are not over, and how many runs each may have at work
+    busy   unfinished arrays of the same sweep, with the largest number of runs that each may run at once
 
-    The throttle is shared out among arrays side by side, of equal size, so that they end together. Where
-    there are more arrays than that, some follow others; where `busy` ones take all of it, all wait for those.
+    Arrays that run side by side share the throttle and have equal sizes, so that they end together. Further
+    arrays follow them; if the `busy` arrays use the whole throttle, all new arrays wait for them.
     """
     arrays = -(-count // largest) if largest else 1
     if throttle is None:
@@ -52,6 +52,6 @@ def split(
 
 
 def _even(whole: int, parts: int) -> list[int]:
-    """A whole number in parts that differ by 1 at most, the larger ones first."""
+    """Return a whole number split into parts that differ by at most 1, larger parts first."""
     small, more = divmod(whole, parts)
     return [small + (number < more) for number in range(parts)]

@@ -1,4 +1,4 @@
-"""Handing the runs of a sweep to Slurm: as many as it takes, in as few arrays as it allows."""
+"""Submit the runs of a sweep: as many as Slurm accepts, in as few arrays as it allows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from toolkit.run.code_snapshot import copy_code
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import SweepDir, read_arrays
 
-#: Why a run was left out that another process started between the first look and the lock.
+#: Reason for a skipped run that another process started before this one had the lock.
 ELSEWHERE = "was started by another command"
 
 
@@ -40,9 +40,9 @@ ELSEWHERE = "was started by another command"
 class SubmittedRuns:
     """The result of a submission.
 
-    jobs    the submission of each run that was handed in
+    jobs    the submission of each submitted run
     arrays  ids of the arrays
-    later   runs that Slurm does not take now, and why not
+    later   runs that are not submitted now; why: the reason
     """
 
     jobs: dict[RunDir, Submission] = field(default_factory=dict)
@@ -60,31 +60,31 @@ def submit_runs(
     at_most: int | None,
     tick: Callable[[], None],
 ) -> SubmittedRuns:
-    """Hand runs in, and write down those that have to wait.
+    """Submit runs, and record those that are submitted later.
 
-    throttle  tasks that run at the same time in all arrays of the sweep together
+    throttle  largest number of tasks that run at the same time in all arrays of the sweep
     live      job ids of the sweep's live runs
-    at_most   runs that are handed in now, besides Slurm's own limits
-    tick      called for each run that has been made
-    Raises UserError, and SlurmRefused with all known limits before anything is written; SchedulerError where
-    not even the first array was taken.
+    at_most   largest number of runs that are submitted now, besides Slurm's own limits
+    tick      called for each run whose files are written
+    Raises UserError, and SlurmRefused with all known limits before anything is written; SchedulerError if
+    Slurm did not accept the first array.
     """
     for alike in _by_resources(wanted):
         facts = preflight(alike[0].experiment.resources)
         _check(sweep, alike[0])
     slots, why = free_slots(wanted[0].experiment.resources, facts)
     if at_most is not None and (slots is None or at_most < slots):
-        slots, why = at_most, f"at most {at_most} were to be submitted now"
+        slots, why = at_most, f"--at-most is {at_most}"
     count = len(wanted) if slots is None else min(slots, len(wanted))
     handed = SubmittedRuns(later=list(wanted[count:]), why=why if count < len(wanted) else "")
     if count:
-        _hand_in_arrays(sweep, wanted[:count], _largest(facts), throttle, list(live), handed, tick)
+        _submit_arrays(sweep, wanted[:count], _largest(facts), throttle, list(live), handed, tick)
     keep_for_later(sweep, handed.later)
     return handed
 
 
 def _by_resources(wanted: Iterable[Candidate]) -> list[list[Candidate]]:
-    """The runs that can be in one array, together: all of its tasks have the same resources."""
+    """Return groups of runs that can be in one array, whose tasks must have the same resources."""
     found: dict[str, list[Candidate]] = {}
     for one in wanted:
         found.setdefault(repr(one.experiment.resources), []).append(one)
@@ -92,7 +92,7 @@ def _by_resources(wanted: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 def _check(sweep: SweepDir, one: Candidate) -> None:
-    """Raise UserError for what no batch script can hold; the folders of runs differ by their ids alone."""
+    """Raise UserError if no batch script can express a run; checks one run, as folders only differ by id."""
     plan = JobPlan(experiment=one.experiment, run=one.run)
     str(plan)
     str(ArrayPlan(plans=(plan,), folder=sweep.array("array")))
@@ -104,8 +104,8 @@ def _largest(facts: Facts) -> int | None:
     return facts.max_array_size
 
 
-def _busy(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:
-    """The sweep's arrays that are not over, and how many runs each may have at work."""
+def _unfinished_arrays(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:
+    """Return the sweep's unfinished arrays, with the largest number of runs that each may run at once."""
     tasks: dict[str, int] = {}
     for job_id in live:
         array = job_id.partition("_")[0]
@@ -116,7 +116,7 @@ def _busy(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _hand_in_arrays(
+def _submit_arrays(
     sweep: SweepDir,
     wanted: Sequence[Candidate],
     largest: int | None,
@@ -135,7 +135,7 @@ def _hand_in_arrays(
         _copy_code(sweep, unique, wanted, code)
         for alike in groups:
             first = len(ids)
-            busy = _busy(sweep, [*live, *(job.job_id for job in handed.jobs.values())])
+            busy = _unfinished_arrays(sweep, [*live, *(job.job_id for job in handed.jobs.values())])
             for part in split(len(alike), largest, throttle, busy):
                 chosen = left[: part.size]
                 follows = [] if part.follows is None else [ids[first + part.follows]]
@@ -150,19 +150,19 @@ def _hand_in_arrays(
     except StkError as error:
         if not handed.jobs:
             raise
-        # What is in the queue stays there; the rest may be taken when some of it has ended.
+        # Submitted runs stay in the queue; Slurm may accept the rest when some have ended.
         handed.later[:0] = left
         handed.why = str(error)
     finally:
         handed.arrays += filter(None, ids)
-        # Unless a run that is there begins with it.
+        # Kept if the code of a run is a link to it.
         used = {os.path.realpath(one.run.code) for one in wanted}
         for copy in set(map(str, code.values())) - used:
             shutil.rmtree(copy, ignore_errors=True)
 
 
 def _copy_code(sweep: SweepDir, unique: str, wanted: Sequence[Candidate], code: dict[RunDir, Path]) -> None:
-    """Note for each run that has no code the copy that it begins with; runs with the same files share one."""
+    """Copy the code of runs without code, and set `code` for each; runs with the same files share a copy."""
     copies: dict[object, Path] = {}
     for one in wanted:
         if one.run.code.exists():
@@ -174,7 +174,7 @@ def _copy_code(sweep: SweepDir, unique: str, wanted: Sequence[Candidate], code: 
 
 
 def _allow_open_files(runs: int) -> None:
-    """Each run is held by a lock, which is an open file."""
+    """Raise the limit of open files: the lock of each run is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = runs + 256
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -186,7 +186,7 @@ def _allow_open_files(runs: int) -> None:
 
 
 def keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
-    """Write down the experiments that were not handed in: the file that they are from may change."""
+    """Record the experiments that were not submitted, because their file may change."""
     if not later:
         sweep.waiting.unlink(missing_ok=True)
         return
@@ -195,7 +195,7 @@ def keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
 
 
 def waiting(sweep: SweepDir) -> Mapping[str, Experiment]:
-    """The experiments that have not been handed in yet, by their run's id."""
+    """Return the experiments that are not submitted yet, by run id."""
     return {
         line["run_id"]: check(line["experiment"], is_stored=True) for line in read_json_lines(sweep.waiting)
     }
@@ -204,8 +204,7 @@ def waiting(sweep: SweepDir) -> Mapping[str, Experiment]:
 def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:
     """Return the number of further jobs the user may submit, and the limit; None if none is known.
 
-    What other users have in the queue, and limits of a whole account, cannot be known from outside: sbatch
-    says so, when it is asked.
+    Jobs of other users and limits of a whole account are not known here: sbatch refuses runs above them.
     """
     slots, why = facts.max_jobs, f"MaxJobCount is {facts.max_jobs}"
     if not facts.limits_submits:

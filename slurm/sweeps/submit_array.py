@@ -1,4 +1,4 @@
-"""One array of a sweep in sbatch's hands: like single submissions, but for one call."""
+"""Submit one array of a sweep: like single submissions, but with one call of sbatch."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def submit_array(
     after: Sequence[str],
     tick: Callable[[], None],
 ) -> dict[RunDir, Submission]:
-    """Submit runs as one job array; those that another process started meanwhile are left out.
+    """Submit runs as one job array; runs that another process started meanwhile are left out.
 
-    name      of the array, which no other one has
-    code      what each new run begins with
+    name      unique name of the array
+    code      folder with the code of each new run
     throttle  tasks that run at the same time; after: arrays that must have ended before
-    tick      called for each run that has been made
-    Returns the submission of each run that was handed in. Raises SchedulerError; what was made for a refused
-    array is taken away again.
+    tick      called for each run whose files are written
+    Returns the submission of each submitted run. Raises SchedulerError; new folders of a refused array are
+    removed again.
     """
-    # In one order, so that two sweeps of the same runs do not wait for each other.
+    # Locked in a fixed order, so that two sweeps with the same runs do not deadlock.
     ordered = sorted(wanted, key=lambda one: one.run.run_id)
     made = [one.run for one in ordered if not one.run.path.exists()]
     with ExitStack() as stack:
@@ -64,11 +64,11 @@ def submit_array(
                 fill_run(one.run, one.experiment, shared_code=code.get(one.run, one.run.code))
                 stack.enter_context(exclusively(one.run))
                 if not one.run.code.exists():
-                    # The process that held the lock before may have been refused, and removed the folder.
+                    # The previous holder of the lock may have removed the folder after a refusal.
                     fill_run(one.run, one.experiment, shared_code=code.get(one.run))
             plans = tuple(
                 JobPlan(experiment=one.experiment, run=one.run, number=len(submissions(one.run)))
-                for one in _again(wanted)
+                for one in _with_current_states(wanted)
                 if not one.skipped
             )
             if not plans:
@@ -83,10 +83,10 @@ def submit_array(
             # Before sbatch was called, there is no job; after that, the same command finds the job.
             if not _script(sweep.array(name)).exists():
                 _forget(sweep.array(name), [one.run for one in wanted])
-                _take_away(made)
+                _remove_new_folders(made)
             raise
         except (StkError, OSError) as error:
-            _take_away(made)
+            _remove_new_folders(made)
             if isinstance(error, OSError):
                 place = "STK_EXPERIMENT_DIR chooses another place"
                 raise UserError(f"cannot write the folders of the runs: {error}. {place}.") from error
@@ -94,15 +94,15 @@ def submit_array(
         return _record(array, job_id)
 
 
-def _take_away(made: Sequence[RunDir]) -> None:
-    """Remove the folders that were made for nothing."""
+def _remove_new_folders(made: Sequence[RunDir]) -> None:
+    """Remove new folders of runs that were not submitted."""
     for run in made:
         if not run.submissions.exists() and not run.intent.exists():
             shutil.rmtree(run.path, ignore_errors=True)
 
 
-def _again(wanted: Sequence[Candidate]) -> list[Candidate]:
-    """Return the states of the runs now that no other process can submit them. Raises SchedulerError."""
+def _with_current_states(wanted: Sequence[Candidate]) -> list[Candidate]:
+    """Read the states again, under the locks; return the runs with them. Raises SchedulerError."""
     known = [one for one in wanted if one.now is not None or one.run.submissions.exists()]
     for one in known:
         resolve_if_possible(one.run)
@@ -113,11 +113,11 @@ def _again(wanted: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _submit(sweep: SweepDir, array: ArrayPlan, throttle: int | None, tick: Callable[[], None]) -> str:
-    """Write the array down before and after sbatch, and in every run, as for a single job."""
+    """Submit the array; record it before and after sbatch, also in every run. Return its id."""
     try:
-        script = _write(array, tick)
+        script = _write_task_files(array, tick)
         intend_array(sweep, array.name, [plan.run.run_id for plan in array.plans], throttle)
-        job_id = _ask(array, script)
+        job_id = _call_sbatch(array, script)
     except programs.AnswerLost:
         raise
     except (StkError, OSError):
@@ -137,13 +137,13 @@ def _forget(folder: Path, runs: Sequence[RunDir]) -> None:
 
 
 def _script(folder: Path) -> Path:
-    """The batch script of an array: written last of all before sbatch is called."""
+    """Return the path of an array's batch script, the last file that is written before sbatch is called."""
     return folder / "script.sh"
 
 
-def _write(array: ArrayPlan, tick: Callable[[], None]) -> Path:
-    """Make all that the tasks need, and write down what is going to be asked; return the script."""
-    # submitit is imported late: planning and status do without it.
+def _write_task_files(array: ArrayPlan, tick: Callable[[], None]) -> Path:
+    """Write the files of all tasks and the intents; return the batch script."""
+    # Imported here, because planning and status do not need submitit.
     from slurm.submission.job_pickle import pack
 
     array.folder.mkdir(mode=0o755)
@@ -159,8 +159,8 @@ def _write(array: ArrayPlan, tick: Callable[[], None]) -> Path:
     return script
 
 
-def _ask(array: ArrayPlan, script: Path) -> str:
-    """Call sbatch once; a job whose answer was lost is looked for by its name. Returns the array's id."""
+def _call_sbatch(array: ArrayPlan, script: Path) -> str:
+    """Call sbatch once and return the array's id; if the answer was lost, find the array by its name."""
     try:
         return programs.sbatch(script, cwd=array.folder, env=environment(array.plans[0].run, os.environ))
     except programs.AnswerLost as lost:
@@ -170,13 +170,13 @@ def _ask(array: ArrayPlan, script: Path) -> str:
         for plan in array.plans:
             mark_lost(plan.run)
         raise programs.AnswerLost(
-            f"{lost}\nThe jobs may exist all the same: the same command again looks for them first, "
-            "so that no run is ever submitted twice."
+            f"{lost}\nThe jobs may exist nevertheless: repeat the command. It looks for the jobs first, "
+            "so that no run is submitted twice."
         ) from lost
 
 
 def _record(array: ArrayPlan, job_id: str) -> dict[RunDir, Submission]:
-    """Write the job's id and what was asked for into every run."""
+    """Record the job's id and the requested resources in every run."""
     jobs, resources = {}, to_yaml(array.plans[0].resources)
     for task, plan in enumerate(array.plans):
         write_quickly(plan.run.job, resources)
@@ -192,14 +192,14 @@ def _record(array: ArrayPlan, job_id: str) -> dict[RunDir, Submission]:
 
 
 def settle_arrays(sweep: SweepDir) -> None:
-    """Find the arrays of a submitter that died before it recorded their ids: a call for each.
+    """Find the arrays of a submitter that died before it recorded their ids, with one call for each.
 
-    Only a controller can know it. Raises RunBusy where another process submits runs of the sweep.
+    Does nothing without a controller. Raises RunBusy if another process submits runs of the sweep.
     """
-    if not _lost(sweep) or not programs.is_available():
+    if not _unsettled_arrays(sweep) or not programs.is_available():
         return
     with hold(sweep.lock, f"the sweep {sweep.name}"):
-        for array in _lost(sweep):
+        for array in _unsettled_arrays(sweep):
             job_id = find_job(array.name, sweep.array(array.name))
             if job_id is None:
                 check_late(sweep.run(array.runs[0]))
@@ -207,12 +207,12 @@ def settle_arrays(sweep: SweepDir) -> None:
             settle_array(sweep, array.name, job_id)
 
 
-def _lost(sweep: SweepDir) -> list[Array]:
+def _unsettled_arrays(sweep: SweepDir) -> list[Array]:
     return [array for array in read_arrays(sweep) if array.job_id is None]
 
 
 def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
-    """Record the job in each run of an array, or that there is none."""
+    """Record the job in each run of an array; without a job, remove the intents."""
     for task, run_id in enumerate(array.runs):
         run = sweep.run(run_id)
         if (read_json(run.intent) or {}).get("name") != array.name:

@@ -1,4 +1,4 @@
-"""The runs of a sweep, for people, before they are handed in."""
+"""The preview of a sweep's runs before they are submitted."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from slurm.sweeps.request import Wanted
 from toolkit.report.formats import clean
 from toolkit.sweeps.results.tables import compact, terminal_table
 
-#: Rows of a preview: a thousand would take a second to lay out.
+#: Largest number of rows of a preview: a thousand would take a second to draw.
 _MOST_ROWS = 40
 _COLOURS = {"new": "green", "goes on": "yellow", "removed": "red"}
 
 
 def preview(wanted: Wanted) -> Group:
-    """A line for each combination, to be printed: its values, its run, and what is done with it."""
+    """Return a line for each combination, for rich: its values, its run, and the planned action."""
     keys = list(dict.fromkeys(key for each in wanted.combinations for key in each.values))
     rows = list(_rows(wanted, keys))
     table = terminal_table([*keys, "run", ""], keys, rows)
@@ -52,7 +52,7 @@ def _change(one: Candidate) -> Text:
 
 
 def summary(wanted: Wanted) -> str:
-    """Return the count of each kind of runs, in a line."""
+    """Return the number of runs for each planned action, on one line."""
     counts = Counter(one.change for one in wanted.known)
     parts = [f"{counts['new']} new"]
     if counts["unchanged"]:

@@ -40,7 +40,7 @@ def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp
 
 @pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without a GPU")
-def test_benchmark_of_a_gpu_goes_through_on_the_cpu_but_for_what_only_cuda_has(tmp_path: Path) -> None:
+def test_gpu_benchmark_runs_on_the_cpu_except_for_cuda_only_rows(tmp_path: Path) -> None:
     assert main(["gpu", "--quick", "--json", str(tmp_path / "found.json")]) == 0
     tables = json.loads((tmp_path / "found.json").read_text())["tables"]
     missing = [[row["missing"] for row in table["rows"] if "missing" in row] for table in tables]
@@ -52,7 +52,7 @@ def test_benchmark_of_a_gpu_goes_through_on_the_cpu_but_for_what_only_cuda_has(t
 
 
 @pytest.mark.parametrize("name", ON_CLUSTER)
-def test_benchmark_on_the_cluster_says_that_it_needs_one(
+def test_cluster_benchmark_reports_that_it_needs_the_test_cluster(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SLURM_CONF", raising=False)

@@ -21,7 +21,7 @@ STORY = "# Benchmarks\n\nBefore.\n"
 
 @pytest.fixture
 def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a measurement as the command writes it, of figures that are made up."""
+    """A folder with a measurement of made-up figures, as the command writes it."""
     folder = tmp_path / "figures"
     folder.mkdir()
     monkeypatch.setattr(command, "measure", lambda *_: [made_up()])
@@ -72,20 +72,20 @@ def test_page_without_marks_is_refused_with_the_lines_to_add(figures: Path) -> N
         replaced(STORY, read(figures))
 
 
-def test_toy_figures_are_refused(figures: Path) -> None:
+def test_figures_of_a_quick_measurement_are_refused(figures: Path) -> None:
     change(figures / "loop.json", quick=True)
     with pytest.raises(UserError, match="figures mean nothing"):
         read(figures)
 
 
-def test_a_table_that_was_measured_twice_is_refused(figures: Path) -> None:
+def test_table_in_two_files_is_refused(figures: Path) -> None:
     (figures / "again.json").write_text((figures / "loop.json").read_text())
     with pytest.raises(UserError, match="two files have the table"):
         read(figures)
 
 
 @pytest.mark.slow
-def test_script_writes_page_and_pictures_and_sees_when_they_are_old(figures: Path, tmp_path: Path) -> None:
+def test_script_writes_page_and_pictures_and_detects_outdated_ones(figures: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"{STORY}{part_of('goals', 'loop')}")
     assert make("--check", figures, page).returncode == 1

@@ -11,9 +11,7 @@ from benchmarks.cluster.scaling import measure, points_of, speed_ups
 from benchmarks.measuring.rounds import Size
 
 
-def test_every_row_names_what_is_needed_where_there_is_no_cluster(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_rows_say_what_is_needed_without_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("SLURM_CONF", raising=False)
     speed, curve = measure(Size(), tmp_path, pytest.fail)
     assert {row.missing for row in [*speed.rows, *curve.rows]} == {absent()}
@@ -22,7 +20,7 @@ def test_every_row_names_what_is_needed_where_there_is_no_cluster(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_speed_up_is_over_one_host_in_the_same_round(tmp_path: Path) -> None:
+def test_speed_up_is_relative_to_one_host_in_the_same_round(tmp_path: Path) -> None:
     points = [*points_of(Size(quick=True), tmp_path)]
     found = speed_ups(
         points,
@@ -39,7 +37,7 @@ def test_speed_up_is_over_one_host_in_the_same_round(tmp_path: Path) -> None:
     }
 
 
-def test_every_process_has_as_many_samples_whatever_the_number_of_hosts(tmp_path: Path) -> None:
+def test_samples_per_process_do_not_depend_on_the_number_of_hosts(tmp_path: Path) -> None:
     works = [point.work for point in points_of(Size(), tmp_path)]
     assert [work.processes for work in works] == [1, 2, 4, 1, 2, 4]
     assert {work.batch / work.processes for work in works} == {32}

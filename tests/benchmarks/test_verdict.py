@@ -20,7 +20,7 @@ VALUES = {
 }
 
 
-def test_value_is_the_median_and_the_cell_shows_the_least_and_the_largest_work() -> None:
+def test_cell_shows_the_smallest_and_the_largest_median() -> None:
     assert judge(check(at_most=16.0)) == ("3.00 to 16.00 ms", "yes")
     assert judge(check(at_most=15.9)) == ("3.00 to 16.00 ms", "in 1 of 2")
     assert judge(check(at_least=16.1)) == ("3.00 to 16.00 ms", "no")
@@ -32,17 +32,17 @@ def test_ratio_and_difference_are_of_the_same_round() -> None:
 
 
 @pytest.mark.parametrize("better, ratio", [("less", "2.00"), ("more", "1.00")])
-def test_of_several_others_the_best_of_the_round_counts(better: str, ratio: str) -> None:
+def test_ratio_is_against_the_best_other_candidate_of_each_round(better: str, ratio: str) -> None:
     several = check(take="ratio", against=("base", "peer"), works=("one",), at_most=1.0, says="{}")
     assert judge(several, better=better)[0] == ratio
 
 
-def test_medians_are_compared_where_another_candidate_has_fewer_rounds() -> None:
+def test_medians_are_compared_if_a_candidate_has_fewer_rounds() -> None:
     values = {("one", "base"): (2.0,), ("one", "ours"): (2.0, 3.0, 4.5)}
     assert judge(check(take="ratio", at_most=2.0, says="{}"), values)[0] == "1.50"
 
 
-def test_what_is_missing_is_not_measured_rather_than_reached() -> None:
+def test_missing_measurement_does_not_count_as_a_reached_goal() -> None:
     absent = check(table="another", at_most=1.0)
     assert judge(absent) == (NOT_MEASURED, "")
     goal = Goal(figure="f", goal="g", checks=(check(at_most=16.0), absent))
@@ -52,7 +52,7 @@ def test_what_is_missing_is_not_measured_rather_than_reached() -> None:
     assert cells(Goal(figure="", goal="", checks=(check(at_most=1),)), {"T": failed})[1] == ""
 
 
-def test_each_goal_of_the_page_has_checks_of_one_bound_and_one_figure() -> None:
+def test_each_check_of_a_goal_has_one_bound_and_one_placeholder() -> None:
     assert GOALS
     checks = [each for goal in GOALS for each in goal.checks]
     assert all((each.at_most is None) != (each.at_least is None) for each in checks)

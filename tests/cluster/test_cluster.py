@@ -61,7 +61,7 @@ def mentions(pid: int, text: str) -> bool:
         return False
 
 
-def test_the_cluster_of_a_living_process_is_not_taken_away(cluster: Cluster) -> None:
+def test_cluster_of_a_running_process_cannot_be_taken_over(cluster: Cluster) -> None:
     second = Cluster(cluster.name)
     with pytest.raises(ClusterError, match="belongs to a running process"):
         second.up()
@@ -71,12 +71,12 @@ def test_the_cluster_of_a_living_process_is_not_taken_away(cluster: Cluster) -> 
     third.down()
 
 
-def test_a_failing_command_is_shown_with_what_it_said(cluster: Cluster) -> None:
+def test_error_of_a_failing_command_shows_its_output(cluster: Cluster) -> None:
     with pytest.raises(CommandFailed, match="Invalid job id"):
         cluster.job(10_000_000)
 
 
 @pytest.mark.parametrize("name", ["", "Tests", "a-b", "../x", "elevenchars"])
-def test_a_name_that_cannot_serve_is_refused(name: str) -> None:
+def test_invalid_cluster_name_is_refused(name: str) -> None:
     with pytest.raises(ClusterError, match="expected a small letter"):
         Cluster(name)

@@ -90,7 +90,7 @@ def test_a_job_trains_on_two_hosts(
     assert all(rank["cuda_visible_devices"] for rank in ranks)
 
 
-def test_a_task_of_ones_own_trains_on_two_hosts(login_node: LoginNode) -> None:
+def test_custom_task_trains_as_a_job_of_four_ranks(login_node: LoginNode) -> None:
     init, _, submit = readme.FIRST
     printed = login_node.run(f"{readme.command(init)} && {readme.command(submit)}")
     (job_id,) = re.findall(r"job +(\d+)", printed)
@@ -101,7 +101,7 @@ def test_a_task_of_ones_own_trains_on_two_hosts(login_node: LoginNode) -> None:
 
 
 @pytest.mark.parametrize("claim, name, size", [("srun -n 4", "tasks", 4), ("salloc", "shell", 2)])
-def test_it_trains_in_the_foreground(login_node: LoginNode, claim: str, name: str, size: int) -> None:
+def test_foreground_commands_train(login_node: LoginNode, claim: str, name: str, size: int) -> None:
     assert claim in readme.IN_THE_FOREGROUND
     login_node.run(readme.command(claim))
     run = login_node.only_run(name)
@@ -109,7 +109,7 @@ def test_it_trains_in_the_foreground(login_node: LoginNode, claim: str, name: st
     assert next(iter(read_json_lines(run.attempts)))["world_size"] == size
 
 
-def test_a_cluster_of_ones_own_comes_and_goes(cluster: Cluster) -> None:
+def test_own_test_cluster_goes_up_and_down(cluster: Cluster) -> None:
     """Under another name, because somebody may have one up by hand; the fixture asks whether one can run."""
     up, shell, down = (f"{readme.command(each)} --name {_OTHER_NAME}" for each in readme.OWN_CLUSTER)
     try:

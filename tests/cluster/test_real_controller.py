@@ -80,7 +80,7 @@ def test_a_finished_job_is_known_to_controller_and_accounting(submit: Submit) ->
     )
 
 
-def test_a_failed_job_is_failed(submit: Submit) -> None:
+def test_failing_job_is_reported_as_failed(submit: Submit) -> None:
     job_id = submit("exit 3")
     assert _wait(job_id, lambda state: state.is_terminal).state == "failed"
     assert programs.show_job(job_id)["ExitCode"] == "3:0"
@@ -99,7 +99,7 @@ def test_a_requeued_job_is_released_from_its_wait(submit: Submit) -> None:
     wait_until(lambda: len(programs.accounting([job_id])) == 2, lambda: str(programs.accounting([job_id])))
 
 
-def test_a_job_that_may_not_be_requeued_says_so(submit: Submit) -> None:
+def test_requeue_of_a_job_with_no_requeue_is_refused(submit: Submit) -> None:
     job_id = submit("sleep 60", "--no-requeue")
     _wait(job_id, lambda state: state.state == "running")
     with pytest.raises(SlurmRefused, match="disabled"):
@@ -115,7 +115,7 @@ def test_an_array_is_polled_as_a_whole_and_by_task(submit: Submit) -> None:
     assert poll([job_id])[job_id].state == "running"
 
 
-def test_whatever_waits_for_a_job_can_be_told_to_wait_for_another(submit: Submit) -> None:
+def test_dependants_of_a_job_can_be_moved_to_another_job(submit: Submit) -> None:
     old, new = submit("true", "--hold"), submit("true", "--hold")
     after = f"--dependency=afterany:{old}"
     plain, array = submit("true", after), submit("true", after, "--array=0-3%2")
@@ -140,7 +140,7 @@ def test_a_job_over_the_partitions_limit_comes_with_advice(submit: Submit) -> No
     _wait(job_id, lambda state: state.reason == "PartitionTimeLimit" and "resources.time" in state.advice)
 
 
-def test_a_test_submits_nothing_and_says_when_a_job_would_start(cluster: Cluster) -> None:
+def test_sbatch_test_only_submits_nothing_and_says_when_a_job_would_start(cluster: Cluster) -> None:
     answer = programs.test_only("#!/bin/sh\n#SBATCH --nodes=2 --job-name=only-a-test\ntrue\n")
     assert "to start at" in answer
     assert programs.jobs(names=["only-a-test"]) == []
@@ -170,7 +170,7 @@ def test_partitions_hosts_and_settings_are_those_of_the_cluster(cluster: Cluster
     assert programs.qos_flags("nowhere") is None
 
 
-def test_a_silent_controller_is_told_from_a_missing_one(cluster: Cluster) -> None:
+def test_stopped_controller_is_unavailable_until_it_starts(cluster: Cluster) -> None:
     assert programs.is_available()
     cluster.stop_controller()
     try:
@@ -211,7 +211,7 @@ _NO_IDS = (
 )
 
 
-def test_ids_that_are_none_take_nothing_from_the_view_of_the_others(submit: Submit) -> None:
+def test_invalid_ids_do_not_hide_valid_jobs(submit: Submit) -> None:
     job_id = submit("sleep 60", "--hold")
     states = poll([*_NO_IDS, job_id, f"{job_id}_4294967295", f"{job_id}+9999999999"])
     assert states[job_id].state == "held"
@@ -220,7 +220,7 @@ def test_ids_that_are_none_take_nothing_from_the_view_of_the_others(submit: Subm
         assert programs.jobs(ids=[each]) == programs.accounting([each]) == []
 
 
-def test_what_is_no_id_is_handed_to_no_program_that_changes_a_job(submit: Submit) -> None:
+def test_functions_that_change_jobs_refuse_invalid_ids(submit: Submit) -> None:
     job_id = submit("sleep 60", "--hold")
     for act in (programs.cancel, programs.requeue, programs.release_now, programs.show_job):
         with pytest.raises(UserError):

@@ -52,7 +52,7 @@ def _what_slurm_does(resources: Resources, folder: Path) -> str:
         {"mem_per_cpu": "60000M", "cpus_per_task": 2},
     ],
 )
-def test_what_is_let_through_runs(cluster: Cluster, tmp_path: Path, resources: dict[str, Any]) -> None:
+def test_accepted_resources_run(cluster: Cluster, tmp_path: Path, resources: dict[str, Any]) -> None:
     asked = Resources(**resources)
     assert check_fits(asked, read_facts(asked)) == []
     assert _what_slurm_does(asked, tmp_path) == "runs"
@@ -77,7 +77,7 @@ def test_what_is_let_through_runs(cluster: Cluster, tmp_path: Path, resources: d
         {"exclude": "nowhere"},
     ],
 )
-def test_what_is_refused_would_not_have_run(
+def test_refused_resources_would_not_have_run(
     cluster: Cluster, tmp_path: Path, resources: dict[str, Any]
 ) -> None:
     asked = Resources(**resources)
@@ -85,7 +85,7 @@ def test_what_is_refused_would_not_have_run(
     assert _what_slurm_does(asked, tmp_path) in ("refuses", "waits for ever")
 
 
-def test_without_excluded_hosts_too_few_may_be_left(cluster: Cluster, tmp_path: Path) -> None:
+def test_too_few_hosts_after_exclusion_are_refused(cluster: Cluster, tmp_path: Path) -> None:
     asked = Resources(nodes=3, exclude=",".join(cluster.hosts[:2]))
     assert len(check_fits(asked, read_facts(asked))) == 1
     assert _what_slurm_does(asked, tmp_path) in ("refuses", "waits for ever")

@@ -35,7 +35,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     for link in _LINK.findall(page.read_text(encoding="utf-8")):
         if link.startswith("https://"):
             continue
@@ -92,13 +92,13 @@ def test_every_measurement_is_shown_by_one_page() -> None:
     assert sorted(shown) == sorted(path.stem for path in folder.glob("measured/*.json"))
 
 
-def test_the_figures_of_the_benchmarks_are_those_that_were_measured() -> None:
+def test_benchmark_pages_show_the_measured_figures() -> None:
     script = ROOT / "docs" / "scripts" / "make_benchmarks"
     done = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> None:
+def test_slurm_page_shows_the_script_of_the_plan(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "cluster" / "slurm.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     given = ["resources.nodes=2", "resources.tasks_per_node=2", "resources.gres=gpu:2"]
@@ -109,7 +109,7 @@ def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> 
     assert [line for line in block.splitlines() if line not in script.splitlines()] == []
 
 
-def test_the_experiment_on_its_page_is_one(tmp_path: Path) -> None:
+def test_experiment_page_shows_a_short_valid_experiment(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "experiment-file" / "overview.md").read_text(encoding="utf-8")
     block = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     file = tmp_path / "experiment.yaml"
@@ -134,7 +134,7 @@ def test_pictures_are_small() -> None:
     assert all(path.stat().st_size < 300_000 for path in pictures)
 
 
-def test_the_traps_of_yaml_are_as_the_page_says() -> None:
+def test_yaml_values_are_parsed_as_the_page_says() -> None:
     page = (ROOT / "docs" / "experiment-file" / "overview.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"^\| you write \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
     for row in table.splitlines():

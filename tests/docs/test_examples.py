@@ -43,7 +43,7 @@ LEARNT = {
 }
 
 
-def test_every_example_is_known_here() -> None:
+def test_every_example_is_tested() -> None:
     assert sorted(path.name for path in EXAMPLES.iterdir()) == sorted(LEARNT)
 
 
@@ -61,7 +61,7 @@ def test_an_example_learns(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNT)
-def test_the_files_of_an_example_fit_each_other(name: str) -> None:
+def test_experiment_of_an_example_can_be_planned(name: str) -> None:
     plan = json.loads(stk(EXAMPLES / name, "plan", f"{name}.yaml", "--json"))
     assert plan["config"]["name"] == name
 
@@ -84,7 +84,7 @@ def test_an_editor_finds_the_schema_of_an_example_and_accepts_it(name: str) -> N
     assert not valid({**yaml.safe_load(text), "trian": {}})
 
 
-def test_the_goals_that_the_page_shows_are_read(tmp_path: Path) -> None:
+def test_metric_goals_shown_on_the_page_are_read(tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES / "digits", tmp_path / "digits")
     (goals,) = re.findall(r"^```python\n(metrics = .*\n)```", PAGE, re.MULTILINE)
     with (folder / "digits.py").open("a") as file:

@@ -63,29 +63,29 @@ def test_every_block_of_the_page_is_a_file_of_the_package() -> None:
     assert len(_FILES.findall(_PAGE)) == len(re.findall(r"^```\w", _PAGE, re.MULTILINE))
 
 
-def test_an_experiment_of_its_task_is_checked_by_its_rule(reader: Reader) -> None:
+def test_rule_on_the_page_checks_experiments(reader: Reader) -> None:
     told = reader.stk("plan", "line.yaml", "model.hidden=0", code=2)
     assert "model.dropout" in told
 
 
-def test_its_task_trains_and_its_report_shows_its_metric_and_section(finished: Reader) -> None:
+def test_task_on_the_page_trains_and_its_report_shows_metric_and_section(finished: Reader) -> None:
     told = finished.stk("report", "line-")
     assert "Mean distance" in told
     assert "Range" in told
 
 
 @pytest.mark.slow
-def test_its_command_runs_the_code_that_the_run_has_kept(finished: Reader) -> None:
+def test_command_on_the_page_runs_the_code_that_the_run_has_kept(finished: Reader) -> None:
     assert "/code/stk_line/place.py" in finished.stk("line", "line-")
 
 
 @pytest.mark.slow
-def test_its_predictor_predicts(finished: Reader) -> None:
+def test_predictor_on_the_page_predicts(finished: Reader) -> None:
     (finished.folder / "rows.jsonl").write_text('{"x": 0.5}\n')
     told = finished.stk("predict", "line-", "rows.jsonl", "--format", "jsonl")
     assert isinstance(json.loads(told.splitlines()[0])["y"], float)
 
 
 @pytest.mark.slow
-def test_its_task_passes_the_checks(reader: Reader) -> None:
+def test_task_on_the_page_passes_the_checks(reader: Reader) -> None:
     reader.python("check.py")

@@ -37,7 +37,7 @@ def test_every_command_is_run_by_a_test() -> None:
 
 
 @pytest.mark.parametrize("claim", readme.CLAIMS)
-def test_every_claim_is_one_command(claim: str) -> None:
+def test_every_claim_matches_one_command(claim: str) -> None:
     assert readme.command(claim).startswith(claim)
 
 
@@ -111,7 +111,7 @@ def test_following_the_log_ends_with_the_run(every_day: dict[str, str], reader: 
 
 
 @pytest.mark.slow
-def test_the_report_sets_the_runs_side_by_side(every_day: dict[str, str], reader: Reader) -> None:
+def test_report_of_two_runs_names_both(every_day: dict[str, str], reader: Reader) -> None:
     page = (reader.home / "both.html").read_text(encoding="utf-8")
     assert "first-" in page
     assert "second-" in page
@@ -126,7 +126,7 @@ def test_torchrun_starts_the_ranks(reader: Reader) -> None:
     assert len(ranks.read_text().splitlines()) == 2
 
 
-def test_activating_the_environment_puts_it_first(reader: Reader) -> None:
+def test_activation_sets_virtual_env(reader: Reader) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=reader.home, check=True)
     found = reader.run(f'{readme.command(readme.ACTIVATE)} && echo "$VIRTUAL_ENV"')
     assert Path(found.strip()).samefile(reader.home / ".venv")
@@ -210,12 +210,12 @@ def parsers() -> Mapping[str, argparse.ArgumentParser]:
     return found
 
 
-def test_the_table_of_commands_is_that_of_the_parser() -> None:
+def test_table_of_commands_lists_the_commands_of_the_parser() -> None:
     ours = set(parsers()) - WORKLOAD.commands.keys()
     assert {code.split()[1] for code in table_of("All commands")} == ours
 
 
-def test_commands_with_json_are_those_that_take_it() -> None:
+def test_listed_json_commands_are_those_with_the_option() -> None:
     (sentence,) = re.findall(r"([^.]*) take `--json`", readme.COMMANDS.read_text(encoding="utf-8"))
     takers = [name for name, parser in parsers().items() if "--json" in parser.format_help()]
     assert sorted(set(_CODE.findall(sentence)) & set(parsers())) == sorted(takers)
@@ -229,13 +229,13 @@ def test_options_in_the_table_of_commands_exist() -> None:
                 assert option in text, f"stk {name} has no {option}"
 
 
-def test_exit_codes_are_those_that_people_see() -> None:
+def test_table_of_exit_codes_lists_the_public_codes() -> None:
     # Codes from 75 to 79 are between the ranks, their launcher and the batch script.
     seen = {code for code in ExitCode if not ExitCode.YIELDED <= code <= ExitCode.RESTART_STEP}
     assert {int(code) for code in table_of("Exit codes")} == seen
 
 
-def test_environment_variables_are_those_that_are_read() -> None:
+def test_documented_environment_variables_are_those_in_the_code() -> None:
     sources = [*ROOT.glob("toolkit/**/*.py"), *ROOT.glob("slurm/**/*.py"), *ROOT.glob("configs/**/*.yaml")]
     sources += [path for path in ROOT.glob("scripts/*") if path.is_file()]
     found = {name for path in sources for name in re.findall(r"\bSTK_[A-Z_]+\b", path.read_text())}
@@ -249,7 +249,7 @@ def test_environment_variables_are_those_that_are_read() -> None:
     assert told == found - {"STK_LAUNCHER", "STK_RENDEZVOUS", "STK_NONCE", "STK_", "STK_NAME"}
 
 
-def test_names_in_the_run_folder_are_those_of_the_code(quickstart: tuple[RunDir, str]) -> None:
+def test_run_folder_page_lists_the_files_of_a_run(quickstart: tuple[RunDir, str]) -> None:
     """What a finished run holds is shown; the rest belongs to submissions, failures and commands."""
     text = readme.RUN_FOLDER.read_text(encoding="utf-8")
     shown = set(re.findall(r"^[├└]── (\S+?)/?(?: |$)", text, re.MULTILINE))

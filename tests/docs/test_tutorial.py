@@ -58,7 +58,7 @@ def test_the_first_commands_train_check_sweep_and_submit(project: Path) -> None:
     assert len(finished(project, "digits")) == 3
 
 
-def test_what_the_page_adds_for_predictions_predicts(project: Path) -> None:
+def test_predictor_added_by_the_page_predicts(project: Path) -> None:
     predictions = _PAGE.partition("### Predictions")[2]
     (addition, *_), (commands, *_) = blocks("python", predictions), blocks("sh", predictions)
     with (project / "digits.py").open("a") as file:

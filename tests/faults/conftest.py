@@ -1,4 +1,4 @@
-"""Undisturbed runs, trained once for all stories that are held against them."""
+"""Undisturbed runs, trained once for all tests that compare with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are not what was written: found, named, and done without."""
+"""Damaged files are found, named and not used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = ("model.safetensors", "training.safetensors", "progress.json", "MANIFEST
 
 
 @pytest.mark.parametrize("damage", first_quick([flip_a_byte, zero_a_page, truncate, remove]))
-def test_damaged_newest_checkpoint(
+def test_damaged_newest_checkpoint_is_rejected_and_the_one_before_is_used(
     runs: Runs, experiment: Experiment, undisturbed: Run, damage: Callable[[Path], None]
 ) -> None:
     """Each of its files in turn, and after each the one before is used."""
@@ -40,7 +40,7 @@ def test_damaged_newest_checkpoint(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_torn_lines_of_a_killed_writer(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+def test_run_resumes_over_torn_lines(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     run = runs.run(experiment)
     run.yields(2, preempt_at(9))
     for file in (run.folder.metrics, run.folder.events, run.folder.attempts, run.folder.step_records):

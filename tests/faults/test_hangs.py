@@ -1,4 +1,4 @@
-"""Ranks that stand still: noticed, named by what they were doing, and done without."""
+"""Ranks that hang are noticed, named with what they were doing, and left behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def watched(data: Path) -> Experiment:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
-def test_frozen_rank_is_left_behind_and_does_no_harm_when_it_wakes_up(
+def test_frozen_rank_is_named_and_fenced_when_it_wakes_up(
     runs: Runs, watched: Experiment, undisturbed: Run, rank: int
 ) -> None:
     """Rank 0 holds the run's lock all the while; the scheduler starts the same job again."""

@@ -1,4 +1,4 @@
-"""Processes that end without a word, and computers that lose their minds for a step."""
+"""Processes that die silently, full disks, and a loss that is not a number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
 @pytest.mark.parametrize(
     "at", first_quick(["communication", "data", "forward", "backward", "optimizer", "evaluation", "save"])
 )
-def test_rank_killed_in_any_phase(runs: Runs, experiment: Experiment, undisturbed: Run, at: str) -> None:
+def test_run_survives_a_killed_rank(runs: Runs, experiment: Experiment, undisturbed: Run, at: str) -> None:
     """By turns rank 0, which saves, and rank 1, which does not. What was not saved is done again."""
     step = {"evaluation": 8, "save": 10}.get(at, 9)
     run = runs.run(experiment)
@@ -43,7 +43,7 @@ def test_rank_killed_in_any_phase(runs: Runs, experiment: Experiment, undisturbe
 
 
 @pytest.mark.parametrize("point", first_quick(POINTS))
-def test_killed_at_any_point_of_the_save_of_a_stop_request(
+def test_run_survives_a_kill_at_any_point_of_the_save_before_a_stop(
     runs: Runs, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
     run = runs.run(experiment)
@@ -53,7 +53,7 @@ def test_killed_at_any_point_of_the_save_of_a_stop_request(
 
 
 @pytest.mark.parametrize("point", first_quick(["before_manifest", "open", "write", "after_rename"]))
-def test_killed_while_a_save_is_written_beside_training(
+def test_run_survives_a_kill_during_a_background_save(
     runs: Runs, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
     run = runs.run(experiment)
@@ -62,7 +62,7 @@ def test_killed_while_a_save_is_written_beside_training(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_killed_before_anything_was_saved(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+def test_run_survives_kills_before_any_save(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     run = runs.run(experiment)
     run.breaks(2, kill(rank=0, step=1))
     run.breaks(2, kill_during_save("write", step=2))
@@ -70,7 +70,7 @@ def test_killed_before_anything_was_saved(runs: Runs, experiment: Experiment, un
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-# ---- a disk that is full, a loss that is none
+# ---- a full disk, a loss that is not a number
 
 
 @pytest.mark.parametrize("point", first_quick(["write", "open", "before_manifest"]))
@@ -86,7 +86,7 @@ def test_full_disk_does_not_end_the_run(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_loss_that_is_no_number_once(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+def test_nan_loss_ends_the_attempt_not_the_run(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     """It is neither saved nor learnt from; the next attempt computes the step again."""
     run = runs.run(experiment)
     run.breaks(2, lose_the_loss(step=5, rank=1))
@@ -97,14 +97,14 @@ def test_loss_that_is_no_number_once(runs: Runs, experiment: Experiment, undistu
 
 
 @pytest.mark.slow
-def test_rank_that_leaves_without_a_word(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+def test_run_survives_a_rank_that_exits_early(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     run = runs.run(experiment)
     assert [end.exit_status for end in run.breaks(2, "exit 3 at=optimizer step=4 rank=1")][1] == 3
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_wrong_fault_is_told_before_training(runs: Runs, data: Path) -> None:
+def test_unknown_fault_is_refused_before_training(runs: Runs, data: Path) -> None:
     run = runs.run(tiny(data, "train.epochs=1"))
     (ended,) = run.start(1, "explode at=forward")
     assert ended.error.startswith("UserError")

@@ -49,7 +49,7 @@ def left(run: Run) -> list[tuple[int, int]]:
         ]
     ),
 )
-def test_stop_request(
+def test_run_asked_to_stop_at_any_point_resumes_without_losing_a_step(
     runs: Runs, experiment: Experiment, undisturbed: Run, what: list[str], step: int
 ) -> None:
     run = runs.run(experiment)
@@ -64,7 +64,7 @@ def test_stop_request(
 
 
 @pytest.mark.slow
-def test_stop_request_while_the_data_are_prepared(
+def test_run_asked_to_stop_during_data_preparation_does_one_step_and_resumes(
     runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
     """The run is held to its promise: a step is done before it leaves."""
@@ -75,7 +75,7 @@ def test_stop_request_while_the_data_are_prepared(
 
 
 @pytest.mark.slow
-def test_stop_request_in_the_second_epoch_of_augmented_batches(runs: Runs, experiment: Experiment) -> None:
+def test_augmented_batches_are_the_same_after_a_stop_in_epoch_2(runs: Runs, experiment: Experiment) -> None:
     """What Python, NumPy and torch draw for a batch is a function of the step."""
     run = runs.run(experiment, augments=True)
     run.yields(2, preempt_at(STEPS_PER_EPOCH + 1, rank=1, at="backward"))

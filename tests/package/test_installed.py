@@ -92,7 +92,7 @@ def test_experiment_files_are_in_the_wheel(user: User, tmp_path: Path) -> None:
     assert (tmp_path / "texts" / "model" / "docnn.yaml").is_file()
 
 
-def test_folders_of_the_user_with_our_names_do_no_harm(user: User, tmp_path: Path) -> None:
+def test_user_folders_named_like_our_packages_do_no_harm(user: User, tmp_path: Path) -> None:
     user.run(readme.command(_INIT), tmp_path)
     project = tmp_path / "digits"
     for name in ("toolkit", "slurm", "configs", "tests"):
@@ -107,6 +107,6 @@ def test_folders_of_the_user_with_our_names_do_no_harm(user: User, tmp_path: Pat
     assert read_json(behind.result)["step"] == 5
 
 
-def test_the_drill_finds_equal_bytes(user: User, tmp_path: Path) -> None:
+def test_drill_of_the_installed_wheel_passes(user: User, tmp_path: Path) -> None:
     told = json.loads(user.run("stk drill --cluster local --json", tmp_path))
     assert told["verdict"] == "passed", told

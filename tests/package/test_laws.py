@@ -71,7 +71,7 @@ def imported(code: str, folder: Path = ROOT) -> set[str]:
     return set(answer.stdout.splitlines()[-1].split()[1:])
 
 
-def test_watch_sees_what_is_imported() -> None:
+def test_import_check_detects_a_heavy_package() -> None:
     """Or the tests here could not fail."""
     assert "numpy" in imported("import numpy")
 
@@ -96,7 +96,7 @@ def test_planning_imports_nothing_heavy(tmp_path: Path, options: list[str]) -> N
 
 
 @pytest.mark.parametrize("name", ["quickstart", "ned_wordnet", "spelling/sed_words_transformer"])
-def test_planning_what_is_shipped_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
+def test_planning_shipped_experiments_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
     """Metrics, slices and tokenizers are named without numpy."""
     arguments = ["plan", str((ROOT / "configs" / f"{name}.yaml").resolve(strict=True)), "--json"]
     # The files that it names are not here, which is said behind the plan.
@@ -104,7 +104,7 @@ def test_planning_what_is_shipped_imports_nothing_heavy(tmp_path: Path, name: st
     assert imported(code, tmp_path) == set()
 
 
-def test_planning_a_task_of_somebody_else_imports_nothing_heavy(tmp_path: Path) -> None:
+def test_planning_a_third_party_task_imports_nothing_heavy(tmp_path: Path) -> None:
     config = write_example(tmp_path)
     assert (
         imported(f"from slurm.cli import main\nassert not main(['plan', {str(config)!r}])", tmp_path) == set()
@@ -133,7 +133,7 @@ def test_module_of_the_submitter_names_no_heavy_package(path: Path) -> None:
     assert not re.search(r"^\s*(?:from|import)\s+toolkit\.training\.worker\b", text, re.MULTILINE)
 
 
-def test_training_library_has_never_heard_of_the_scheduler() -> None:
+def test_training_library_does_not_mention_the_scheduler() -> None:
     """No SLURM_ variable is read, nothing of the submitter imported."""
     for path in (ROOT / "toolkit").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
@@ -205,13 +205,13 @@ def words_in(text: str) -> set[str]:
         ("MENTION_COUNT = 3", "mention"),
     ],
 )
-def test_the_law_looks_inside_of_names_and_texts(text: str, word: str) -> None:
+def test_workload_words_are_found_inside_names_and_texts(text: str, word: str) -> None:
     """Or the next test could not fail."""
     assert word in words_in(text) & words_of_workloads()
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
-def test_core_knows_no_workload(path: Path) -> None:
+def test_core_mentions_no_workload(path: Path) -> None:
     """Neither in code nor in a text or a comment: what is said of one, the workload says."""
     text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
     assert words_in(text) & words_of_workloads() == EXCEPTIONS.get(name, set())
@@ -222,7 +222,7 @@ def test_core_knows_no_workload(path: Path) -> None:
 def test_task_never_imports_another_task() -> None:
     folder = ROOT / "toolkit" / "workloads" / "spelling" / "tasks"
     tasks = {kind.task.partition(":")[0].rpartition(".")[2] for kind in task_kinds().values()}
-    # Nor does what tasks share.
+    # Nor does the code that tasks share.
     for path in folder.rglob("[a-z]*.py"):
         text = path.read_text(encoding="utf-8")
         others = set(re.findall(r"workloads\.spelling\.tasks\.\w+\.(\w+)", text)) & tasks
@@ -251,7 +251,7 @@ def test_only_the_command_and_the_renderers_print() -> None:
 
 @pytest.mark.parametrize("package", ["slurm", "toolkit"])
 def test_a_signal_handler_takes_no_lock(package: str) -> None:
-    """It interrupts the main thread anywhere, also where that holds the lock: neither would ever go on."""
+    """It interrupts the main thread anywhere, even where that holds the lock: a deadlock."""
     locking = {"acquire", "notify", "notify_all", "put", "release", "set", "wait"}
     handlers = {
         (path.relative_to(ROOT).as_posix(), node)

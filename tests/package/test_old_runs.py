@@ -114,13 +114,13 @@ def mark_of(run: RunDir) -> Path:
     return run.path / "own-code-was-at-work"
 
 
-def test_each_experiment_that_it_shipped_keeps_its_run(user: OldUser) -> None:
+def test_experiments_shipped_by_an_old_version_keep_their_run_ids(user: OldUser) -> None:
     stored = sorted((user.root / SHIPPED).glob("*.yaml"))
     assert len(stored) > 20
     assert [run_id(load_resolved(path)) for path in stored] == [path.stem for path in stored]
 
 
-def test_status_tells_what_has_finished_and_what_was_interrupted(user: OldUser) -> None:
+def test_status_shows_finished_and_interrupted_old_runs(user: OldUser) -> None:
     interrupted, finished = user.json("status")
     assert (finished["run_id"], finished["state"]) == (user.old.finished.run_id, "finished")
     assert (finished["step"], finished["total_steps"]) == (12, 12)
@@ -141,7 +141,7 @@ def test_a_report_shows_the_recorded_scores(user: OldUser) -> None:
     assert {user.old.finished.run_id, user.old.interrupted.run_id} <= set(both.split())
 
 
-def test_logs_are_of_the_newest_start(user: OldUser) -> None:
+def test_logs_of_an_old_run_are_shown_by_rank(user: OldUser) -> None:
     assert "rank 0 of 2" in user.stk("logs", user.old.interrupted.run_id)
     assert "rank 1 of 2" in user.stk("logs", user.old.interrupted.run_id, "--rank", 1)
 
@@ -169,14 +169,14 @@ def test_a_step_is_replayed_exactly(user: OldUser) -> None:
     assert user.json("replay", user.old.finished.run_id, "--step", 5)["verdict"] in ("exact", "rounding")
 
 
-def test_cleaning_takes_no_checkpoint_that_is_needed(user: OldUser) -> None:
+def test_cleaning_keeps_the_checkpoints_that_are_needed(user: OldUser) -> None:
     items = user.json("clean", "--keep-last", 0, "--dry-run")["items"]
     paths = [path for item in items for path in item["paths"]]
     assert paths == [str(user.old.finished.checkpoint(9))]
 
 
 @pytest.mark.slow
-def test_a_run_that_was_interrupted_is_resumed_to_the_bytes_that_its_version_comes_to(
+def test_interrupted_old_run_resumes_to_the_bytes_of_its_own_version(
     resumed: OldUser, expected: dict[str, str]
 ) -> None:
     assert mark_of(resumed.old.interrupted).exists()
@@ -185,7 +185,7 @@ def test_a_run_that_was_interrupted_is_resumed_to_the_bytes_that_its_version_com
 
 @pytest.mark.slow
 @pytest.mark.parametrize("procs", [1, 2])
-def test_the_command_that_began_a_run_goes_on_with_it(
+def test_same_command_resumes_an_old_run_with_its_own_code(
     user: OldUser, procs: int, expected: dict[str, str]
 ) -> None:
     run = user.old.interrupted
@@ -196,7 +196,7 @@ def test_the_command_that_began_a_run_goes_on_with_it(
     assert digests(run) == expected
 
 
-def test_a_job_finds_what_its_script_starts_in_the_old_code(user: OldUser) -> None:
+def test_old_code_has_the_module_that_the_batch_script_starts(user: OldUser) -> None:
     run = user.old.interrupted
     plan = JobPlan(
         experiment=replace(load_resolved(run.config), resources=Resources(requeue="auto")), run=run
@@ -206,7 +206,7 @@ def test_a_job_finds_what_its_script_starts_in_the_old_code(user: OldUser) -> No
     assert run.has_code(started[0])
 
 
-def test_the_pickle_of_a_job_is_opened_by_the_old_code(user: OldUser) -> None:
+def test_old_code_opens_the_pickle_of_a_job(user: OldUser) -> None:
     run = user.old.interrupted
     pack(run)
     shown = user.call(sys.executable, "-P", "-c", _OPEN, run.submitit / "job.pkl", code=run.code)
@@ -216,7 +216,7 @@ def test_the_pickle_of_a_job_is_opened_by_the_old_code(user: OldUser) -> None:
 
 
 @pytest.mark.slow
-def test_what_it_has_learnt_is_put_to_use(resumed: OldUser) -> None:
+def test_resumed_old_run_can_be_evaluated_and_used_for_detection(resumed: OldUser) -> None:
     run = resumed.old.interrupted
     recorded = read_json(run.result)["metrics"]["test"]
     scores = resumed.json("evaluate", run.run_id, "--procs", 2)["metrics"]["test"]
@@ -226,7 +226,7 @@ def test_what_it_has_learnt_is_put_to_use(resumed: OldUser) -> None:
 
 
 @pytest.mark.slow
-def test_a_resumed_run_is_like_itself_up_to_where_it_was_interrupted(resumed: OldUser, user: OldUser) -> None:
+def test_resumed_old_run_equals_the_interrupted_one_up_to_its_end(resumed: OldUser, user: OldUser) -> None:
     found = resumed.json("diff", resumed.old.interrupted.path, user.old.interrupted.path)
     assert (found["equal"], found["compared"]) == (True, 10)
 

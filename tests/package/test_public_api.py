@@ -33,35 +33,35 @@ NAMES = [
 ]
 
 
-def test_the_names_are_these() -> None:
+def test_public_names_are_the_agreed_ones() -> None:
     assert stk.__all__ == NAMES
     assert set(NAMES) <= set(dir(stk))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("lightning", "transformers")])
-def test_each_of_them_is_there_and_documented(name: str) -> None:
+def test_each_public_name_is_documented(name: str) -> None:
     assert getattr(stk, name).__doc__
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lightning", "transformers"])
-def test_so_is_what_needs_a_library(name: str) -> None:
+def test_public_names_that_need_a_library_are_documented(name: str) -> None:
     pytest.importorskip(name)
     assert getattr(stk, name).__doc__
 
 
-def test_another_name_is_refused_with_those_that_there_are() -> None:
+def test_unknown_name_is_refused_with_the_public_names() -> None:
     with pytest.raises(AttributeError, match=", ".join(NAMES)):
         getattr(stk, "submitt")  # noqa: B009
 
 
-def test_importing_it_imports_nothing_else() -> None:
+def test_importing_stk_imports_no_toolkit_slurm_or_torch() -> None:
     code = "import sys, stk; print([name for name in sys.modules if name in ('toolkit', 'slurm', 'torch')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_what_starts_runs_imports_no_torch() -> None:
+def test_names_that_start_runs_import_no_torch() -> None:
     names = ("Plan", "Run", "plan", "run", "runs", "submit", "sweep")
     code = f"import sys, stk; [getattr(stk, name) for name in {names}]; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

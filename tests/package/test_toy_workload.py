@@ -80,7 +80,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Shell:
     return shell
 
 
-def test_its_keys_and_rules_are_checked(shell: Shell) -> None:
+def test_keys_and_rules_of_an_external_workload_are_checked(shell: Shell) -> None:
     error = shell.stk("plan", "toy.yaml", "model.hiden=3", code=2).stderr
     assert "model.hiden" in error
     assert "hidden" in error
@@ -88,7 +88,7 @@ def test_its_keys_and_rules_are_checked(shell: Shell) -> None:
     assert "points.tsv" in shell.stk("submit", "toy.yaml", "data.path=points.tsv", code=2).stderr
 
 
-def test_an_editor_completes_and_checks_it(shell: Shell) -> None:
+def test_schema_checks_experiments_of_an_external_workload(shell: Shell) -> None:
     valid = Draft202012Validator(json.loads(shell.stk("schema").stdout)).is_valid
     experiment = yaml.safe_load(EXPERIMENT)
     assert valid(experiment)
@@ -96,7 +96,7 @@ def test_an_editor_completes_and_checks_it(shell: Shell) -> None:
     assert not valid({**experiment, "task": {"kind": "toy_point"}})
 
 
-def test_it_trains_and_its_metrics_are_shown(finished: Shell) -> None:
+def test_external_workload_trains_and_its_metrics_are_shown(finished: Shell) -> None:
     result = json.loads((finished.run / "result.json").read_text())
     assert result["best"]["metric"] == "distance:min"
     assert result["metrics"]["test"].keys() == {"loss", "distance"}
@@ -105,7 +105,7 @@ def test_it_trains_and_its_metrics_are_shown(finished: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_its_sections_stand_in_every_form_of_the_report(finished: Shell) -> None:
+def test_sections_of_an_external_workload_are_in_every_form_of_the_report(finished: Shell) -> None:
     terminal = finished.stk("report", "line").stdout
     report = finished.run / "report"
     markdown, page = (report / "report.md").read_text(), (report / "report.html").read_text()
@@ -117,7 +117,7 @@ def test_its_sections_stand_in_every_form_of_the_report(finished: Shell) -> None
 
 
 @pytest.mark.slow
-def test_without_its_package_a_run_still_has_a_report(finished: Shell) -> None:
+def test_run_without_its_installed_workload_still_has_a_report(finished: Shell) -> None:
     done = finished.stk("report", "line", env={"PYTHONPATH": ""})
     assert "finished" in done.stdout
     assert "Range" not in done.stdout
@@ -144,7 +144,7 @@ def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) -> None:
+def test_workload_that_cannot_be_imported_does_not_break_others(shell: Shell, site: Path) -> None:
     broken = shell.folder / "site"
     shutil.copytree(site, broken)
     (broken / "stk_toy" / "sections.py").write_text("import nowhere_to_be_found\n")
@@ -160,7 +160,7 @@ def test_one_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) ->
 
 
 @pytest.mark.slow
-def test_a_command_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) -> None:
+def test_command_that_cannot_be_imported_does_not_break_others(shell: Shell, site: Path) -> None:
     broken = shell.folder / "site"
     shutil.copytree(site, broken)
     (broken / "stk_toy" / "commands.py").write_text("import nowhere_to_be_found  # 100 %\n")
@@ -172,7 +172,7 @@ def test_a_command_that_cannot_be_imported_costs_no_other(shell: Shell, site: Pa
 
 
 @pytest.mark.slow
-def test_it_scores_what_is_not_a_run(finished: Shell) -> None:
+def test_evaluate_option_of_a_workload_scores_a_file_without_a_run(finished: Shell) -> None:
     assert finished.stk("evaluate", "--points", "points.txt").stdout == "120 points\n"
     refused = finished.stk("evaluate", "line-", "--points", "points.txt", code=2).stderr
     assert "--points does not go with RUN" in refused

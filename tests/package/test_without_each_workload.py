@@ -51,7 +51,7 @@ print("\\n" + json.dumps([sorted(workloads), sorted(registry.commands()), dict(r
 
 
 @pytest.mark.parametrize("gone", WORKLOADS)
-def test_the_core_imports_and_plans_without_it_and_the_others_are_there(gone: str, tmp_path: Path) -> None:
+def test_core_and_other_workloads_work_without_each_workload(gone: str, tmp_path: Path) -> None:
     package = WORKLOADS[gone].partition(":")[0].rpartition(".")[0]
     register(ROOT, tmp_path / "site", is_wanted=lambda code: not code.startswith(f"{package}."))
     register(TOY, tmp_path / "site")

@@ -78,11 +78,11 @@ MOVIES = zipped({INNER_PATH: INNER})
 
 
 @pytest.mark.parametrize("archive", [MOVIES, tarball({INNER_PATH: INNER})], ids=["zip", "tar.gz"])
-def test_snippets_that_lean_to_a_side_are_rows(load: Callable[[str], ModuleType], archive: bytes) -> None:
+def test_neutral_snippets_do_not_become_rows(load: Callable[[str], ModuleType], archive: bytes) -> None:
     assert list(load("get_movie_reviews").rows(archive)) == REVIEWS
 
 
-def test_articles_with_a_topic_are_rows(load: Callable[[str], ModuleType]) -> None:
+def test_only_articles_with_a_topic_become_rows(load: Callable[[str], ModuleType]) -> None:
     articles = {
         "1": {"title": "a", "extract": "Hills.", "topic": "Geography"},
         "2": {"title": "b", "extract": "Lost.", "topic": "Uncategorized"},
@@ -92,7 +92,7 @@ def test_articles_with_a_topic_are_rows(load: Callable[[str], ModuleType]) -> No
     assert list(script.rows(archive)) == [("Hills.", "Geography")]
 
 
-def test_mails_are_rows_by_file_name(load: Callable[[str], ModuleType]) -> None:
+def test_mails_become_rows_in_the_order_of_file_names(load: Callable[[str], ModuleType]) -> None:
     def mail(group: str, text: str) -> bytes:
         return json.dumps({"id": "1", "group": group, "text": text}).encode()
 
@@ -127,7 +127,7 @@ def test_text_of_a_mail_is_what_its_reader_sees(
     assert load("get_spam_mails").text_of(mail) == text
 
 
-def test_model_folder_is_whole_or_not_there(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
+def test_model_folder_is_complete_or_absent(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
     script = load("get_minilm")
     files = {script.INSIDE + name: name.encode() for name in script.FILES}
     script.unpack(zipped(files), tmp_path / "whole")
@@ -181,7 +181,7 @@ def movies(
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv"])
-def test_table_is_written_and_nothing_else(
+def test_only_the_table_is_written(
     movies: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
 ) -> None:
     table = tmp_path / "data" / f"movies{suffix}"
@@ -198,7 +198,7 @@ def test_table_is_written_and_nothing_else(
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv"])
-def test_table_that_is_there_and_whole_is_left_alone(
+def test_complete_table_is_left_alone_and_a_damaged_one_is_rewritten(
     movies: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
 ) -> None:
     table = tmp_path / "data" / f"movies{suffix}"
@@ -212,7 +212,7 @@ def test_table_that_is_there_and_whole_is_left_alone(
     assert "wrote" in capsys.readouterr().out
 
 
-def test_other_counts_are_refused_and_leave_no_table(
+def test_unexpected_counts_are_refused_and_leave_no_table(
     movies: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert movies(positive=5) == 1
@@ -233,7 +233,7 @@ EVERY = ("get_movie_reviews", "get_wiki_topics", "get_spam_mails", "get_minilm")
 
 
 @pytest.mark.parametrize("script", EVERY)
-def test_wrong_archive_is_one_line_and_leaves_nothing(tmp_path: Path, script: str) -> None:
+def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path, script: str) -> None:
     (tmp_path / "some.zip").write_bytes(MOVIES)
     done = run(script, "--archive", str(tmp_path / "some.zip"), "--output", str(tmp_path / "data" / "table"))
     assert done.returncode == 1
@@ -243,7 +243,7 @@ def test_wrong_archive_is_one_line_and_leaves_nothing(tmp_path: Path, script: st
 
 
 @pytest.mark.parametrize("script", EVERY)
-def test_without_a_network_the_package_and_the_way_out_are_named(tmp_path: Path, script: str) -> None:
+def test_error_without_network_names_the_package_and_the_archive_option(tmp_path: Path, script: str) -> None:
     nothing = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
     nothing |= {"npm_config_offline": "true", "npm_config_cache": str(tmp_path / "cache")}
     done = run(script, STK_DATA_DIR=str(tmp_path), **nothing)
@@ -254,7 +254,7 @@ def test_without_a_network_the_package_and_the_way_out_are_named(tmp_path: Path,
 
 
 @pytest.mark.parametrize("script", EVERY)
-def test_help_says_what_will_be_there(script: str) -> None:
+def test_help_says_what_is_fetched(script: str) -> None:
     done = run(script, "--help")
     assert done.returncode == 0
     assert "Fetch " in done.stdout

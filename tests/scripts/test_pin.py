@@ -36,7 +36,7 @@ def requirements(*extras: str) -> list[Requirement]:
     return found
 
 
-def test_all_that_the_scripts_install_has_a_version_that_the_project_allows() -> None:
+def test_pinned_versions_meet_the_requirements_of_the_project() -> None:
     pinned = versions_in(ROOT / "constraints.txt")
     for requirement in [*requirements("dev"), Requirement("setuptools>=77")]:
         version = pinned[canonicalize_name(requirement.name)]
@@ -45,7 +45,7 @@ def test_all_that_the_scripts_install_has_a_version_that_the_project_allows() ->
 
 
 @pytest.mark.parametrize("which", ["lowest", "newest"])
-def test_torch_is_the_same_with_the_newest_and_the_lowest_packages(tmp_path: Path, which: str) -> None:
+def test_lowest_and_newest_packages_keep_the_pinned_torch(tmp_path: Path, which: str) -> None:
     script = [sys.executable, ROOT / "scripts" / "pin", f"--{which}", tmp_path / "versions.txt"]
     subprocess.run(script, check=True)
     found = versions_in(tmp_path / "versions.txt")

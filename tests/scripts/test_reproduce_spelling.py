@@ -44,7 +44,7 @@ def test_one_script_submits_the_whole_study_in_order(reproduced: Study) -> None:
         assert start is None or Path(start).parent == reproduced.home / "experiments"
 
 
-def test_small_is_for_a_cpu(reproduced: Study) -> None:
+def test_small_study_asks_for_cpus_and_small_models(reproduced: Study) -> None:
     of_the_table = {name for row in TABLE for name in row.names}
     small = [each for each in reproduced.experiments() if each.name in of_the_table]
     assert {each.name for each in small} == of_the_table
@@ -59,7 +59,7 @@ def test_small_is_for_a_cpu(reproduced: Study) -> None:
         assert max(layers) <= 2
 
 
-def test_what_is_scored_in_the_end_waits_for_all_runs_to_end_however_they_do(reproduced: Study) -> None:
+def test_scoring_job_waits_until_all_runs_have_ended(reproduced: Study) -> None:
     names = {each.name for each in reproduced.experiments()}
     asked = (reproduced.home / "calls.sbatch").read_text().splitlines()
     (waits,) = (line.removeprefix("--dependency=afterany:") for line in asked if "--dependency" in line)
@@ -70,7 +70,7 @@ def test_what_is_scored_in_the_end_waits_for_all_runs_to_end_however_they_do(rep
     assert {Path(word).name.rpartition("-")[0] for word in wrapped.split() if "-" in Path(word).name} >= names
 
 
-def test_scoring_that_no_partition_has_time_for_is_refused_and_not_queued(study: Study) -> None:
+def test_scoring_job_above_the_time_limit_is_refused_and_not_queued(study: Study) -> None:
     partition = "PartitionName=cpu Default=YES MaxTime=01:00:00 MinNodes=0 State=UP TotalNodes=0 Nodes=(null)"
     (study.home / "scontrol").write_text(f"#!/bin/sh\ncase $* in *partition) echo '{partition}' ;; esac\n")
     done = study.run("evaluate_slurm_spelling.sh", "some-run", SMALL="1", STK_TIME="2:00:00")

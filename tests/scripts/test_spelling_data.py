@@ -88,11 +88,11 @@ def sizes(script: ModuleType) -> dict[str, int]:
         ("a\u200db", []),
     ],
 )
-def test_paragraphs_are_clean(script: ModuleType, line: str, kept: list[str]) -> None:
+def test_paragraphs_are_cleaned_or_dropped(script: ModuleType, line: str, kept: list[str]) -> None:
     assert list(script.paragraphs(line)) == kept
 
 
-def test_an_article_is_in_one_split_and_each_has_its_share(script: ModuleType) -> None:
+def test_splits_have_their_shares_of_the_articles(script: ModuleType) -> None:
     splits = [script.split_of(f"title {number}") for number in range(5000)]
     shares = {split: splits.count(split) / 5000 for split in set(splits)}
     assert shares.keys() == {"train", "dev", "test"}
@@ -100,11 +100,11 @@ def test_an_article_is_in_one_split_and_each_has_its_share(script: ModuleType) -
     assert abs(shares["test"] - 0.1) < 0.02
 
 
-def test_a_word_and_its_frequency_are_put_as_dictionaries_have_them(script: ModuleType) -> None:
+def test_word_frequencies_are_written_as_tab_separated_lines(script: ModuleType) -> None:
     assert script.frequencies("the 23\nof 13\n") == "the\t23\nof\t13\n"
 
 
-def test_the_folder_has_texts_sources_and_where_they_are_from(
+def test_folder_has_texts_sources_and_a_notice(
     script: ModuleType, fetched: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fetched() == 0
@@ -128,7 +128,7 @@ def test_the_folder_has_texts_sources_and_where_they_are_from(
     assert "is there already" in capsys.readouterr().out
 
 
-def test_other_counts_are_refused_and_leave_nothing(
+def test_unexpected_counts_are_refused_and_leave_nothing(
     fetched: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fetched(train=1) == 1
@@ -136,7 +136,7 @@ def test_other_counts_are_refused_and_leave_nothing(
     assert list((tmp_path / "data").iterdir()) == []
 
 
-def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
+def test_wrong_archives_are_refused_in_one_line(tmp_path: Path) -> None:
     archive = tmp_path / "some.whl"
     archive.write_bytes(wheel({"a": "b"}))
     done = subprocess.run(

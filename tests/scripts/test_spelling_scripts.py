@@ -56,13 +56,13 @@ def compare(row: Row, experiment: Experiment) -> None:
     assert (scheduler.gamma, scheduler.step_at) == (0.1, (0.75, 0.9))
 
 
-def test_without_slurm_the_runs_train_here(study: Study) -> None:
+def test_runs_train_locally_without_slurm(study: Study) -> None:
     (study.home / "scontrol").write_text("#!/bin/sh\nexit 1\n")
     study.run("sec_nmt", APPROACH="transformer")
     assert [words[0] for words, _ in study.calls()] == ["run"]
 
 
-def test_what_the_caller_has_set_wins(study: Study) -> None:
+def test_settings_of_the_caller_override_the_script(study: Study) -> None:
     study.run("sec_nmt", "train.epochs=7", APPROACH="transformer", STK_NODES="1", STK_NUM_DECODER_LAYERS="3")
     (experiment,) = study.experiments()
     assert (experiment.resources.nodes, experiment.model.num_decoder_layers) == (1, 3)
@@ -79,7 +79,7 @@ SCRIPTS_OF_TASKS = sorted({row.script for row in TABLE} | {"finetune"})
         *(("sed_words", each) for each in (None, "", "gnn gnn")),
     ],
 )
-def test_what_is_no_approach_is_refused_with_those_that_are(
+def test_unknown_approach_is_refused_with_the_known_ones(
     study: Study, script: str, approach: str | None
 ) -> None:
     done = study.run(script, **({} if approach is None else {"APPROACH": approach}))
@@ -88,7 +88,7 @@ def test_what_is_no_approach_is_refused_with_those_that_are(
     assert {"APPROACH", *known} <= set(done.stderr.split())
 
 
-def test_small_is_yes_or_no(study: Study) -> None:
+def test_small_must_be_a_boolean(study: Study) -> None:
     done = study.run("sec_nmt", APPROACH="transformer", SMALL="perhaps")
     assert (done.returncode, study.calls()) == (2, [])
     assert "SMALL" in done.stderr
@@ -104,7 +104,7 @@ def test_small_is_yes_or_no(study: Study) -> None:
         ("finetune", "sed_words", "STK_START_FROM_CHECKPOINT"),
     ],
 )
-def test_what_a_script_starts_from_must_be_given(
+def test_script_without_the_run_it_starts_from_is_refused(
     study: Study, script: str, approach: str, variable: str
 ) -> None:
     done = study.run(script, APPROACH=approach, **{variable: ""})

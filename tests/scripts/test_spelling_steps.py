@@ -31,7 +31,7 @@ def table(output: str) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.slow
-def test_the_steps_of_all_runs_are_told_before_anything_starts(study: Study) -> None:
+def test_steps_of_all_runs_are_shown_without_starting_anything(study: Study) -> None:
     # Not even the texts are there.
     done = study.run(
         "reproduce_spelling.sh", STUDY_STEPS="1", STK_REPAIR_RUN="", STK_DATA_DIR=str(study.home / "none")
@@ -48,7 +48,7 @@ def test_the_steps_of_all_runs_are_told_before_anything_starts(study: Study) -> 
         assert row["evaluations"] in (10, 20)
 
 
-def test_a_script_tells_its_steps_first(study: Study) -> None:
+def test_script_shows_its_steps_and_starts_the_runs(study: Study) -> None:
     done = study.run("sed_words", "train.epochs=3", APPROACH="gnn")
     rows = table(done.stdout)
     assert list(rows) == list(ablated("sed_words_gnn"))
@@ -59,7 +59,7 @@ def test_a_script_tells_its_steps_first(study: Study) -> None:
     assert study.calls()
 
 
-def test_steps_are_those_of_the_prepared_data_where_they_are_there(tmp_path: Path) -> None:
+def test_steps_are_counted_on_prepared_data_if_present(tmp_path: Path) -> None:
     experiment = tiny_words(tmp_path, *of_tokens(400, 4), "train.epochs=3", "data.noise_draws=2")
     prepare(experiment.data)
     lengths = prepare(experiment.data).split("train").lengths

@@ -1,4 +1,4 @@
-"""WordNet becomes sentences with a mention and an entity database, which give no answer away."""
+"""WordNet becomes sentences with a mention and an entity database that do not give the answer away."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def package(files: dict[str, bytes]) -> bytes:
     )
 
 
-def test_an_example_becomes_a_sentence_with_the_lemma_that_stands_in_it(folder: Path) -> None:
+def test_example_becomes_a_sentence_with_a_mention_of_its_lemma(folder: Path) -> None:
     found = [
         (sentence.text[slice(*mention.characters)], mention.alias, mention.gold)
         for sentence in read_sentences(folder / "sentences.jsonl")
@@ -100,7 +100,7 @@ def test_a_lemma_is_found_as_a_whole_word(script: ModuleType) -> None:
     assert whole_words("fasten breakfast", "fast") is None
 
 
-def test_what_is_left_out_is_counted(script: ModuleType, tmp_path: Path) -> None:
+def test_left_out_examples_are_counted(script: ModuleType, tmp_path: Path) -> None:
     files = {name: text.encode() for name, text in FILES.items()}
     told = script.write(files, tmp_path / "wordnet", (3, 3))
     assert "3 sentences with more than one candidate, 3 golds among 5 entities" in told
@@ -139,18 +139,18 @@ def test_no_description_quotes_an_example(folder: Path) -> None:
         assert not [qid for qid, text in descriptions.items() if sentence.text in text or '"' in text]
 
 
-def test_the_notice_lies_beside(folder: Path) -> None:
+def test_notice_is_written_beside_the_data(folder: Path) -> None:
     assert (folder / "NOTICE").read_bytes() == b"free"
 
 
-def test_other_numbers_are_refused_and_leave_nothing(script: ModuleType, tmp_path: Path) -> None:
+def test_unexpected_counts_are_refused_and_leave_nothing(script: ModuleType, tmp_path: Path) -> None:
     files = {name: text.encode() for name, text in FILES.items()}
     with pytest.raises(script.Problem, match="found 3 sentences of 3 golds, expected 4 of 3"):
         script.write(files, tmp_path / "wordnet", (4, 3))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_come_out_of_a_package_of_debian(script: ModuleType) -> None:
+def test_files_are_unpacked_from_a_debian_package(script: ModuleType) -> None:
     archive = package({script.INSIDE + "data.verb": b"text", "./usr/share/man": b"", script.NOTICE: b"free"})
     assert script.unpacked(archive) == {"data.verb": b"text", script.NOTICE: b"free"}
 
@@ -178,7 +178,7 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_another_archive_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "some.deb").write_bytes(package({}))
     done = run("--archive", tmp_path / "some.deb", tmp_path / "some.deb", "--output", tmp_path / "data")
     found = hashlib.sha256(package({})).hexdigest()
@@ -188,14 +188,14 @@ def test_another_archive_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_a_folder_that_is_there_is_left_alone(folder: Path) -> None:
+def test_existing_folder_is_left_alone(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     done = run("--output", folder)
     assert (done.returncode, done.stdout) == (0, f"{folder} is there already\n")
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_without_packages_the_way_out_is_named(tmp_path: Path) -> None:
+def test_error_without_packages_names_the_archive_option(tmp_path: Path) -> None:
     (tmp_path / "apt.conf").write_text(
         f'Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "-";\nDir::State::lists "{tmp_path}";\n'
         f'Dir::Cache::pkgcache "";\nDir::Cache::srcpkgcache "";\n'
@@ -207,7 +207,7 @@ def test_without_packages_the_way_out_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "wordnet").exists()
 
 
-def test_the_database_is_in_a_form_for_people(folder: Path) -> None:
+def test_database_files_have_one_entity_per_line(folder: Path) -> None:
     text = (folder / "entity_db" / "entity_mappings" / "qid2title.json").read_text()
     assert text.splitlines()[1] == '"catch.v.01": "catch",'
     assert json.loads(text)["catch.v.01"] == "catch"

@@ -47,7 +47,7 @@ def test_the_help_names_commands_of_workloads_below_those_of_the_core(user: User
 
 
 @pytest.mark.parametrize("word, meant", [("statsu", "status"), ("sumbit", "submit"), ("zzz", None)])
-def test_a_command_that_is_not_there_suggests_the_nearest(user: User, word: str, meant: str | None) -> None:
+def test_unknown_command_suggests_the_nearest(user: User, word: str, meant: str | None) -> None:
     answer = user.stk(word)
     assert (answer.code, answer.out) == (2, "")
     assert word in answer.err
@@ -55,19 +55,19 @@ def test_a_command_that_is_not_there_suggests_the_nearest(user: User, word: str,
     assert f"{meant}?" in answer.err or meant is None
 
 
-def test_an_option_that_is_not_there_is_answered_by_its_command(user: User) -> None:
+def test_unknown_option_shows_the_usage_of_its_command(user: User) -> None:
     answer = user.stk("resume", "digits", "--time", "5")
     assert answer.code == 2
     assert "usage: stk resume" in answer.err
     assert "stk resume --help" in answer.err
 
 
-def test_a_key_with_dashes_is_shown_without(user: User) -> None:
+def test_key_with_dashes_is_refused_with_a_hint(user: User) -> None:
     answer = user.stk("plan", "digits.yaml", "--train.epochs=3")
     assert "keys have no dashes" in answer.err
 
 
-def test_a_command_without_its_dashes_is_answered_with_them(user: User) -> None:
+def test_own_command_without_dashes_is_refused_with_a_hint(user: User) -> None:
     assert "-- python train.py" in user.stk("submit", "python", "train.py").err
 
 
@@ -124,7 +124,7 @@ def test_the_help_shows_how_a_key_is_set(user: User, command: str) -> None:
         ["resume", "a", "seed=1"],
     ],
 )
-def test_arguments_that_are_unknown_or_missing_are_told(user: User, arguments: list[str]) -> None:
+def test_unknown_or_missing_arguments_are_refused(user: User, arguments: list[str]) -> None:
     answer = user.stk(*arguments)
     assert answer.code == 2
     assert answer.out == ""
@@ -148,7 +148,7 @@ def test_keys_may_stand_before_and_after_options(user: User) -> None:
     assert (config["seed"], config["train"]["epochs"]) == (2, 3)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(user: User) -> None:
+def test_closed_output_pipe_is_no_error(user: User) -> None:
     process = user.start("plan", user.config)
     assert process.stdout is not None
     process.stdout.close()
@@ -158,7 +158,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(user: User) -> None:
     process.stderr.close()
 
 
-def test_ctrl_c_is_no_stack_trace(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_exits_with_130(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
@@ -180,7 +180,7 @@ BAD_CONFIGS: dict[str, tuple[str | None, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("command", ["plan", "submit", "run"])
 @pytest.mark.parametrize("case", BAD_CONFIGS)
-def test_a_bad_config_is_told_once_and_nothing_is_written(user: User, case: str, command: str) -> None:
+def test_bad_config_is_reported_once_and_nothing_is_written(user: User, case: str, command: str) -> None:
     text, arguments, named = BAD_CONFIGS[case]
     if text is None:
         user.config.unlink()
@@ -240,12 +240,12 @@ def check_bad_data(
 
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
 @pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data_are_told_once_before_anything_is_started(user: User, case: str, command: list[str]) -> None:
+def test_bad_data_are_reported_once_before_any_start(user: User, case: str, command: list[str]) -> None:
     check_bad_data(user, command, *BAD_DATA[case])
 
 
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
-def test_a_file_in_place_of_the_experiment_folder_is_told(user: User, command: list[str]) -> None:
+def test_file_in_place_of_the_experiment_folder_is_reported(user: User, command: list[str]) -> None:
     user.experiments.write_text("I was here first")
     answer = user.stk(*command, user.config)
     check_refusal(answer.code, answer.out, answer.err, [str(user.experiments), "STK_EXPERIMENT_DIR"])
@@ -260,7 +260,7 @@ def unwritable(user: User) -> Iterator[str]:
         yield "Permission denied" if os.geteuid() else "Read-only file system"
 
 
-def test_an_experiment_folder_that_cannot_be_written_is_told(user: User, unwritable: str) -> None:
+def test_unwritable_experiment_folder_is_reported(user: User, unwritable: str) -> None:
     answer = user.stk("submit", user.config, "--cluster", "local")
     check_refusal(answer.code, answer.out, answer.err, [str(user.experiments), unwritable])
     assert list(user.experiments.iterdir()) == []

@@ -22,20 +22,20 @@ def planted(user: User) -> User:
 
 
 @pytest.mark.parametrize("words", [("report", "zzz"), ("report", "a"), ("status", "a")])
-def test_a_message_that_names_them_moves_no_cursor(planted: User, words: tuple[str, ...]) -> None:
+def test_message_with_hostile_names_has_no_escape_characters(planted: User, words: tuple[str, ...]) -> None:
     answer = planted.stk(*words)
     assert "\x1b" not in answer.out + answer.err
     (answer.out + answer.err).encode("utf-8")
 
 
-def test_the_others_are_shown(planted: User) -> None:
+def test_status_shows_the_good_run_beside_hostile_names(planted: User) -> None:
     shown = planted.call("status")
     assert (shown.code, "good-00000000" in shown.out, "\x1b" in shown.out) == (0, True, False), shown.err
     assert planted.call("status", "--json").code == 0
     assert planted.call("clean", "--dry-run").code == 0
 
 
-def test_a_shell_is_offered_no_name_that_it_would_act_on(planted: User) -> None:
+def test_completion_offers_no_hostile_names(planted: User) -> None:
     offered = planted.stk("completion", "--candidates", "status", "").out
     assert [line.split("\t")[0] for line in offered.splitlines() if line.startswith(("a", "g", "-a"))] == [
         "good-00000000"

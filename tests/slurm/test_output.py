@@ -44,9 +44,7 @@ def run_into(stdout: TextIO | None, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_an_answer_that_cannot_be_written_is_one_line_and_an_error(
-    user: User, arguments: tuple[str, ...]
-) -> None:
+def test_output_that_cannot_be_written_is_a_one_line_error(user: User, arguments: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:
         code, errors = run_into(full, *arguments)
     assert code == 2
@@ -56,17 +54,17 @@ def test_an_answer_that_cannot_be_written_is_one_line_and_an_error(
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_a_reader_that_has_left_is_no_error(user: User, arguments: tuple[str, ...]) -> None:
+def test_closed_output_pipe_is_no_error(user: User, arguments: tuple[str, ...]) -> None:
     with a_pipe_without_reader() as pipe:
         assert run_into(pipe, *arguments) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_an_output_that_was_closed_takes_nothing(user: User, arguments: tuple[str, ...]) -> None:
+def test_missing_standard_output_is_no_error(user: User, arguments: tuple[str, ...]) -> None:
     assert run_into(None, *arguments) == (0, "")
 
 
-def test_an_error_is_told_and_not_what_became_of_the_output(user: User) -> None:
+def test_error_of_a_command_is_shown_instead_of_that_of_its_output(user: User) -> None:
     with open("/dev/full", "w") as full:
         code, errors = run_into(full, "report", "nowhere")
     assert code == 2
@@ -82,7 +80,7 @@ def test_a_job_is_submitted_although_its_id_cannot_be_shown(user: User, fake: Fa
     assert errors.splitlines()[-1].startswith("error: standard output ")
 
 
-def test_a_job_is_submitted_although_the_reader_has_left(user: User, fake: FakeSlurm) -> None:
+def test_job_is_submitted_although_the_output_pipe_is_closed(user: User, fake: FakeSlurm) -> None:
     with a_pipe_without_reader() as pipe:
         code, _ = run_into(pipe, "submit", "tiny.yaml")
     assert (code, len(user.job_ids)) == (0, 1)
@@ -121,7 +119,7 @@ def test_json_keeps_every_character_in_any_encoding(user: User, encoding: str) -
     assert json.loads(raw.getvalue())["config"]["resources"]["comment"] == "pâte → 😀"
 
 
-def test_a_process_whose_standard_error_is_full_still_answers(user: User) -> None:
+def test_full_standard_error_does_not_change_the_exit_code(user: User) -> None:
     with open("/dev/full", "w") as full:
         program = [sys.executable, "-m", "slurm", "report", "nowhere"]
         done = subprocess.run(program, stdout=subprocess.PIPE, stderr=full, check=False)
@@ -129,7 +127,7 @@ def test_a_process_whose_standard_error_is_full_still_answers(user: User) -> Non
 
 
 @pytest.mark.slow
-def test_a_run_trains_although_nothing_can_be_shown(user: User) -> None:
+def test_run_trains_although_its_output_cannot_be_written(user: User) -> None:
     with open("/dev/full", "w") as full:
         program = [sys.executable, "-m", "slurm", "run", "tiny.yaml", "--procs", "2"]
         done = subprocess.run(program, stdout=full, stderr=full, check=False)

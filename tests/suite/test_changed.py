@@ -56,13 +56,13 @@ def root(tmp_path: Path) -> Path:
         ("README.md", []),
     ],
 )
-def test_tests_that_import_or_mention_it_the_nearest_first(
+def test_concerned_tests_import_or_mention_the_change_nearest_first(
     root: Path, changed: str, concerned: list[str]
 ) -> None:
     assert [Path(name).stem for name in concerned_tests(root, [changed])] == concerned
 
 
-def test_what_is_committed_changed_or_new_since_main_has_changed(root: Path) -> None:
+def test_changed_files_are_modified_or_new_since_main(root: Path) -> None:
     assert changed_files(root) == set()
     subprocess.run(("git", "checkout", "--quiet", "-b", "next"), cwd=root, check=True)
     (root / "toolkit/low.py").write_text("x = 1\n")

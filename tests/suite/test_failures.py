@@ -82,6 +82,6 @@ def test_many_failures_fit_on_a_screen_and_each_can_be_repeated() -> None:
     assert all(any(f"again {number}" in line for line in lines) for number in range(20))
 
 
-def test_nothing_is_shown_where_nothing_has_failed(tmp_path: Path) -> None:
+def test_nothing_is_shown_without_failures(tmp_path: Path) -> None:
     assert read_failures(tmp_path / "missing") == []
     assert render([]) == ""

@@ -1,4 +1,4 @@
-"""A reader finds the old bytes or the new ones, and whole lines."""
+"""A reader sees the old file or the new one, and only complete lines."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_failed_atomic_write_leaves_the_old_file_and_nothing_else(tmp_path: Path
     assert names(tmp_path) == ["folder"]
 
 
-def test_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+def test_reader_never_sees_a_partial_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("b" * 200_000)
     _, seen = in_ranks(2, write_or_read, path)
@@ -100,7 +100,7 @@ def test_writer_killed_before_the_rename_leaves_the_old_bytes(tmp_path: Path) ->
     assert [name for name in names(tmp_path) if not name.startswith(".")] == ["file"]
 
 
-def test_json_is_written_for_people_and_refuses_what_json_has_not(tmp_path: Path) -> None:
+def test_json_is_written_readable_and_refuses_nan(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     write_json(path, {"name": "Ü", "values": [1, None, 0.1]})
     assert read_json(path) == {"name": "Ü", "values": [1, None, 0.1]}
@@ -115,7 +115,7 @@ def test_missing_json_reads_as_none(tmp_path: Path) -> None:
     assert list(read_json_lines(tmp_path / "missing.jsonl")) == []
 
 
-def test_lines_of_many_processes_do_not_mix(tmp_path: Path) -> None:
+def test_lines_of_concurrent_processes_do_not_mix(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     run_ranks(4, append_many, path)
     # A line that is just being written may look torn to the next writer, which then begins with a line break.
@@ -127,7 +127,7 @@ def test_lines_of_many_processes_do_not_mix(tmp_path: Path) -> None:
     assert len(records) == 4 * LINES
 
 
-def test_torn_last_line_is_left_out_and_does_not_swallow_the_next(tmp_path: Path) -> None:
+def test_torn_last_line_is_left_out_and_the_next_line_is_kept(tmp_path: Path) -> None:
     """A writer that was killed, or that a full disk stopped, leaves half a line."""
     path = tmp_path / "lines.jsonl"
     append_json_line(path, {"number": 1})
@@ -147,7 +147,7 @@ def test_line_cut_inside_a_character_is_left_out(tmp_path: Path) -> None:
     assert list(read_json_lines(path)) == [{"number": 1}]
 
 
-def test_one_of_several_racing_processes_creates_the_file(tmp_path: Path) -> None:
+def test_exactly_one_of_several_racing_processes_creates_the_file(tmp_path: Path) -> None:
     path = tmp_path / "once"
     ended = run_ranks(4, create, path)
     winners = [rank for rank, end in enumerate(ended) if end.value]
@@ -156,7 +156,7 @@ def test_one_of_several_racing_processes_creates_the_file(tmp_path: Path) -> Non
     assert names(tmp_path) == ["once"]
 
 
-def test_one_of_several_racing_threads_creates_the_file(tmp_path: Path) -> None:
+def test_exactly_one_of_several_racing_threads_creates_the_file(tmp_path: Path) -> None:
     """As on two hosts whose processes have the same id."""
     for attempt in range(20):
         path = tmp_path / f"once_{attempt}"
@@ -166,7 +166,7 @@ def test_one_of_several_racing_threads_creates_the_file(tmp_path: Path) -> None:
         assert path.read_text() == "abcd"[won.index(True)] * 500
 
 
-def test_a_file_that_nfs_creates_and_then_says_is_there_was_created_once(
+def test_create_once_succeeds_if_nfs_reports_an_existing_file_after_creating_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def link(source: Path, target: Path, link: Any = os.link) -> None:
@@ -179,7 +179,7 @@ def test_a_file_that_nfs_creates_and_then_says_is_there_was_created_once(
     assert not create_once(tmp_path / "file", "other")
 
 
-def test_checksum_is_the_usual_crc_of_all_bytes(tmp_path: Path) -> None:
+def test_crc32_equals_that_of_zlib(tmp_path: Path) -> None:
     path = tmp_path / "file"
     data = bytes(range(256)) * 8200
     path.write_bytes(data)
@@ -198,7 +198,7 @@ def append_beyond_the_limit(world: World, path: Path) -> str:
     return "no error"
 
 
-def test_line_that_was_written_in_part_is_an_error_and_can_be_written_again(tmp_path: Path) -> None:
+def test_partially_written_line_raises_and_can_be_written_again(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     assert in_ranks(1, append_beyond_the_limit, path) == ["File too large"]
     assert path.stat().st_size == 40
@@ -206,7 +206,7 @@ def test_line_that_was_written_in_part_is_an_error_and_can_be_written_again(tmp_
     assert [line["number"] for line in read_json_lines(path)] == [1, 2]
 
 
-def test_a_file_written_bit_by_bit_appears_when_it_is_whole(tmp_path: Path) -> None:
+def test_open_atomic_creates_the_file_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     with open_atomic(path) as stream:
         stream.write("é,1\r\n")
@@ -216,7 +216,7 @@ def test_a_file_written_bit_by_bit_appears_when_it_is_whole(tmp_path: Path) -> N
     assert names(tmp_path) == ["table.csv"]
 
 
-def test_a_file_whose_writer_fails_stays_as_it_was(tmp_path: Path) -> None:
+def test_open_atomic_keeps_the_old_file_if_the_writer_fails(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("old")
     with pytest.raises(UnicodeEncodeError), open_atomic(path) as stream:

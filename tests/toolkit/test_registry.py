@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_an_installation_that_is_older_than_the_code_is_told(tmp_path: Path) -> None:
+def test_an_installation_older_than_the_code_is_reported(tmp_path: Path) -> None:
     metadata = tmp_path / "slurm_toolkit-0.0.dist-info" / "METADATA"
     metadata.parent.mkdir()
     metadata.write_text("Metadata-Version: 2.1\nName: slurm-toolkit\nVersion: 0.0\n")

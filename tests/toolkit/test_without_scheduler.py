@@ -1,4 +1,4 @@
-"""The training library works where the package of the scheduler is neither importable nor registered."""
+"""The training library works if the scheduler package is neither importable nor registered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.registering import ROOT, TOY, register
 from tests.toolkit.tiny import write_experiment
 from toolkit.files import read_json
 
-#: An import of this package fails, whatever stands on the path.
+#: Makes every import of the scheduler package fail.
 _WITHOUT = "import sys; sys.modules['slurm'] = None; import runpy; "
 _RUN = _WITHOUT + "runpy.run_module('toolkit.training.worker', run_name='__main__', alter_sys=True)"
 
@@ -29,7 +29,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{site}:{TOY}"}
 
 
-def test_a_file_with_resources_is_trained_and_keeps_them(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_an_experiment_with_resources_trains_and_keeps_them_without_slurm(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     config = write_experiment(tmp_path)
     resources = "resources: {partition: gpu, time: '1:00:00', unheard_of: 3}\n"
     config.write_text(config.read_text() + resources)

@@ -1,1 +1,1 @@
-"""Work on runs that exist: replay a step, compare two runs, score the weights again."""
+"""Work on existing runs: replay a step, compare two runs, score weights again, predict, export."""

@@ -34,20 +34,20 @@ class FirstStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Two runs held side by side; of each pair the first is of the first run.
+    """A comparison of two runs; each pair has the value of the first run first.
 
     runs        ids
-    steps       the newest step that each has a record of
-    compared    steps that both have a record of
-    first       the first step that differs, None where all are equal
-    saves       steps at which both saved
-    weights     the first of these with different weights, None where all are equal
-    config      dotted keys whose values differ, with the values; None for a key that one has not
+    steps       newest recorded step of each run
+    compared    number of steps that both runs have recorded
+    first       the first step that differs, None if all are equal
+    saves       number of steps at which both saved
+    weights     the first of these steps with different weights, None if all are equal
+    config      dotted keys with different values, with the values; None for a key that one run lacks
     code        files of the code snapshots that differ: changed, or only in one
-    new_code    files that each run took anew on its way, and from which step on
+    new_code    edited files that each run took later, and from which step on
     data        fingerprints of the data, empty if no checkpoint has them
     torch       versions of torch
-    trained_on  what the attempts trained on
+    trained_on  devices of the attempts
     quarantine  samples that are left out
     """
 
@@ -67,7 +67,7 @@ class Difference:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the runs are equal as far as both go."""
+        """Whether the runs are equal at all common steps and saves."""
         return self.first is None and self.weights is None
 
 

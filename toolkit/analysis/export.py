@@ -22,23 +22,23 @@ _NO_TENSORS = (2).to_bytes(8, "little") + b"{}"
 
 
 def export_run(run: RunDir, folder: Path) -> RunDir:
-    """Copy what using a finished run needs: best weights, experiment, code, and what its task keeps for that.
+    """Copy the files for using a finished run: best weights, experiment, code, and the task's kept artifacts.
 
-    folder   created; appears only when complete. `stk predict` and `stk.load` take it as they take a run
+    folder   created; appears only when complete. `stk predict` and `stk.load` accept it like a run
     Logs, metrics, reports and the state of the optimizer are left out, so that it cannot train further.
 
-    Raises UserError where the run has not finished or its task has no model, or where the folder exists or
-    cannot be written; UntrustedFolder where others may write its code; CheckpointError where the best
+    Raises UserError if the run has not finished or its task has no model, or if the folder exists or
+    cannot be written; UntrustedFolder if others may write its code; CheckpointError if the best
     checkpoint is gone or damaged.
     """
     kind = task_kinds()[load_resolved(run.config).task.kind]
     if not kind.task:
-        raise UserError(f"{run.run_id} is a run of task.kind {kind.kind}, whose model is not known here")
-    # The copy is of this user, and would be trusted.
+        raise UserError(f"{run.run_id} has no known model: its task.kind is {kind.kind}")
+    # The copy belongs to this user, and would be trusted.
     folder_trust.check_run(run)
     checkpoint = best_checkpoint(run)
     if not matches_manifest(checkpoint):
-        raise CheckpointError(f"{checkpoint} is damaged: its files are not those that its {MANIFEST} lists")
+        raise CheckpointError(f"{checkpoint} is damaged: its files do not match its {MANIFEST}")
     if folder.exists():
         raise UserError(f"{folder} exists: name a folder that does not exist, so that no files are mixed")
     if folder.resolve().is_relative_to(run.path.resolve()):
@@ -72,7 +72,7 @@ def _parts(run: RunDir, artifacts: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _copy_weights(checkpoint: Path, made: Path) -> None:
-    """A checkpoint with the weights, and nothing to train on with."""
+    """Make a checkpoint with the weights, but without the state for further training."""
     made.mkdir(parents=True)
     for name in (WEIGHTS, PROGRESS):
         shutil.copyfile(checkpoint / name, made / name)

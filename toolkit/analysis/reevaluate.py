@@ -1,4 +1,4 @@
-"""Scoring a finished run again: its best weights on its own data, or on another file.
+"""Score a finished run again: its best weights on its own data, or on another file.
 
 A separate process, or several that torchrun or our launcher describes, with the run's own code:
 
@@ -42,7 +42,7 @@ from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
 from toolkit.workload import Progress, silent
 
-#: Name of another file in artifacts and reports.
+#: Name of the split of another file in artifacts and reports.
 _SPLIT = "test"
 
 
@@ -51,10 +51,10 @@ class Request:
     """The input of an evaluation, and the folder of its results.
 
     file       another file; None for the run's own data
-    overrides  key=value of how that file is read
+    overrides  key=value settings for reading that file
     split      of the run's own data; None: the test set, or the validation set without one
     output     folder of the evaluation; None: in the run's
-    meeting    folder in which several processes find each other
+    meeting    folder for the rendezvous of several processes
     """
 
     file: str | None = None
@@ -66,7 +66,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Subject:
-    """A task with a split of it to be scored, the experiment that describes it, and what it is called."""
+    """A task and its split to be scored, their experiment, and the name of the evaluation."""
 
     task: Task
     experiment: Experiment
@@ -77,8 +77,8 @@ class _Subject:
 def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> dict[str, Any]:
     """Score the best weights of a finished run; return the content of the evaluation's metrics.json.
 
-    An existing evaluation is reused. Collective. Raises UserError where the run has not
-    finished or the data do not fit, CheckpointError where its best checkpoint is lost or damaged.
+    An existing evaluation is reused. Collective. Raises UserError if the run has not
+    finished or the data do not fit, CheckpointError if its best checkpoint is lost or damaged.
     """
     result = finished_result(run)
     experiment = load_to_run(run.config)
@@ -101,7 +101,7 @@ def _meeting(train: Train) -> Train:
 
 
 def _opened(experiment: Experiment, group: Group, progress: Progress) -> Task:
-    """The run's own task, whose data are prepared once more where they are gone."""
+    """The run's own task; prepared data that are gone are prepared again."""
     kind = task_class(experiment)
     group.main_first(lambda: kind.prepare(experiment, progress if group.world.is_main else None))
     return kind(experiment)
@@ -117,18 +117,18 @@ def _best(run: RunDir, group: Group) -> Path:
 
 
 def _check_data(run: RunDir, checkpoint: Path, task: Task) -> None:
-    """Raise DataError where a task has opened other data than the run has learnt from."""
+    """Raise DataError if the data of a task are not the run's training data."""
     if read_manifest(checkpoint).get("data") != task.fingerprint:
         raise DataError(
             f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
-            "labels and numbers of tokens may differ from those it learnt: put back what it was trained on"
+            "labels and token ids may differ from the learnt ones: restore the data that it was trained on"
         )
 
 
 def _of_kept(
     run: RunDir, experiment: Experiment, request: Request, meeting: RunDir, group: Group, progress: Progress
 ) -> _Subject | None:
-    """Another file, read with what the run keeps; None where its own data are needed. Collective."""
+    """Another file, read with the run's kept artifacts; None if the run's data are needed. Collective."""
     make = getattr(task_class(experiment), "of_kept", None)
     if request.file is None or make is None:
         return None
@@ -143,7 +143,7 @@ def _of_kept(
 
 
 def _prepared_here(data: Any, own: str, meeting: RunDir) -> Any:
-    """A data section whose set is made for this evaluation alone if the run's folder of sets is gone."""
+    """The data section; if the run's folder of prepared data is gone, with one for this evaluation only."""
     if data.prepared_dir != own or Path(own).expanduser().is_dir():
         return data
     return replace(data, prepared_dir=str(meeting.path / "prepared"))
@@ -173,7 +173,7 @@ def _score(
     group: Group,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Score the subject, unless its evaluation exists. Collective; on rank 0 the document is whole."""
+    """Score the subject, unless its evaluation exists. Collective; the document is complete on rank 0."""
     key = _key(checkpoint, subject)
     target = RunDir(Path(request.output)) if request.output else run.evaluation(f"{subject.name}-{key}")
     is_own = request.output is None
@@ -219,10 +219,10 @@ def _key(checkpoint: Path, subject: _Subject) -> str:
 
 
 def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
-    """The document of an evaluation that was made before, of the same weights and data.
+    """The document of an earlier evaluation of the same weights and data; None without one.
 
-    is_own  whether the folder is named by the key, so that nothing else can be in it
-    Raises UserError for a folder that holds something else.
+    is_own  whether the folder's name contains the key, so that nothing else can be in it
+    Raises UserError if the folder holds something else.
     """
     found: Any = None
     with suppress(ValueError):
@@ -253,7 +253,7 @@ def _evaluate(model: nn.Module, subject: _Subject, group: Group, progress: Progr
 
 
 def _make_folder(target: RunDir) -> None:
-    """Make an evaluation's folder before anything is scored. Raises UserError where it cannot be written."""
+    """Make an evaluation's folder before anything is scored. Raises UserError if it cannot be written."""
     try:
         target.path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=target.path):
@@ -266,7 +266,7 @@ def _make_folder(target: RunDir) -> None:
 
 def _write(target: RunDir, subject: _Subject, evaluation: Evaluation, document: dict[str, Any]) -> None:
     """Write the evaluation's folder; metrics.json last."""
-    # The files are from other weights or data, in a folder that was given by name, or are incomplete.
+    # Existing files are incomplete, or, in a folder that the user named, of other weights or data.
     for folder in (target.artifacts, target.report):
         shutil.rmtree(folder, ignore_errors=True)
     target.scores.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Replaying a step: its samples and its loss, computed again from the run's folder.
+"""Replay a step: compute its samples and its loss again from the run's folder.
 
 Runs as a separate process with the code of the run:
 
@@ -53,7 +53,7 @@ StepProgress = Callable[[int, int], None]
 _ROUNDING = 1e-4
 
 
-class _Noting(StepSync):
+class _LossRecorder(StepSync):
     """Keeps the losses of the micro-batches."""
 
     def __init__(self, context: TrainContext) -> None:
@@ -66,7 +66,7 @@ class _Noting(StepSync):
 
 
 def replay(run: RunDir, step: int, progress: StepProgress) -> dict[str, Any]:
-    """Compute a step (counted from 1) again, from the newest good checkpoint before it; plain values.
+    """Compute a step (counted from 1) again, from the newest good checkpoint before it; return plain values.
 
     An error that the step raises is part of the answer. Raises StkError if the step cannot be computed, and
     UserError if the run has no such step.
@@ -75,7 +75,7 @@ def replay(run: RunDir, step: int, progress: StepProgress) -> dict[str, Any]:
     context, start = _training_before(run, step)
     context, plan = _advance(context, start, step, progress)
     position = (step - 1) % context.schedule.steps_per_epoch
-    sync, error = _Noting(context), None
+    sync, error = _LossRecorder(context), None
     parts = [
         context.without_quarantined(plan.micro_batches_of(position, numbers)) for numbers in context.passes
     ]
@@ -122,7 +122,7 @@ def judge(record: StepRecord | None, samples: str, loss: float | None) -> str:
 
 
 def sum_of(losses: Mapping[int, Loss], micro_batches: int) -> float:
-    """The loss of a step, added up as the control vector does it."""
+    """The loss of a step, added up as in the control vector."""
     rows = np.zeros(micro_batches)
     for number, loss in losses.items():
         rows[number] = float(loss.total.detach().double())
@@ -213,7 +213,7 @@ def _take(context: TrainContext, sync: StepSync, plan: EpochPlan, position: int,
         ) from error
 
 
-def _part(context: TrainContext, number: int, samples: np.ndarray, sync: _Noting) -> dict[str, Any]:
+def _part(context: TrainContext, number: int, samples: np.ndarray, sync: _LossRecorder) -> dict[str, Any]:
     loss = sync.losses.get(number)
     value = None if loss is None else float(loss.total.detach().double())
     return {

@@ -1,1 +1,1 @@
-"""Checkpoints: whole or not there, copied in the step, written beside training, checked before use."""
+"""Checkpoints: complete or absent, copied between steps, written during training, verified before use."""

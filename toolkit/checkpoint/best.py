@@ -1,4 +1,4 @@
-"""The checkpoint that a finished run is scored and used with. Imports no torch."""
+"""The checkpoint with which a finished run is scored and used. Imports no torch."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def finished_result(run: RunDir) -> dict[str, Any]:
 
 
 def best_step(run: RunDir) -> int:
-    """The step of a finished run's best checkpoint; that of its last one where none was found to be best.
+    """The step of a finished run's best checkpoint, or of its last one if it found no best one.
 
-    Raises UserError where the run has not finished, or trains no weights that are known here.
+    Raises UserError if the run has not finished, or if its own program trains the model.
     """
     step = (finished_result(run).get("best") or {}).get("step")
     if step is None:
@@ -40,11 +40,11 @@ def best_step(run: RunDir) -> int:
 def best_checkpoint(run: RunDir) -> Path:
     """The checkpoint of `best_step`. Not verified.
 
-    Raises UserError as that, CheckpointError where the checkpoint is gone.
+    Raises UserError as `best_step` does, and CheckpointError if the checkpoint is gone.
     """
     folder = run.checkpoint(best_step(run))
     if not folder.is_dir():
         raise CheckpointError(
-            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
+            f"{folder}, the best checkpoint of {run.run_id}, is gone: no other file has its weights"
         )
     return folder

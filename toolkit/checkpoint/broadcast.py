@@ -58,7 +58,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _chunks(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a folder in pieces, at least one of each."""
+    """Yield the files of a folder in pieces, at least one of each file."""
     for path in sorted(folder.iterdir()):
         with open(path, "rb") as stream:
             yield path.name, stream.read(_CHUNK)

@@ -9,14 +9,14 @@ from typing import Any
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
 
-#: Of a manifest.
+#: Version of the manifest format.
 VERSION = 1
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file that a manifest names, which may lie in a folder of the checkpoint.
+    """The path of a file that a manifest names, which may be in a subfolder of the checkpoint.
 
-    Raises ValueError for a file outside of it.
+    Raises ValueError for a file outside of the checkpoint.
     """
     relative = PurePosixPath(name)
     if relative.is_absolute() or not relative.parts or ".." in relative.parts:

@@ -16,7 +16,7 @@ from toolkit.checkpoint.state import TrainState
 from toolkit.errors import CheckpointError, DataError
 from toolkit.run.run_dir import TRAINING, WEIGHTS
 
-_CHANGED = "If data or code of the run have changed since, put them back, or begin anew with --fresh"
+_CHANGED = "If data or code of the run have changed, restore them, or start from scratch with --fresh"
 
 
 def load(folder: Path, state: TrainState) -> None:
@@ -38,7 +38,7 @@ def load(folder: Path, state: TrainState) -> None:
 
 
 def has_finite_weights(folder: Path, names: Collection[str]) -> bool:
-    """Whether the weights of these names in a checkpoint are numbers. Raises OSError, SafetensorError."""
+    """Whether the weights of these names in a checkpoint are finite. Raises OSError, SafetensorError."""
     with safe_open(str(folder / WEIGHTS), "pt") as weights:
         return all(weights.get_tensor(name).isfinite().all() for name in {*weights.keys()} & {*names})
 
@@ -66,7 +66,7 @@ def tensors_of(model: nn.Module) -> Tensors:
 
 
 def _misfit(file: Path, model: nn.Module) -> str:
-    """Names and shapes in which a file and a model differ; empty where they do not, or it cannot be read."""
+    """Names and shapes that differ between a file and a model; empty if none, or if the file is damaged."""
     try:
         return misfit(read_shapes(file), tensors_of(model))
     except DataError:

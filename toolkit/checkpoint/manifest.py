@@ -25,7 +25,7 @@ Note = Callable[..., None]
 
 #: Seconds for which a network file system may show another host an older folder (acdirmax: 60 s at most).
 _STALE_S = 65.0
-#: What a checkpoint was saved for, where that is no longer so.
+#: Changed parts of an identity, for a message.
 _CHANGED = {"experiment": "another experiment", "data": "other data"}
 
 
@@ -81,7 +81,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def trained_on(run: RunDir) -> str:
-    """The fingerprint of a finished run's training data. Raises CheckpointError; UserError before the end."""
+    """The fingerprint of a finished run's data. Raises CheckpointError; UserError if it has not finished."""
     return str(read_manifest(best_checkpoint(run)).get("data"))
 
 
@@ -143,8 +143,8 @@ def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identit
     odd = [what for key, what in _CHANGED.items() if manifest.get(key) != getattr(identity, key)]
     if odd:
         raise CheckpointError(
-            f"{folder} was saved for {' and '.join(odd)}: put back what has changed since, or continue from "
-            "it all the same with stk resume --force"
+            f"{folder} was saved for {' and '.join(odd)}: undo what has changed since, or continue from it "
+            "anyway with stk resume --force"
         )
 
 

@@ -1,4 +1,4 @@
-"""The state of an optimizer as tensors. torch's own keep tensors only; others also keep numbers."""
+"""The state of an optimizer as tensors. torch's optimizers keep only tensors; others also keep numbers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Tensors = dict[str, torch.Tensor]
 class OptimizerState:
     """The values that change while an optimizer is used.
 
-    model      whose parameters it updates; their names are part of the tensors' names
-    optimizer  new, before its first step
+    model      the model that it updates; the parameters' names are part of the tensors' names
+    optimizer  a new one, before its first step
     """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -95,9 +95,9 @@ def _of(tensors: Mapping[str, torch.Tensor], prefix: str) -> Iterator[tuple[str,
 
 
 def _as_laid(tensor: torch.Tensor, parameter: nn.Parameter) -> torch.Tensor:
-    """A tensor of a parameter's shape in the memory format of the parameter, as its optimizer made it.
+    """Return a tensor in the memory format of its parameter, as the optimizer created it.
 
-    A fused optimizer reads both as they lie in memory.
+    A fused optimizer reads both in memory order.
     """
     if tensor.shape != parameter.shape or parameter.is_contiguous():
         return tensor
@@ -109,7 +109,7 @@ def _values(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values of a group are equal; a list of tensors has no truth of its own."""
+    """Whether two values of a group are equal; `==` fails for lists of tensors."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return torch.equal(one, other)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):

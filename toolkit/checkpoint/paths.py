@@ -14,7 +14,7 @@ from toolkit.checkpoint.checksums import inside
 from toolkit.files import crc32, read_json, read_object
 from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir
 
-#: Damaged checkpoints that are kept for inspection: they take room.
+#: Most damaged checkpoints that are kept for inspection: they take disk space.
 _KEPT_ASIDE = 2
 
 #: Called with the name of each point of a save at which a test may inject a fault.
@@ -59,7 +59,7 @@ def _aside(folder: Path) -> Path:
 
 
 def give_name(folder: Path, target: Path, replaces: bool) -> None:
-    """Rename a complete folder. What has the name moves out of the way first."""
+    """Rename a complete folder; an existing folder of that name is first moved out of the way."""
     if target.exists():
         put_aside(target) if replaces else keep_damaged(target)
     try:
@@ -72,7 +72,7 @@ def give_name(folder: Path, target: Path, replaces: bool) -> None:
 def remove(folder: Path, nonce: str, at: FaultPoint = no_fault) -> None:
     """Delete a checkpoint. It is renamed first, so that no reader sees half of it.
 
-    Of a symbolic link only the link is deleted: its target may belong to another run.
+    If it is a symbolic link, only the link is deleted: its target may belong to another run.
     """
     if folder.is_symlink():
         folder.unlink()
@@ -144,7 +144,7 @@ def prune(
 ) -> None:
     """Delete all checkpoints but the newest and the best; called only after a new one is complete.
 
-    permit  raises if this attempt may no longer do so; asked before each
+    permit  called before each deletion; raises if this attempt may no longer delete
     """
     steps = run.checkpoint_steps()
     for step in steps:
@@ -154,7 +154,7 @@ def prune(
 
 
 def clear_leftovers(run: RunDir) -> None:
-    """Delete half written and half deleted folders of earlier attempts, and old ones that were set aside.
+    """Delete half written and half deleted folders of earlier attempts, and old damaged checkpoints.
 
     A checkpoint that was put aside gets its name back if its replacement was never finished.
     """

@@ -1,7 +1,7 @@
 """The interval of saves: from the cost of a save and the frequency of interruptions.
 
 A save every T seconds costs c/T of the time and an interruption loses T/2 on average, so that
-T = sqrt(2 * c * MTBF) costs least (Young 1974; Daly 2006 refines it where c is not small beside
+T = sqrt(2 * c * MTBF) costs least (Young 1974; Daly 2006 refines it if c is not small compared to
 the MTBF, which the bounds here exclude).
 """
 
@@ -21,7 +21,7 @@ PRIOR_S = 24 * 3600.0
 #: Largest share of the time that saves may cost.
 OVERHEAD = 0.01
 
-#: Share of its writing time by which a background save slows training down.
+#: A background save slows training down by this share of its writing time.
 WRITE_SHARE = 0.03
 
 #: Bounds of the interval: the file system is not kept busy by tiny runs, and at most half an hour is lost
@@ -31,7 +31,7 @@ SHORTEST_S, LONGEST_S = 15.0, 1800.0
 #: Interval until the first save has been measured, and after a failed save.
 FIRST_S = 60.0
 
-#: Reasons of ends that lose no step, because the run was saved first.
+#: Reasons for which attempts end without losing a step, because the run was saved first.
 _ORDERLY = ("finished", "preempted", "time_limit", "cancelled", "requested", "stop on another rank")
 
 
@@ -43,8 +43,8 @@ def cost_s(stall_s: float, write_s: float) -> float:
 def mtbf_s(attempts: Iterable[AttemptRecord], running_s: float = 0.0) -> float:
     """Mean time between interruptions that lose steps, in seconds of running.
 
-    attempts   all but the present one
-    running_s  duration of the present attempt so far
+    attempts   all but the current one
+    running_s  duration of the current attempt so far
 
     The prior counts as one day with one interruption, so that the first attempts have little weight.
     """
@@ -70,9 +70,9 @@ def interval_s(stall_s: float, write_s: float, mtbf_s: float) -> float:
 
 
 class SaveTimer:
-    """When the next timed save is due.
+    """Decides when the next timed save is due.
 
-    every_minutes  the interval that the user sets; None for the best one, as measured
+    every_minutes  the interval that the user sets; None to compute the best one from measurements
     note           called when the interval is first known or changes much: (event, **facts)
     """
 
@@ -109,7 +109,7 @@ class SaveTimer:
         self._stalls_s.append(stall_s)
         if self._fixed_s is not None:
             return
-        # Not only the last one: the first save of an attempt is slower, because its memory is new.
+        # Not only the last save: the first one of an attempt is slower, because its memory is new.
         typical_s = median(self._stalls_s)
         between_s = mtbf_s(attempts, self._now() - self._started)
         self.seconds = interval_s(typical_s, write_s, between_s)

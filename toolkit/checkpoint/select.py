@@ -1,7 +1,7 @@
 """Which checkpoint an attempt resumes from: the newest that verifies, together with its best one.
 
 Without the best checkpoint, a resumed run would differ from an undisturbed one. An older checkpoint whose
-best one is intact leads to the same bytes, so it is preferred. If no such checkpoint exists,
+best one is intact leads to the same bytes, so it is used instead. If no such checkpoint exists,
 the best one is given up.
 """
 
@@ -25,8 +25,8 @@ log = logging.getLogger("toolkit")
 class Selection:
     """The checkpoint that all ranks load, as rank 0 selects it.
 
-    step       None if there are checkpoints, but none can be used
-    fault      then that of the newest one
+    step       its step; None if there are checkpoints, but none can be used
+    fault      without a step: the fault of the newest checkpoint
     best_lost  whether its best checkpoint is lost and must be forgotten
     forced     whether it may belong to another experiment or other data
     """
@@ -41,8 +41,8 @@ class Selection:
 def select_checkpoint(run: RunDir, identity: Identity, note: Note) -> Selection | None:
     """The checkpoint to resume from; None without any.
 
-    The log and the events name each rejected one with the reason. The newer ones, and the best one if it is
-    given up, are set aside.
+    The log and the events name each rejected one with the reason. Newer ones are set aside; if the best one
+    is given up, older ones as well.
     """
     steps = run.checkpoint_steps()
     examined = _Examined(run, identity)

@@ -10,12 +10,12 @@ from toolkit.errors import DataError
 
 #: The header of a safetensors file begins with its length; no header is longer.
 _LONGEST_HEADER = 100_000_000
-#: Names of tensors that a message shows of each kind.
+#: Most names of tensors that a message shows for each difference.
 _NAMED = 5
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
-#: Tensors of a model: all names of each, for tied weights have several, and its shape.
+#: Tensors of a model: all names of each (tied weights have several), and its shape.
 Tensors = Sequence[tuple[Sequence[str], Shape]]
 
 
@@ -32,7 +32,7 @@ def read_shapes(file: Path) -> Shapes:
 
 
 def misfit(found: Shapes, expected: Tensors) -> str:
-    """Say where the tensors of a file are not those of a model; empty where they are."""
+    """Describe how the tensors of a file differ from those of a model; empty if they do not."""
     known = {name: shape for names, shape in expected for name in names}
     differ = [name for name in known if name in found and found[name] != known[name]]
     missing = [names[0] for names, _ in expected if found.keys().isdisjoint(names)]
@@ -41,10 +41,10 @@ def misfit(found: Shapes, expected: Tensors) -> str:
         "the file lacks": [f"{name} {list(known[name])}" for name in missing],
         "the model lacks": [f"{name} {list(found[name])}" for name in found if name not in known],
     }
-    return "; ".join(f"{what}: {_some(names)}" for what, names in parts.items() if names)
+    return "; ".join(f"{what}: {_first_names(names)}" for what, names in parts.items() if names)
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first of many names."""
+def _first_names(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
     more = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

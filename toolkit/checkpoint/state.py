@@ -36,7 +36,7 @@ class Progress:
     chain: str = ""
 
     def judge(self, value: float, loss: float, goal: str) -> None:
-        """Update the best evaluation. Of equal metrics the one with the lower loss is better."""
+        """Update the best evaluation. If metrics are equal, the lower loss is better."""
         best, low = self.best_value, self.best_loss
         is_better = best is None or (value < best if goal == "min" else value > best)
         is_tie = value == best and low is not None and loss < low
@@ -73,7 +73,7 @@ class TrainState:
         return tensors | self._optimizer_state.tensors()
 
     def load_training_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Restore the result of training_tensors, except caches that forward makes anew."""
+        """Restore the result of training_tensors, except caches that forward recomputes."""
         for name, buffer in self._unsaved_buffers().items():
             kept = tensors.get(f"buffer/{name}")
             if kept is not None and kept.shape == buffer.shape:

@@ -50,7 +50,7 @@ class _Save:
     started   monotonic time of the request
     waited_s  seconds that it waited for the previous save
     stall_s   seconds that training waited for the copy
-    replaces  whether an earlier save of this step is replaced; if not, that one stays
+    replaces  whether an earlier save of this step is replaced; if not, the earlier one stays
     """
 
     step: int
@@ -97,7 +97,7 @@ class Checkpoints:
         self._fenced: fence.Fenced | None = None
         self._failures = 0
         self._skipped = False
-        self._moves = 0
+        self._points_passed = 0
         self._throttle = Throttle()
         self._seconds: deque[float] = deque(maxlen=20)
 
@@ -182,7 +182,7 @@ class Checkpoints:
             raise CheckpointError(f"cannot write {path}: {_reason(error)}") from error
 
     def set_spoilt_aside(self, names: Collection[str]) -> None:
-        """Take checkpoints in which these weights are not finite out of use, the newest first. Collective."""
+        """Set the newest checkpoints aside, up to one in which these weights are finite. Collective."""
 
         def set_aside() -> None:
             self._join()
@@ -204,11 +204,11 @@ class Checkpoints:
         """Load the newest checkpoint that verifies; False without any checkpoint. Collective.
 
         Rank 0 selects it, and all ranks must see the same manifest. Raises CheckpointError if there are
-        checkpoints but none can be used: a silent new attempt would throw the work away.
+        checkpoints but none can be used: a silent start from scratch would lose the work.
         """
         world = self._group.world
         found: list[Selection | None] = []
-        # To read large checkpoints may take longer than a collective.
+        # Reading large checkpoints may take longer than the timeout of a collective.
         self._group.main_first(lambda: found.append(self._start_up()))
         own = found[0] if found else None
         agreed = self._group.agree(own and asdict(own))
@@ -217,8 +217,8 @@ class Checkpoints:
         choice = Selection(**agreed)
         if choice.step is None:
             raise CheckpointError(
-                f"no checkpoint in {self._run.checkpoints} can be used, and a start from scratch is refused; "
-                f"--fresh does that. The newest: {choice.fault}"
+                f"no checkpoint in {self._run.checkpoints} can be used. To start from scratch, use --fresh. "
+                f"The newest: {choice.fault}"
             )
         folder = self._run.checkpoint(choice.step)
         broadcast_checkpoint(folder, self._group)
@@ -258,9 +258,9 @@ class Checkpoints:
     def _join(self) -> None:
         self._throttle.disable()
         while self._writer is not None and self.is_writing:
-            moves = self._moves
+            moves = self._points_passed
             self._writer.join(_LOOK_S)
-            if self._moves != moves:
+            if self._points_passed != moves:
                 self.heartbeat()
 
     def _permit(self) -> None:
@@ -272,7 +272,7 @@ class Checkpoints:
             raise self._fenced
 
     def _best_is_saved(self, state: TrainState, needed: bool) -> bool:
-        """Whether the best checkpoint of this state is saved; tries again if it could not be."""
+        """Whether the best checkpoint of this state is saved; retries it if its save failed."""
         if self._unsaved is None or self._unsaved[0].step != state.progress.best_step:
             self._unsaved = None
             return True
@@ -284,7 +284,7 @@ class Checkpoints:
         return self._unsaved is None
 
     def _retry(self) -> None:
-        """Write what is still staged once more."""
+        """Write the save that failed once more; it is still staged."""
         if self._unsaved is not None:
             self._start(replace(self._unsaved[0], started=time.monotonic(), waited_s=0.0))
 
@@ -295,12 +295,12 @@ class Checkpoints:
         self._writer.start()
 
     def _write(self, save: _Save) -> None:
-        """The work of the thread. No failure here ends the run."""
+        """Runs in the thread. No failure here ends the run."""
         begun = time.monotonic()
         self._throttle.start()
         try:
             self._commit(save)
-            # This process may have been frozen meanwhile: continuing would undo the work of a later attempt.
+            # This process may have been frozen: continuing would then undo the work of a later attempt.
             self._permit()
         except fence.Fenced as error:
             # A replaced attempt may not even write an event.
@@ -352,7 +352,7 @@ class Checkpoints:
         kept = "earlier checkpoints are untouched"
         with suppress(OSError, ValueError):
             kept = f"the newest checkpoint is of step {max(self._run.checkpoint_steps())}"
-        # A later one takes the same room, and the end of the run needs the best one.
+        # A later one needs as much space, and the end of the run needs the best one.
         if save.step == save.best_step:
             kept += ", and no later step is saved before this one, the best"
         log.warning("cannot write %s: %s; %s", target, reason, kept)
@@ -377,11 +377,11 @@ class Checkpoints:
             log.warning("cannot tidy %s: %s", self._run.checkpoints, error)
 
     def _at(self, point: str, step: int) -> None:
-        self._moves += 1
+        self._points_passed += 1
         if self.faults is not None:
             self.faults.at(f"save:{point}", step)
         if point == "write":
-            # Leaves the machine to training for a moment, unless training waits.
+            # Leave the machine to training for a moment, unless training waits.
             self._throttle.pause()
 
     def _earlier_attempts(self) -> list[AttemptRecord]:

@@ -1,6 +1,6 @@
 """The typed experiment: composition from YAML, overrides, checks, identity.
 
-Its names are imported late: YAML and the checks take 45 ms, and not everybody needs them who needs a section.
+Its names are imported late: YAML and the checks take 45 ms, and users of one section do not need them.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Faults:
         self._found.append((origin, fault))
 
     def doubts(self, keys: Iterable[Key]) -> bool:
-        """Whether a fault lies at, within or around one of these keys."""
+        """Whether there is a fault at, within or around one of these keys."""
         return any(covers(key, unsure) for key in keys for unsure in self.unsure)
 
     def raise_any(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 _KEY = "stk"
 
-#: The section of an experiment file that says which runs `stk sweep` makes of it. It is not part of them.
+#: The section of an experiment file with the runs that `stk sweep` makes. It is not part of these runs.
 SWEEP = "sweep"
 
 
@@ -23,15 +23,15 @@ class Limits:
     above              an excluded lower limit
     pattern            a regular expression that the whole text must match
     path               a file name: made absolute against the working directory
-    hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
-    run                what an earlier run has left, its folder or a file in it: `stk clean` keeps that
+    hub                a folder, made absolute if it or its parent exists, or else a name on a model hub
+    run                the folder of an earlier run, or a file in it: `stk clean` keeps it
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
     rest               a mapping of shares; one may be null: it takes the rest of 1
-    kinds              a section, or a list of them, whose key `kind` picks one of these dataclasses; called
-                       late, so that a kind may hold sections of its own table
-    identity           False for what cannot change the result: it is not part of the run's identity
-    added              True for a key that an earlier version does not have. Its default means what that
-                       version does, and is not part of the identity: runs of that version keep theirs
+    kinds              a section, or a list of sections, with one of these dataclasses for each `kind`; called
+                       late, so that a kind may hold sections of the same table
+    identity           False if the key cannot change the result: it is not part of the run's identity
+    added              True for a key that an earlier version does not have. Its default keeps the behaviour
+                       of that version, and is not part of the identity: runs of that version keep theirs
     counts_as          values that the identity replaces by others. If a default has changed, the new one
                        counts as the old one, so that runs of an earlier version are found
     """
@@ -64,7 +64,7 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **limits: Any) -> 
 
 
 def absent(value: Any) -> Any:
-    """A field that is not a key: code that asks for it finds this value. It must be hashable."""
+    """A field that is not a key: code that reads it gets this value. It must be hashable."""
     return field(init=False, default=value)
 
 

@@ -1,4 +1,4 @@
-"""Which run an experiment is: its identity, and the name of its folder."""
+"""The identity of an experiment, and the name of its run's folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = 8
 
 
 def identity(experiment: Experiment) -> str:
-    """Eight hex digits of SHA-256 over all that can change the result, in canonical JSON."""
+    """Eight hex digits of SHA-256 over all keys that can change the result, in canonical JSON."""
     canonical = mapped(to_plain(experiment, identity_only=True), _canonical)
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
@@ -26,5 +26,5 @@ def run_id(experiment: Experiment) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """Equal values alike: 1.0 as 1."""
+    """Write equal values the same way: 1.0 as 1."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,7 +1,7 @@
 """The JSON Schema of an experiment file, made from the dataclasses that check it.
 
-Editors complete and check a file with it. It is looser than the checks: a reference may stand in place of
-any value, and rules between keys are not part of it.
+Editors complete and check a file with it. It is looser than the checks: a reference may replace any value,
+and rules over several keys are not part of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Schema = {"$ref": "#/$defs/reference"}
-#: The notations of a whole number, a number, a truth value and a text.
+#: The JSON types of a whole number, a number, a truth value and a text.
 _SCALARS: Mapping[Any, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -43,7 +43,7 @@ def experiment_schema(more: Mapping[str, Schema], files: Sequence[Path] = ()) ->
     """The schema of an experiment file: tasks, data and models of all installed workloads included.
 
     more   schemas of further sections that a file may hold, by name
-    files  experiments of tasks whose own code defines the keys of data and model, which the schema then has
+    files  experiments of tasks with their own code for the keys of data and model, which are then included
     Raises ConfigError with the faults of one of the files.
     """
     defs = _Definitions()
@@ -94,7 +94,7 @@ def _whole(row: TaskSpec, usual: Schema, defs: _Definitions) -> Schema:
 def _of_task(name: str, row: TaskSpec, defs: _Definitions, whole: Schema, keys: set[str]) -> Schema:
     """Return the schema of the other sections for one `task.kind`.
 
-    keys  those of the experiments of all tasks
+    keys  top-level keys of the experiments of all tasks
     """
     sections: dict[str, Any] = {key: False for key in sorted(keys) if key not in whole["properties"]}
     if "data" in whole["properties"]:
@@ -114,7 +114,7 @@ def _of_own_code(file: Path, defs: _Definitions) -> Schema:
     tree = gather(file, (), None, faults)
     experiment = check_into({**tree, SWEEP: None}, faults)
     if task_kinds()[experiment.task.kind].own_sections is None:
-        # They are known without the file.
+        # The sections are known without the file.
         return {}
     task = tree["task"]
     if isinstance(task, dict):
@@ -122,7 +122,7 @@ def _of_own_code(file: Path, defs: _Definitions) -> Schema:
         same: Schema = {"type": "object", "properties": texts, "required": list(texts)}
     else:
         same = {"const": task}
-    # Not by name: the code of each file makes a class of the same one.
+    # Not by name, because the code of each file makes a class of the same name.
     sections = {
         name: _or_reference({"anyOf": [defs.section(type(getattr(experiment, name))), {"type": "null"}]})
         for name in _OF_TASK
@@ -217,7 +217,7 @@ def _scalar(hint: Any, allowed: Limits) -> Schema:
         return {"enum": list(allowed.choices)}
     schema = dict(_SCALARS[hint])
     if hint is str:
-        # ECMA's expressions know no possessive or inline forms; ours use none.
+        # ECMA's regular expressions have no possessive or inline forms; ours do not use them.
         return schema | ({"pattern": f"^({allowed.pattern})$"} if allowed.pattern else {})
     bounds = {word: getattr(allowed, name) for name, word in _BOUNDS.items()}
     return schema | {word: bound for word, bound in bounds.items() if bound is not None}
@@ -225,7 +225,7 @@ def _scalar(hint: Any, allowed: Limits) -> Schema:
 
 @cache
 def field_docs(section: type) -> Mapping[str, str]:
-    """The text below each field of a dataclass or of its bases, on one line; `kind` has that of the class."""
+    """The text below each field of a dataclass or its bases, on one line; `kind` gets the class's text."""
     found = {"kind": (inspect.getdoc(section) or "").partition("\n")[0]}
     for base in reversed([each for each in section.__mro__ if is_dataclass(each)]):
         found |= _own(base)

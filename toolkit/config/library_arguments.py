@@ -64,7 +64,7 @@ OPTIMIZERS: Mapping[str, LibraryCallable] = MappingProxyType({
     "sgd": _torch("SGD"),
 })  # fmt: skip
 
-#: Those of transformers by the names of `lr_scheduler.kind`, which are transformers' own.
+#: Schedules of transformers, by the names of `lr_scheduler.kind`, which are transformers' own.
 SCHEDULES: Mapping[str, LibraryCallable] = MappingProxyType({
     "constant_with_warmup": _transformers("get_constant_schedule_with_warmup"),
     "cosine_with_min_lr": _transformers("get_cosine_with_min_lr_schedule_with_warmup"),
@@ -78,7 +78,7 @@ _FOLLOWS_METRICS = (
     "it changes the rate by the metrics of evaluations; here the rate follows from the step alone, so that a "
     "resumed run has the same: use step with step_at, or cosine; evaluation.patience ends training early"
 )
-#: Schedules that transformers has besides, and why they are not there.
+#: Other schedules of transformers, and why they are not available.
 NO_SCHEDULES: Mapping[str, str] = MappingProxyType({
     "cosine_warmup_with_min_lr": "its warm-up is the key warmup here: use cosine_with_min_lr",
     "greedy": _FOLLOWS_METRICS,
@@ -91,7 +91,7 @@ SECTION_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
     "eps": frozenset({"adam", "adamax", "adamw", "nadam", "radam", "rmsprop"}),
     "momentum": frozenset({"rmsprop", "sgd"}),
 })  # fmt: skip
-#: The same of the section `lr_scheduler`. Of final_factor a sweep over kinds may leave some without effect.
+#: The same for `lr_scheduler`, without final_factor: in a sweep over kinds it may have no effect in some.
 SCHEDULE_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
     "step_epochs": frozenset({"step"}),
     "step_at": frozenset({"step"}),
@@ -111,7 +111,7 @@ class Argument:
 def arguments_of(of: LibraryCallable) -> Mapping[str, Argument]:
     """The arguments that a user may give, by name.
 
-    Raises LookupError where the installed package has no such class or function.
+    Raises LookupError if the installed package has no such class or function.
     """
     found = find_spec(of.package)
     if found is None or found.origin is None:
@@ -158,6 +158,6 @@ def fits(value: Any, annotation: str) -> bool:
     }
     known = {each for each in wants if each in annotation}
     if "tuple" in known:
-        # The types within it are those of its parts.
+        # The types within it are those of its items.
         known -= {"int", "float"} if annotation.startswith("tuple") else set()
     return not known or any(wants[each] for each in known)

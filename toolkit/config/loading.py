@@ -1,4 +1,4 @@
-"""From a file to a checked experiment."""
+"""Load a file as a checked experiment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load(
 ) -> Experiment:
     """Compose and check an experiment file.
 
-    files   what the runs of one sweep have in common; without it a section `sweep` is a fault
+    files   shared by the runs of one sweep; without it a section `sweep` is a fault
     Raises ConfigError with all faults of composition, types, limits and rules together.
     """
     faults = file_faults(path)
@@ -41,17 +41,17 @@ def load_with_origins(path: Path, overrides: Sequence[str] = ()) -> tuple[Experi
 def load_resolved(path: Path) -> Experiment:
     """Read the stored experiment of a run: texts are taken literally, nothing is included.
 
-    A reference to a variable with the name of a secret has its value where that is set, else none.
-    Raises ConfigError where the file is damaged.
+    A reference to a variable with the name of a secret becomes its value if it is set, and else stays.
+    Raises ConfigError if the file is damaged.
     """
     faults = file_faults(path)
     return check_into(read_mapping(path, faults), faults, is_stored=True)
 
 
 def load_submitted(path: Path, resources: Path) -> Experiment:
-    """Read the stored experiment of a run, with the resources of its last submission where there was one.
+    """Read the stored experiment of a run, with the resources of its last submission if there was one.
 
-    Raises ConfigError where a file is damaged.
+    Raises ConfigError if a file is damaged.
     """
     faults = file_faults(path)
     tree = read_mapping(path, faults)
@@ -61,10 +61,9 @@ def load_submitted(path: Path, resources: Path) -> Experiment:
 
 
 def load_to_run(path: Path) -> Experiment:
-    """Read the stored experiment of a run that is to be started or put to use.
+    """Read the stored experiment of a run to start or to use it.
 
-    Raises ConfigError as `load_resolved` does, UserError where a variable is not set whose value it does not
-    keep.
+    Raises ConfigError as `load_resolved` does, and UserError if a secret variable that it names is not set.
     """
     experiment = load_resolved(path)
     require_secrets(to_plain(experiment))
@@ -93,17 +92,17 @@ def load_on_file(path: Path, file: Path, overrides: Sequence[str] = ()) -> Exper
 
 
 def _kind_in(tree: Mapping[str, Any]) -> TaskSpec | None:
-    """The table's row of a tree, if it names one."""
+    """The task kind of a tree; None if it names no installed one."""
     task = tree.get("task")
     return task_kinds().get(task.get("kind", "")) if isinstance(task, dict) else None
 
 
 def _refuse_others(overrides: Sequence[str], tree: Mapping[str, Any], faults: Faults) -> None:
-    """Record overrides of what the run has settled."""
+    """Record overrides of keys that the run has fixed."""
     kind = _kind_in(tree)
     allowed = [f"data.{key}" for key in kind.file_keys] if kind else []
     for override in overrides:
         name = override.partition("=")[0].strip()
         if name not in allowed:
-            problem = f"is settled by the run; for another file these can be set: {', '.join(allowed)}"
+            problem = f"is fixed by the run; for another file these can be set: {', '.join(allowed)}"
             faults.add(tuple(name.split(".")), problem, suggest(name, allowed), COMMAND_LINE)

@@ -44,7 +44,7 @@ def index_in(part: str) -> int | None:
     """The index of a list that a part of a key means; None if it is not an index."""
     if not (part.isascii() and part.isdecimal()):
         return None
-    # Python reads no number of 5,000 digits, and no list is so long.
+    # Python cannot read a number of 5,000 digits, and no list is that long.
     return int(part) if len(part) < 10 else sys.maxsize
 
 
@@ -54,13 +54,13 @@ def no_index(key: Key, length: int) -> str:
 
 
 def covers(one: Key, other: Key) -> bool:
-    """Whether two keys are equal or one lies within the other."""
+    """Whether two keys are equal or one is within the other."""
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
 
 
 class Origins:
-    """The origin of every key; a key that was not written has that of the section around it."""
+    """The origin of every key; a key that was not written has the origin of the section around it."""
 
     def __init__(self, root: Origin) -> None:
         self._origins: dict[Key, Origin] = {(): root}
@@ -73,7 +73,7 @@ class Origins:
         return self._origins[key]
 
     def is_written(self, key: Key) -> bool:
-        """Whether a key was written, or lies in a value that was written as a whole, such as a reference."""
+        """Whether a key was written, or is in a value that was written as a whole, such as a reference."""
         if key in self._origins:
             return True
         while key not in self._origins:
@@ -85,14 +85,14 @@ class Origins:
         self._origins[key] = origin
 
     def forget(self, key: Key) -> None:
-        """Drop what lies within a key, because its value is replaced."""
+        """Drop the origins within a key, because its value is replaced."""
         within = [known for known in self._origins if known[: len(key)] == key and known != ()]
         for known in within:
             del self._origins[known]
         self._by_index = {known for known in self._by_index if known[: len(key)] != key}
 
     def set_by_index(self, key: Key) -> None:
-        """Record that a value was begun with an index, as by `betas.0=0.8` where no `betas` is written.
+        """Record that a value was begun with an index, as by `betas.0=0.8` if no `betas` is written.
 
         It is a mapping from indexes to entries, until the type of its key shows whether it is a list.
         """

@@ -13,7 +13,7 @@ from typing import Any
 from toolkit.config.fields import option
 from toolkit.config.library_arguments import NO_SCHEDULES, OPTIMIZERS, OWN, SCHEDULES
 
-#: What a run's name may hold, because it becomes a folder and a job name.
+#: The allowed names of runs, which become names of folders and jobs.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 #: A year in seconds. Longer waits are typing errors, and more than 10^12 seconds overflow.
@@ -273,7 +273,7 @@ class Experiment:
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:
-        """Whether each rank needs a GPU of its own on a machine that has GPUs."""
+        """Whether each rank needs its own GPU on a machine that has GPUs."""
         return self.train.device != "cpu"
 
     @property

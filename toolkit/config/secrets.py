@@ -1,4 +1,4 @@
-"""Which variables hold secrets, and texts that name one instead of holding it.
+"""Recognize variables that hold secrets, and replace their values in texts by references.
 
 A value from such a variable is replaced by a reference, `${oc.env:NAME}`, in everything that is written
 and in the identity. The value itself is only in memory.
@@ -14,22 +14,22 @@ from typing import Any
 from toolkit.config.origins import Key, dotted
 from toolkit.errors import UserError
 
-#: Words that no other name holds by chance.
+#: Words that only names of secrets contain.
 _ANYWHERE = r"PASSW(OR)?D|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK"
 #: Ends of names; those of the second group only as a whole word: MONKEY is not a key.
 _ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|DSN|COOKIE|BEARER))(_ID|_?\d+)?$"
-#: Services whose address holds a password as a rule.
+#: Services with an address that usually contains a password.
 _SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
 _SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+)?$")
-#: Characters of a value that is looked for in texts.
+#: Minimum length of a value that is searched for in texts.
 _SHORTEST = 6
 _REFERENCE = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]*)\}")
-#: Begins where a word begins: from each of its letters, a long word would take a quadratic time.
+#: Matches only from the beginning of a word; otherwise a long word would take quadratic time.
 _PASSWORD_IN_URL = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]+://[^\s/:@]*):([^\s/@]+)@")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of this name is taken to hold a secret."""
+    """Whether a variable of this name is considered a secret."""
     return _SECRET.search(name.upper()) is not None
 
 
@@ -54,7 +54,7 @@ def split_references(text: str) -> list[tuple[str, bool]]:
 
 
 class Secret(str):
-    """A text whose value must not be written: `reference` replaces it."""
+    """A text with a value that must not be written: `reference` replaces it."""
 
     reference: str
 
@@ -70,7 +70,7 @@ class Secret(str):
 
 def with_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
     """The text with the values of the secret variables that it names; unchanged if one is not set."""
-    # Of no other class: YAML writes no other.
+    # A plain str, because YAML cannot write other classes.
     text = str(text)
     names = referred(text)
     if not names or any(name not in environ for name in names):
@@ -83,7 +83,7 @@ def with_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def require_secrets(plain: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> None:
-    """Raise UserError where a secret variable that a plain experiment names is not set."""
+    """Raise UserError if a secret variable that a plain experiment names is not set."""
     missing: dict[str, list[str]] = {}
     for key, text in texts(plain):
         for name in referred(text):

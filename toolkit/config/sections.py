@@ -36,10 +36,10 @@ class Section:
     name           its key at the top level
     config         frozen dataclass of its keys, each with a default; RunPolicy or a subclass for `resources`
     is_identity    whether it can change the result of a run
-    rules          what must hold between its keys, and with those of other sections
+    rules          rules over its keys and those of other sections
     complete       fills in the keys that follow from others
-    completed_from the keys that `complete` reads; where one of them has a fault, it is left out
-    hints          for each of these settings a sentence with its key, which messages end with
+    completed_from the keys that `complete` reads; it is not called if one of them has a fault
+    hints          for each of these settings a sentence with its key, appended to messages
     """
 
     name: str
@@ -59,8 +59,8 @@ def sections() -> tuple[Section, ...]:
 
 
 def with_hint(text: str, setting: Setting) -> str:
-    """The text, and after it the sentence with the key of a setting, if a section has one. Raises nothing."""
-    # A failure must be recorded even where the package that declares a section cannot be imported.
+    """The text, followed by the sentence with a setting's key if a section has one. Raises nothing."""
+    # A failure must be recorded even if the package that declares a section cannot be imported.
     with suppress(Exception):
         for section in sections():
             if setting in section.hints:
@@ -71,16 +71,16 @@ def with_hint(text: str, setting: Setting) -> str:
 def experiment_type(of: type[Experiment] | None = None) -> type[Experiment]:
     """The experiment, with the sections that installed packages declare as fields.
 
-    of   that of a task which has its own
+    of   the experiment class of a task that has its own
     """
-    # As anything: mypy takes the class, whose instances have a hash of their own, for one that has none.
+    # Any, because mypy considers the class unhashable although its instances have a hash.
     whole: Any = of or Experiment
     return _experiment_type(whole, sections())
 
 
 @cache
 def _experiment_type(of: Any, declared: tuple[Section, ...]) -> type[Experiment]:
-    """One class for the same sections: experiments of two classes are never equal."""
+    """Return one class for the same sections, because experiments of two classes are never equal."""
     added = [
         (each.name, each.config, option(factory=each.config, identity=each.is_identity)) for each in declared
     ]

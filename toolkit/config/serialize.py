@@ -17,7 +17,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def to_plain(config: Any, *, identity_only: bool = False) -> dict[str, Any]:
-    """All fields as mappings, lists and scalars, defaults included; of a secret, the reference to it.
+    """All fields as mappings, lists and scalars, defaults included; a secret becomes its reference.
 
     identity_only  only the fields that can change the result
     """
@@ -26,11 +26,11 @@ def to_plain(config: Any, *, identity_only: bool = False) -> dict[str, Any]:
 
 
 def to_yaml(config: Any) -> str:
-    """The resolved experiment, or one of its sections, as YAML; `load_resolved` gives an equal one back.
+    """The resolved experiment, or one of its sections, as YAML; `load_resolved` returns an equal one.
 
-    Of a section only what is unlike the defaults: a run keeps the code that it began with, which may
-    know fewer keys than what submits it again. Texts are literal, `${` too, so it is not an experiment file
-    to be composed again.
+    A section gets only keys that differ from the defaults: a run keeps its original code, which may know
+    fewer keys than the code that submits it again. Texts are literal, including `${`, so the result must
+    not be composed again as an experiment file.
     """
     plain = to_plain(config)
     if not isinstance(config, Experiment):
@@ -51,7 +51,7 @@ def flat(plain: Any, key: str = "") -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _section_yaml(section: str) -> str:
-    """One key of the top level, from JSON: the runs of a sweep differ in few of them."""
+    """One top-level key, given as JSON; cached, because the runs of a sweep differ in few keys."""
     return dump(json.loads(section))
 
 

@@ -1,1 +1,1 @@
-"""Data of every kind: prepared sets in memory maps, and the order in which training sees them. No torch."""
+"""Data: prepared sets in memory maps, and the order in which training reads them. No torch."""

@@ -1,4 +1,4 @@
-"""Origins of samples: file, line, label and text, for people who ask about one."""
+"""Origins of samples: file, line, label and text, for messages and views."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.errors import DataError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One sample: its index in its split, and what is known of it; empty and 0 where nothing is."""
+    """One sample: its index in its split, and its origin; unknown fields are empty or 0."""
 
     sample: int
     file: str = ""
@@ -30,22 +30,22 @@ class Origin:
 
 @runtime_checkable
 class Traced(Protocol):
-    """Samples that know where they come from."""
+    """Samples that know their origins."""
 
     def origins(self, indices: np.ndarray) -> dict[int, Origin]:
         """Return the known origins of these samples, by their index in the split."""
 
 
 def origins(samples: object, indices: np.ndarray) -> list[Origin]:
-    """Return where these samples of a split come from; without prepared data only the index is known.
+    """Return the origins of these samples of a split; without prepared data, only the index is known.
 
-    Never raises for damaged data: the caller is explaining another error.
+    Never raises for damaged data: the caller explains another error.
     """
     known: dict[int, Origin] = {}
     if isinstance(samples, Traced):
         try:
             known = samples.origins(indices)
-        # A row that is gone, or lacks a value, is a TypeError or a ValueError where it is read.
+        # Reading a missing row, or one without a value, raises TypeError or ValueError.
         except (sqlite3.Error, DataError, OSError, TypeError, ValueError):
             known = {}
     return [known.get(int(index), Origin(sample=int(index))) for index in indices]

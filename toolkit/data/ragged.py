@@ -22,7 +22,7 @@ class Lists:
 
     @classmethod
     def of(cls, rows: Sequence[Array], dtype: npt.DTypeLike) -> Lists:
-        """Make lists of these numbers, as numbers of this type."""
+        """Make lists from rows of numbers, converted to this type."""
         values = np.concatenate([np.zeros(0, dtype), *rows]).astype(dtype)
         return cls(values, offsets_of(np.array([len(row) for row in rows], np.int64)))
 
@@ -47,14 +47,14 @@ class Lists:
         return lengths
 
     def lasts(self, which: Array, empty: int) -> Array:
-        """Last number of each of these lists, [n]; `empty` of an empty one."""
+        """Last number of each of these lists, [n]; `empty` for an empty one."""
         found = np.full(len(which), empty, dtype=np.int64)
         some = self.lengths(which) > 0
         found[some] = self.values[self.offsets[which[some] + 1] - 1]
         return found
 
     def gather(self, which: Array, fill: int) -> Array:
-        """These lists as rows, [n, longest] int64, filled up at their ends; at least one column."""
+        """These lists as rows, [n, longest] int64, padded with `fill` at the end; at least one column."""
         lengths = self.lengths(which)
         rows = np.full((len(which), max(int(lengths.max(initial=0)), 1)), fill, dtype=np.int64)
         shifts = np.repeat(self.offsets[which] - (np.cumsum(lengths) - lengths), lengths)
@@ -68,7 +68,7 @@ def offsets_of(lengths: Array) -> Array:
 
 
 def protect(**arrays: Array) -> dict[str, Array]:
-    """Protect arrays that are handed out against writing."""
+    """Make arrays read-only; return them by name."""
     for array in arrays.values():
         array.setflags(write=False)
     return arrays

@@ -35,7 +35,7 @@ class Store(Protocol):
 class Arrival:
     """The announcement of a rank.
 
-    route  the address at which it reaches rank 0
+    route  the address at which the rank reaches rank 0
     """
 
     rank: int
@@ -67,10 +67,10 @@ def wait_for_ranks(
     where_are: Callable[[set[int]], str],
     refused: Callable[[], str | None],
 ) -> str:
-    """On rank 0: wait for all others; return the address at which they reach it.
+    """On rank 0: wait for all others; return the address at which they reach this rank.
 
     where_are  describes missing ranks for a message
-    refused    returns why a process cannot take part, if one has reported that
+    refused    returns the message of a process that cannot take part; None without one
     Raises RendezvousError, UserError; the ranks that have checked in get the same error.
     """
     own = Arrival.of(world, own_route)
@@ -96,7 +96,7 @@ def _await(
     missing, routes = set(range(1, own.size)), {}
     while missing:
         for rank in [rank for rank in sorted(missing) if store.check([_key(rank)])]:
-            routes[rank] = _agreeing(own, Arrival.read(store, rank)).route
+            routes[rank] = _with_same_size(own, Arrival.read(store, rank)).route
             missing.remove(rank)
         if store.check(["taken"]):
             raise UserError(store.get("taken").decode())
@@ -111,7 +111,7 @@ def _await(
     return [routes[rank] for rank in sorted(routes)]
 
 
-def _agreeing(own: Arrival, other: Arrival) -> Arrival:
+def _with_same_size(own: Arrival, other: Arrival) -> Arrival:
     if other.size != own.size:
         raise UserError(
             f"the ranks contradict each other: rank {other.rank} on {other.host} has a world of "
@@ -121,7 +121,7 @@ def _agreeing(own: Arrival, other: Arrival) -> Arrival:
 
 
 def check_in(store: Store, world: World, deadline: float, route: str, rank_0: str) -> str:
-    """On another rank: announce it and wait for all; return the address of rank 0.
+    """On another rank: announce this rank and wait for all; return the address of rank 0.
 
     rank_0  the host of rank 0, for messages
     Raises RendezvousError, UserError.
@@ -135,7 +135,7 @@ def check_in(store: Store, world: World, deadline: float, route: str, rank_0: st
         store.wait(["go"], timedelta(seconds=max(1.0, deadline + _LATER_S - time.monotonic())))
         answer: dict[str, Any] = json.loads(store.get("go"))
     except RuntimeError as error:
-        raise RendezvousError(f"{late} in time; rank 0's log names them") from error
+        raise RendezvousError(f"{late} in time; rank 0's log names the missing ones") from error
     if answer.get("is_input"):
         raise UserError(answer["error"])
     if "error" in answer:
@@ -144,7 +144,7 @@ def check_in(store: Store, world: World, deadline: float, route: str, rank_0: st
 
 
 def _taken(store: Store, own: Arrival, deadline: float) -> UserError:
-    """The error for two processes with one rank: the second one detects it and informs rank 0."""
+    """Report two processes with the same rank to rank 0, as the second of them; return the error."""
     host = "another host"
     try:
         store.wait([_key(own.rank)], timedelta(seconds=max(1.0, deadline - time.monotonic())))

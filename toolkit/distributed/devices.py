@@ -24,7 +24,7 @@ _CPU = torch.device("cpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGpus:
-    """The GPUs that a process finds on its host, before it chooses one.
+    """The GPUs that a process finds on its host before it chooses one.
 
     usable   GPUs that torch can use
     is_built whether this torch has code for GPUs
@@ -53,12 +53,12 @@ class HostGpus:
 
     @property
     def is_broken(self) -> bool:
-        """Whether this process may use a GPU and torch has the code, so that one should be usable."""
+        """Whether a GPU should be usable: this process may use one, and this torch has code for it."""
         return self.present > 0 and self.is_built and not self.is_hidden and self.granted != 0
 
     @property
     def parts(self) -> list[str]:
-        """The named GPUs that are parts of one (MIG)."""
+        """The named entries that are parts of a GPU (MIG)."""
         return [name for name in self.named if name.startswith("MIG-")]
 
 
@@ -114,7 +114,7 @@ def find_devices(
 ) -> tuple[RankDevices, str]:
     """Return the devices that this rank can use, and a warning if GPUs stay unused.
 
-    Raises as `check_gpus` does.
+    Raises the errors of `check_gpus`.
     """
     if wanted == "cpu":
         return _rank_devices(world, ()), ""
@@ -137,8 +137,8 @@ def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
         _check_all_work(found, host)
         return ""
     if found.granted:
-        raise _useless_grant(found, host)
-    lack = _lack(found, host)
+        raise _unusable_grant(found, host)
+    lack = _why_no_gpu(found, host)
     if wanted == "cuda":
         kind = DeviceError if found.is_broken else UserError
         raise kind(f"train.device is cuda, but {lack}: ask for GPUs in resources, or set train.device=cpu")
@@ -146,7 +146,7 @@ def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
 
 
 def _check_all_work(found: HostGpus, host: str) -> None:
-    """Raise DeviceError where a scheduler granted more than torch can use."""
+    """Raise DeviceError if a scheduler granted more GPUs than torch can use."""
     if found.granted and not found.parts and found.usable < len(found.named):
         raise DeviceError(
             f"the scheduler granted GPUs {found.visible} on {host}, but torch can use {found.usable} of "
@@ -154,18 +154,18 @@ def _check_all_work(found: HostGpus, host: str) -> None:
         )
 
 
-def _useless_grant(found: HostGpus, host: str) -> DeviceError | UserError:
+def _unusable_grant(found: HostGpus, host: str) -> DeviceError | UserError:
     what = f"the scheduler granted {found.granted} GPUs on {host}, but torch can use none"
     if not found.is_built:
         return UserError(
             f"{what}: this torch is built without CUDA. Install a CUDA build, or set train.device=cpu and "
             "ask for no GPUs"
         )
-    return DeviceError(f"{what}: {found.why or 'its driver does not say why'}")
+    return DeviceError(f"{what}: {found.why or 'its driver gives no reason'}")
 
 
-def _lack(found: HostGpus, host: str) -> str:
-    """Say why there is no GPU to use."""
+def _why_no_gpu(found: HostGpus, host: str) -> str:
+    """Return why this process can use no GPU."""
     if not found.present:
         return f"{host} has no GPU"
     owns = f"{host} has {found.present} GPUs"
@@ -252,7 +252,7 @@ def _numbers(ranks: Sequence[RankDevices], *, may_share: bool) -> list[int]:
 
     def assign(rank: int, tried: set[str]) -> bool:
         candidates = [gpu.whole for gpu in ranks[rank].gpus if gpu.whole not in tried]
-        # Free ones first, so that a rank is moved only if it must be.
+        # Free GPUs first, so that another rank is moved only if necessary.
         for whole in sorted(candidates, key=holders.__contains__):
             tried.add(whole)
             if whole not in holders or assign(holders[whole], tried):
@@ -286,7 +286,7 @@ def _too_few(ranks: Sequence[RankDevices], without: RankDevices) -> UserError:
 
 
 def _listed(ranks: Sequence[RankDevices]) -> str:
-    """List ranks by host."""
+    """List ranks by host, for a message."""
     hosts: dict[str, list[str]] = {}
     for each in ranks:
         hosts.setdefault(each.host, []).append(str(each.rank))
@@ -297,7 +297,7 @@ def _listed(ranks: Sequence[RankDevices]) -> str:
 
 
 def choose_device(wanted: str) -> torch.device:
-    """Return the device of a single process. Raises as `check_gpus`."""
+    """Return the device of a single process. Raises the errors of `check_gpus`."""
     devices, _ = find_devices(World.single(), wanted)
     return make_current(assign_device([devices], 0)).device
 

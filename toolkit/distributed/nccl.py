@@ -16,7 +16,7 @@ from toolkit.system.world import World
 
 log = logging.getLogger("toolkit")
 
-#: Least number of seconds for which the thread that watches NCCL may be stuck in the driver.
+#: The thread that watches NCCL may be stuck in the driver for at least this many seconds.
 _STUCK_S = 600
 
 
@@ -25,7 +25,7 @@ def set_up_nccl(
 ) -> None:
     """Set the variables that the user has not set, before the process group is made.
 
-    timeout_s  of a collective
+    timeout_s  timeout of a collective
     """
     for name, value in _settings(run, nonce, timeout_s).items():
         environ.setdefault(name, value)

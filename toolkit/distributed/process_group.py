@@ -34,7 +34,7 @@ _POLL_S = 0.1
 _CPU = torch.device("cpu")
 #: Largest size of one value or chunk, so that a rank cannot fill the memory of the others.
 _MOST_BYTES = 1 << 28
-#: The same of what is sent to rank 0 alone: the outputs of a batch, with many classes.
+#: The same for messages to rank 0 alone: the outputs of a batch may have many classes.
 _MOST_SENT_BYTES = 1 << 34
 #: Seconds that all ranks get to read the same error.
 _REFUSAL_S = 5.0
@@ -47,7 +47,7 @@ class Group:
     """This process as a member of the group, and its device.
 
     shares_folder  whether all ranks see the same run folder
-    gpu            UUID of its GPU; empty for the CPU
+    gpu            UUID of the GPU; empty for the CPU
     is_alike       whether all ranks have the same kind of device, so that they round in the same way
     """
 
@@ -56,7 +56,7 @@ class Group:
     shares_folder: bool = True
     gpu: str = ""
     is_alike: bool = True
-    #: Of the calls of main_first and nodes_first: all ranks make the same ones.
+    #: Numbers the calls of main_first and nodes_first, which all ranks make in the same order.
     _turns: Iterator[int] = field(default_factory=count, init=False, repr=False, compare=False)
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -129,7 +129,7 @@ class Group:
         dist.send(_as_tensor(content, len(content), _CPU), dst=0)
 
     def receive(self, rank: int) -> bytes:
-        """The next bytes that a rank sends to rank 0. Raises RendezvousError for too many."""
+        """On rank 0: return the next bytes that a rank sends. Raises RendezvousError for too many."""
         size = torch.zeros(1, dtype=torch.int64)
         dist.recv(size, src=rank)
         payload = torch.empty(_checked(size, _MOST_SENT_BYTES), dtype=torch.uint8)
@@ -175,12 +175,12 @@ class Group:
     def barrier(self) -> None:
         """Block until all ranks have called this. Collective."""
         if self.world.size > 1:
-            # On the CPU: waiting for a sum of NCCL orders the device's stream and does not block the host.
+            # On the CPU: waiting for NCCL only orders the device's stream and does not block the host.
             dist.all_reduce(torch.zeros(1))
 
 
 def _checked(size: torch.Tensor, most: int = _MOST_BYTES) -> int:
-    """Check a number of bytes that another rank has announced. Raises RendezvousError."""
+    """Return a number of bytes that another rank has announced. Raises RendezvousError if it is invalid."""
     count = int(size)
     if not 0 <= count <= most:
         raise RendezvousError(f"a rank announced {count} bytes, expected at most {most}")
@@ -238,7 +238,7 @@ def _assign_device(rendezvous: Rendezvous, devices: RankDevices, timeout_s: floa
     try:
         return make_current(assign_device([RankDevices.from_json(each) for each in ranks], devices.rank))
     except UserError as error:
-        # All ranks raise the same error; rank 0 keeps the store open until each of them has got that far.
+        # All ranks raise the same error; rank 0 keeps the store open until all of them have it.
         with suppress(RendezvousError, RuntimeError):
             rendezvous.exchange("refusal", str(error), _REFUSAL_S)
         raise
@@ -259,13 +259,13 @@ def _group(run: RunDir, rendezvous: Rendezvous, device: torch.device, timeout_s:
             device_id=device if on_gpu else None,
         )
     try:
-        _prove(rendezvous)
+        _check_peers(rendezvous)
         yield
     finally:
         dist.destroy_process_group()
 
 
-def _prove(rendezvous: Rendezvous) -> None:
+def _check_peers(rendezvous: Rendezvous) -> None:
     """Check that gloo has connected only ranks of this run. Collective.
 
     gloo does not authenticate: another process in the network may have connected before a rank.
@@ -285,7 +285,7 @@ def _prove(rendezvous: Rendezvous) -> None:
 
 @contextmanager
 def _exported(world: World) -> Iterator[None]:
-    """Set the variables by which libraries know the world; restore them at the end."""
+    """Set the environment variables that describe the world to libraries; restore them at the end."""
     variables = {
         "RANK": str(world.rank),
         "LOCAL_RANK": str(world.local_rank),

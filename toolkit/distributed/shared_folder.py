@@ -25,6 +25,6 @@ def check_same_data(fingerprint: str, group: Group) -> None:
         if found != expected:
             raise DataError(
                 f"the data of rank {rank} on {host} differ from those of rank 0 on {first}: each rank needs "
-                "the same samples in the same order. Sort what comes from a set or a folder, seed what is "
-                "random, and copy the same files to every host that shares none with the others"
+                "the same samples in the same order. Sort data from a set or a folder, seed random "
+                "numbers, and copy the same files to every host that shares no folder with the others"
             )

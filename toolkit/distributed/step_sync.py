@@ -19,7 +19,7 @@ from toolkit.task import Loss
 
 
 class _Column(IntEnum):
-    """Columns of the control vector; those of the task's own sums follow."""
+    """Columns of the control vector; the task's own sums follow."""
 
     LOSS = 0
     COUNT = 1
@@ -37,7 +37,7 @@ class StepTotals:
 
     loss     summed over everything counted
     count    how much was counted
-    tokens   real tokens read
+    tokens   tokens read, without padding
     stop     whether any rank was asked to stop
     step_s   seconds of the previous step on the slowest rank
     sums     the task's own additive scores
@@ -76,7 +76,7 @@ class StepSync:
         self._done.append((row, loss))
 
     def local_rows(self, first_row: int, stop: bool, step_s: float) -> np.ndarray:
-        """Rows of this process for the sum over the ranks; clears what was collected.
+        """Return the rows of this process for the sum over the ranks; clear the collected losses.
 
         first_row  a row of this process, which also carries its flags
         """

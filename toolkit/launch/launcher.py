@@ -60,8 +60,8 @@ def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool
     """Train a run in processes of these machines and wait for them; return the exit code for the user.
 
     Rank 0 writes to this terminal unless quiet, the other ranks to their logs. If one fails, the others are
-    ended, and all start again if the restart policy allows it. On SIGTERM, SIGUSR2, Ctrl-C and SIGHUP, that
-    is when the terminal is closed, they save and leave. Raises OSError if the run's disk is full already.
+    ended, and all start again if the restart policy allows it. On SIGTERM, SIGUSR2, Ctrl-C and SIGHUP (when
+    the terminal is closed), they save and exit. Raises OSError if the run's disk is already full.
     """
     run.logs.mkdir(parents=True, exist_ok=True)
     keep_reserve(run)
@@ -75,7 +75,7 @@ def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool
 
 
 def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
-    """Start the ranks, and again after each failure that is worth a retry. Decides for all nodes."""
+    """Start the ranks, and restart them after each failure that allows it. Decides for all nodes."""
     reset_counters(run)
     nodes.note_refused(run)
     while True:
@@ -93,7 +93,7 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
 
 
 def _start_everywhere(run: RunDir, launcher: _Launcher, nodes: Nodes) -> tuple[str, list[int]]:
-    """One attempt on all nodes: its nonce, and the exit statuses of all ranks."""
+    """Run one attempt on all nodes; return its nonce and the exit statuses of all ranks."""
     # The record of an earlier attempt must not explain this one.
     run.failure.unlink(missing_ok=True)
     nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
@@ -103,7 +103,7 @@ def _start_everywhere(run: RunDir, launcher: _Launcher, nodes: Nodes) -> tuple[s
 
 
 def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
-    """Record a crash and decide what follows; None if the attempt did not fail."""
+    """Record a crash and decide about a restart; None if the attempt did not fail."""
     if exit_code(codes) in (0, ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT) or is_fenced(run, nonce):
         return None
     code = next(code for code in codes if code not in (0, ExitCode.YIELDED))
@@ -131,7 +131,7 @@ def _leave(run: RunDir, nodes: Nodes, nonce: str, code: int, decision: Decision 
     if isinstance(nodes, Coordinator) and not nodes.is_complete:
         sys.stderr.write(f"{nodes.gone} was lost: start all machines again to continue the run\n")
     nodes.leave(run, code)
-    if code not in (0, ExitCode.INTERRUPTED) and _is_known(run, nonce):
+    if code not in (0, ExitCode.INTERRUPTED) and _is_of_attempt(run, nonce):
         is_held = decision is not None and decision.action == "hold"
         notify(run, "hold" if is_held else "failure")
 
@@ -173,8 +173,8 @@ def _start_as_ordered(run: RunDir, launcher: _Launcher, nodes: Participant, nonc
     return exit_code(codes) or ExitCode.FAILED
 
 
-def _is_known(run: RunDir, nonce: str) -> bool:
-    """Whether failure.json is of this attempt: an attempt that another one has replaced reports nothing."""
+def _is_of_attempt(run: RunDir, nonce: str) -> bool:
+    """Whether failure.json is from this attempt: one that another attempt has replaced reports nothing."""
     return (read_json(run.failure) or {}).get("nonce") == nonce
 
 
@@ -204,7 +204,7 @@ def rank_environment(
             LAUNCHER_VARIABLE: str(os.getpid()),
             "PYTHONPATH": python_path(run, environ.get("PYTHONPATH")),
             "PYTHONUNBUFFERED": "1",
-            # torch warns on each connection where a host has no name for an address.
+            # torch warns on each connection if a host has no name for an address.
             "TORCH_CPP_LOG_LEVEL": environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
         }
     )
@@ -226,11 +226,11 @@ class _Launcher:
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
             signal.signal(number, self._forward)
-        # They may have been held back so far (toolkit.reliability.early_stop).
+        # They may have been blocked until now (toolkit.reliability.early_stop).
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._stop_signals)
 
     def start(self, nonce: str) -> list[int]:
-        """Start the ranks of this machine, unless asked to stop, and wait for them; their exit statuses."""
+        """Start the ranks of this machine, unless asked to stop; wait, and return their exit statuses."""
         with ExitStack() as stack:
             # Signals are blocked until there are ranks to forward them to. The ranks inherit the mask: each
             # unblocks them once it can save and leave, which is seconds later, after torch is imported.
@@ -251,7 +251,7 @@ class _Launcher:
             output = stack.enter_context(self._run.log(nonce, rank).open("ab"))
         module = module_in(self._run, "toolkit.launch.rank_main") or "toolkit.launch.rank_main"
         return subprocess.Popen(
-            # -P: or Python would prefer the code in the working directory to the run's own.
+            # -P: otherwise Python would prefer code in the working directory to the run's own code.
             [sys.executable, "-P", "-m", module, str(self._run.path)],
             env=rank_environment(self._run, nonce, local_rank, self._machines, self._environ),
             stdin=subprocess.DEVNULL,
@@ -308,7 +308,7 @@ def _note_silent(
 ) -> None:
     """Record the first rank that ended without a failure record; prefer one whose log shows the cause.
 
-    is_oom  whether memory has run out on this machine meanwhile
+    is_oom  whether memory ran out on this machine during the attempt
     """
     silent = {rank: code for rank, code in enumerate(codes, start=first_rank) if _is_silent(code)}
     if not silent:
@@ -318,7 +318,7 @@ def _note_silent(
     code = silent[rank]
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
     seen = run.heartbeat(nonce, rank).exists()
-    # Python's status for an error before the worker has started, such as a failing import.
+    # 1 is Python's status for an error before the worker has started, such as a failed import.
     name = "exception" if code == 1 and not seen else KILLED
     if is_oom and code == -signal.SIGKILL:
         name, how = OOM_KILLED, f"{how}: the machine, or its share of it, ran out of memory"

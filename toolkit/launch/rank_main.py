@@ -19,8 +19,8 @@ from toolkit.system.world import World
 
 
 def main(argv: Sequence[str]) -> int:
-    """Import the worker of the run's task, which takes seconds and may fail, and let it work."""
-    # First: a launcher that dies during the import must not leave this rank behind.
+    """Import the worker of the run's task, which takes seconds and may fail, and run it."""
+    # Called first: if the launcher dies during the import, this rank must end, too.
     stop_with_launcher(os.environ)
     outlive_streams()
     run, world = RunDir(Path(argv[0]).resolve()), World.from_environment()

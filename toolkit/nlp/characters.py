@@ -1,4 +1,4 @@
-"""Characters that a text can have."""
+"""Characters that a valid text cannot have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 def no_character(text: str) -> str:
-    """The first NUL or half of a character in a text, as JSON escapes it; empty for a proper text."""
+    """The first NUL or lone surrogate in a text, as a JSON escape; empty if there is none."""
     odd = _NO_CHARACTER.search(text)
     return f"\\u{ord(odd[0]):04x}" if odd else ""

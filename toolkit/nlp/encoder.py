@@ -17,19 +17,19 @@ _DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
     "attention_dropout", "seq_classif_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop",
 )  # fmt: skip
-#: Code in a model's folder is never executed, with no exception; weights in a pickle are not opened.
+#: Code in a model's folder is never executed; weights in a pickle are not opened.
 SAFELY = {"trust_remote_code": False, "use_safetensors": True}
 
 
 def settings_of(path: str, *, layers: int | None, dropout: float | None, key: str, **more: Any) -> Any:
-    """The configuration of the model in a folder, with the first layers alone and another dropout.
+    """The configuration of the model in a folder, with only its first layers and another dropout.
 
     key  the option that sets the number of layers, for the message. Raises DataError, OSError, ValueError.
     """
     from transformers import AutoConfig
     from transformers.utils import logging
 
-    # A new head and left-out layers are what was asked for.
+    # transformers would warn about the new head and the left-out layers, which are intended.
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     settings = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
@@ -54,19 +54,19 @@ def _keep_layers(settings: Any, path: str, layers: int | None, key: str) -> None
 
 
 def network_of(kind: Any, path: str, settings: Any) -> Any:
-    """Load a model by one of transformers' Auto classes; on the meta device make one without values."""
+    """Load a model with one of transformers' Auto classes; on the meta device, make one without values."""
     if torch.get_default_device().type == "meta":
         return kind.from_config(settings, trust_remote_code=SAFELY["trust_remote_code"])
     return kind.from_pretrained(path, config=settings, **SAFELY)
 
 
 class Encoder(nn.Module):
-    """An encoder without a head, whose table of tokens has grown by markers.
+    """An encoder without a head, with markers added to its table of tokens.
 
-    vocabulary_size  numbers of tokens, markers included
-    like             tokens whose vectors the last ones begin as copies of, in their order
+    vocabulary_size  number of tokens, markers included
+    like             tokens from which the vectors of the last tokens are copied, in this order
     key              the option that sets the number of layers
-    Raises DataError where there is no such model.
+    Raises DataError if the model cannot be loaded.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Encoder(nn.Module):
         except (OSError, ValueError) as error:
             raise no_model(path, error) from error
         if getattr(self.network, "pooler", None) is not None:
-            # Its weights would get no gradient: vectors are pooled here.
+            # Its weights would get no gradient: `pooled` pools the vectors.
             self.network.pooler = None
         self._pad_id = pad_id
         self._grow(vocabulary_size, list(like))
@@ -114,8 +114,8 @@ class Encoder(nn.Module):
     def pooled(self, tokens: torch.Tensor, pooling: str, spans: torch.Tensor | None = None) -> torch.Tensor:
         """Vectors of whole rows, [B, size].
 
-        pooling  cls: of the first token; anything else: the mean of tokens
-        spans    those of each row of which it is the mean, from the first to before the second; None: all
+        pooling  cls: the vector of the first token; anything else: the mean over tokens
+        spans    [B, 2] the tokens of each row for the mean, as first and end; None: all
         """
         states: torch.Tensor = self(tokens)
         if pooling == "cls":
@@ -136,7 +136,7 @@ class Encoder(nn.Module):
 
 
 def mean_of(states: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
-    """Mean of the states [B, L, H] that are kept [B, L]: [B, H]; zero of none."""
+    """Mean of the states [B, L, H] that are kept [B, L]: [B, H]; zero if none are."""
     weights = kept.to(states.dtype).unsqueeze(-1)
     mean: torch.Tensor = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
     return mean

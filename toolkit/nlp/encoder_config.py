@@ -22,12 +22,12 @@ _PLAIN = {
     "layoutlm", "megatron-bert", "mobilebert", "nystromformer", "rembert", "roc_bert", "roformer",
     "splinter", "squeezebert", "xlm", "yoso",
 }  # fmt: skip
-#: Their first position is the one behind the padding token's number, so that the table holds fewer.
-_BEHIND_PADDING = {
+#: Their first position comes after the padding token's number, so that fewer positions are usable.
+_AFTER_PADDING = {
     "camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta",
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
-#: The padding token's number where the file names none: that of these models.
+#: The padding token's number in these models, if the file names none.
 _PADDING = 1
 #: The names of the number of layers; most architectures have the first one.
 _LAYERS = ("num_hidden_layers", "n_layers")
@@ -36,11 +36,11 @@ _SIZES = ("model_type", "hidden_size", "intermediate_size", "vocab_size", "num_h
 
 
 def usable_positions(settings: dict[str, Any]) -> int | None:
-    """The most tokens that a model reads at once, by its config.json; None where that has no limit here."""
+    """The most tokens that a model reads at once, by its config.json; None if no limit is known."""
     kind, most = settings.get("model_type"), settings.get("max_position_embeddings")
     if not isinstance(most, int) or isinstance(most, bool):
         return None
-    if kind in _BEHIND_PADDING:
+    if kind in _AFTER_PADDING:
         padding = settings.get("pad_token_id", _PADDING)
         return most - padding - 1 if isinstance(padding, int) else None
     return most if kind in _PLAIN else None
@@ -52,9 +52,9 @@ def check_encoder(
     """Find what is wrong with an encoder: no such model, too long samples, or layers that it does not have.
 
     key      the option with its folder
-    keys     of the data section: most tokens of what the encoder reads
-    layers   how many of its layers are kept, by option; None: all
-    more     what else can be done about long samples
+    keys     options of the data section that limit the tokens that the encoder reads
+    layers   number of its layers that are kept, by option; None: all
+    more     further advice about long samples
     """
     yield from violation_of(key, check_local_model, path, "config.json")
     yield from violation_of(key, check_weights, path)
@@ -72,9 +72,9 @@ def check_encoder(
 
 
 def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -> None:
-    """Raise DataError where a sample is longer than a loaded model reads: of one on a hub it shows only then.
+    """Raise DataError if a sample is longer than a loaded model reads; for a hub's model, known only then.
 
-    settings   of the model, as its config.json has them
+    settings   the content of the model's config.json
     key        the option that limits samples, for the message
     """
     most = usable_positions(settings)
@@ -86,9 +86,9 @@ def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -
 
 
 def encoder_difference(own: tuple[str, int | None], other: tuple[str, int | None]) -> str:
-    """Why the weights of one encoder do not fit another; empty where they may.
+    """Why the weights of one encoder do not fit another; empty if they may fit.
 
-    own, other   folder of the encoder, and how many of its layers are kept; None: all
+    own, other   folder of the encoder, and number of its layers that are kept; None: all
     """
     here, there = _sizes(*own), _sizes(*other)
     for name in _SIZES:
@@ -104,7 +104,7 @@ def _sizes(path: str, layers: int | None) -> Mapping[str, Any]:
 
 
 def _settings_in(folder: Path) -> dict[str, Any]:
-    """The encoder's config.json; empty where it is missing or on a hub, which others report."""
+    """The encoder's config.json; empty if it is missing, which other checks report, or on a hub."""
     try:
         return read_json_object(folder / "config.json")
     except DataError:

@@ -1,4 +1,4 @@
-"""The files that a text model leaves in its run for other programs. Imports no torch."""
+"""The files of a run that hold its text model, for other programs. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class ExportedFiles(ArtifactFiles):
     model = artifact("model")
     """The best weights of a pretrained model, as the folder that its library loads."""
     encoding = artifact("encoding")
-    """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
+    """A folder with the tokenizers and the dictionary that encode texts for the model."""
     state_dict = artifact_of("_trained_model.sav")
     """The best weights as a state dict of torch; takes the data file's name without its suffix."""

@@ -1,6 +1,6 @@
 """Files of a pretrained model: in a folder, or in the local cache of a model hub.
 
-Imports nothing slow: the hub's library only where a name is not a folder.
+Imports nothing slow: the hub's library only if a name is not a folder.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from toolkit.errors import DataError
 def pretrained_file(path: str, name: str) -> Path:
     """Return the path of a model's file: in the folder `path`, or in the hub's cache under that name.
 
-    The cache's content is used without asking the hub; HF_HUB_OFFLINE is respected.
-    Raises DataError where the file is missing, and NotRemembered within `at_most`.
+    The cache is used without a request to the hub; HF_HUB_OFFLINE is respected.
+    Raises DataError if the file is missing, and NotRemembered within `at_most`.
     """
     if os.path.isdir(path):
         file = Path(path) / name
@@ -38,7 +38,7 @@ def pretrained_file(path: str, name: str) -> Path:
 
 
 def check_weights(path: str) -> None:
-    """Raise DataError where a model's folder holds no weights as safetensors."""
+    """Raise DataError if a model's folder holds no weights as safetensors."""
     if os.path.isdir(path) and not any(Path(path).glob("*.safetensors")):
         raise no_model(path, FileNotFoundError("there is no model.safetensors"))
 
@@ -57,7 +57,7 @@ def optional_file(path: str, name: str, beside: Path) -> Path | None:
 def check_local_model(path: str, name: str) -> None:
     """Raise DataError unless the folder of a model holds a file.
 
-    A name on a hub is left to the worker: asking takes long, and compute nodes may see another cache.
+    A name on a hub is left to the worker: a request takes long, and compute nodes may see another cache.
     """
     if os.path.isdir(path):
         pretrained_file(path, name)
@@ -80,5 +80,5 @@ def no_model(path: str, error: Exception) -> DataError:
         return DataError(f"there is no folder {path}; fetch the model, or correct the path")
     return DataError(
         f"{path!r} is not a folder here, and no hub gave a model of that name ({reason}). Give the folder of "
-        "a model; where this machine reaches no hub, fetch it elsewhere and copy the folder"
+        "a model; if this machine reaches no hub, fetch it elsewhere and copy the folder"
     )

@@ -1,4 +1,4 @@
-"""Hiding tokens in training, so that the text around them is read."""
+"""Hiding tokens in training, so that the model reads the text around them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def hide(
     mask_id: int,
     spared: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Replace tokens [B, L] within spans [B, 2] by mask_id, each alone with its row's probability [B].
+    """Replace tokens [B, L] within spans [B, 2] by mask_id, independently, with its row's probability [B].
 
-    Drawn from torch's generator of the CPU, so that every device hides the same. spared: tokens that stay.
+    Drawn from torch's CPU generator, so that every device hides the same. spared: tokens that stay.
     """
     draws = torch.rand(tokens.shape).to(tokens.device, non_blocking=True)
     place = torch.arange(tokens.shape[1], device=tokens.device)

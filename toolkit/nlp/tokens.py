@@ -18,7 +18,7 @@ from toolkit.files import read_json, write_json
 PAD_ID = 0
 #: The id of every token that the vocabulary lacks, and of a text without tokens.
 UNK_ID = 1
-#: How the reserved ids are shown to people. A token of a text that is spelt alike is another one.
+#: How the reserved ids are shown to people. The same string in a text is another token.
 RESERVED = ("<pad>", "<unk>")
 
 Tokenizer = Callable[[str], list[str]]
@@ -35,7 +35,7 @@ def tokenizer(kind: str, *, lowercase: bool) -> Tokenizer:
     """The function that cuts a text into tokens.
 
     kind  words: runs of letters and digits of any script, and each other character that is not a space;
-          whitespace: what is between blanks
+          whitespace: the parts between blanks
     """
     cuts: dict[str, Tokenizer] = {"words": _PATTERNS["words"].findall, "whitespace": str.split}
     cut = cuts[kind]
@@ -49,7 +49,7 @@ def token_spans(text: str, kind: str, *, lowercase: bool) -> tuple[Places, Place
     starts, ends = np.array(found, dtype=np.int64).reshape(-1, 2).T
     if len(lower) == len(text):
         return starts, ends
-    # A few letters become two in lower case (İ): from each lower one back to its own.
+    # A few letters become two in lower case (İ): this maps each lower-case letter to its original.
     origin = np.repeat(np.arange(len(text)), [len(letter.lower()) for letter in text])
     return origin[starts], origin[ends - 1] + 1
 
@@ -57,8 +57,8 @@ def token_spans(text: str, kind: str, *, lowercase: bool) -> tuple[Places, Place
 class Pieces(NamedTuple):
     """The tokens of some texts.
 
-    numbers  those of each text, as the bytes of NUMBER: joining and cutting them makes no number an object
-    spans    called with places of texts: of each [n] starts and ends of its tokens in it
+    numbers  tokens of each text, as bytes of NUMBER, which are joined and cut without Python integers
+    spans    called with indices of texts: yields the [n] starts and [n] ends of the tokens of each
     """
 
     numbers: Sequence[bytes]

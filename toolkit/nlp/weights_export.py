@@ -1,4 +1,4 @@
-"""Trained weights in the forms that other programs read."""
+"""Exporting trained weights in formats that other programs read."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def export_model(
 ) -> None:
     """Write `<root>_trained_model.sav`, a state dict that torch.load reads with weights_only.
 
-    pretrained   transformers' model within, all of its weights: it becomes a folder that from_pretrained
-                 loads, with the files of its tokenizer. Without it these get a separate folder: a run
-                 can be used when all that it was made from is gone.
+    pretrained   transformers' model inside, with all weights: saved as a folder that from_pretrained loads,
+                 with the files of its tokenizer. Without it, these get a separate folder, so that the run
+                 can be used without its sources.
     """
     run.artifacts.mkdir(parents=True, exist_ok=True)
     _save(ExportedFiles(run).state_dict(root), model if pretrained is None else pretrained)
@@ -38,7 +38,7 @@ def export_model(
 def export_encoders(run: RunDir, encoders: Mapping[str, Encoder], tokenizer: Sequence[Path]) -> None:
     """Write encoders as folders that transformers' from_pretrained loads, each with the tokenizer.
 
-    By their names within the folder of the exported model; a single one may be called "", the folder itself.
+    Their names are folders in the folder of the exported model; the name "" is that folder itself.
     """
     for name, encoder in encoders.items():
         folder = ExportedFiles(run).model / name

@@ -1,4 +1,4 @@
-"""What has changed since a run was begun: its code, and its data."""
+"""Changes of code and data since a run began."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolkit.run.run_dir import MANIFEST, RunDir
 
 
 def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
-    """Return messages about what has changed, before the run continues or its results are shown.
+    """Return messages about changes, before the run continues or its results are shown.
 
-    Of data in large files only what is remembered of them is known. Raises DataError as `data_warnings`.
+    Changes of large files are found only if their checksums are known. Raises DataError as `data_warnings`.
     """
     edits = edit_warnings(run, experiment, new_code=new_code)
     return [*edits, *data_warnings(run, experiment, new_code=new_code)]
@@ -27,17 +27,17 @@ def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False
     if place is None or any(_fits(run, step, place[1]) for step in steps):
         return []
     if not new_code and edits_since(run, experiment).core:
-        # Its own version may know the same data by another fingerprint.
+        # Its own version may give the same data another fingerprint.
         return []
     if run.result.exists():
         return [f"{run.run_id} has finished with other data: they have changed since (--fresh trains anew)"]
     raise DataError(
-        f"the data of {run.run_id} have changed since its step {steps[-1]}, so it will not go on: put them "
-        f"back, use --fresh, or stk resume {run.run_id} --force, which goes on all the same"
+        f"the data of {run.run_id} have changed since its step {steps[-1]}, so it will not continue: restore "
+        f"them, use --fresh, or continue anyway with stk resume {run.run_id} --force"
     )
 
 
 def _fits(run: RunDir, step: int, data: str) -> bool:
-    """Whether a checkpoint is one of these data, or is used all the same; also if that cannot be read."""
+    """Whether a checkpoint has these data, or its use was forced; true if its manifest cannot be read."""
     manifest = read_object(run.checkpoint(step) / MANIFEST)
     return manifest.get("data", data) == data or step in forced_steps(run)

@@ -10,12 +10,12 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import Violation
 
-#: Above this share of a step users are warned, with the alternative.
+#: Above this share of a step a warning names the alternative.
 MOST_SHARE = 0.1
 
 
 def exactness_warnings(experiment: Experiment) -> Iterator[Violation]:
-    """Find that most of each step went into computing the logical ranks one after the other."""
+    """Find that exact reduction took more than MOST_SHARE of each step."""
     if experiment.train.reduction == "fast":
         return
     newest = newest_run(experiment.name)

@@ -1,4 +1,4 @@
-"""The last run that has the same name: what differs from it, and how much time and memory it took."""
+"""The last run of the same name: the differences from it, and its time and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.report.formats import duration
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, experiment_dir
 
-#: The most differences that are shown.
+#: Maximum number of differences that are shown.
 _MOST = 8
 #: The hash at the end of a run's id. A longer name may begin with this one.
 _HASH = 8 * "[0-9a-f]"
@@ -28,7 +28,7 @@ def newest_run(name: str) -> RunDir | None:
 
 
 def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Iterator[str]:
-    """Yield lines: what differs from an earlier run, the expected time, the memory that the run took.
+    """Yield lines: the differences from an earlier run, the expected time, the memory of that run.
 
     steps  the steps of the experiment; None if they are not known
     """

@@ -1,4 +1,4 @@
-"""Schedules that do not fit the run: a warm-up, evaluations or saves that its steps have no room for."""
+"""Schedules that do not fit the run: a warm-up, evaluations or saves that need more steps than it has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
         yield from _per_epoch(experiment.train, schedule)
         yield from _fullness(experiment, of_epoch)
     elif experiment.train.steps is not None:
-        # What is counted in steps needs no epochs.
+        # Schedules in steps need no epochs.
         schedule = StepSchedule.of(experiment, experiment.train.steps)
         yield from _warmup(experiment, schedule)
         yield from _saves(schedule)
@@ -67,12 +67,12 @@ def _evaluations(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
 
 
 def _per_epoch(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
-    """More lines or evaluations than steps, where that was asked for: the default suits long epochs."""
+    """Find more lines or evaluations than steps, unless it is the default, which suits long epochs."""
     for name, what in (("log_per_epoch", "a line of metrics"), ("eval_per_epoch", "an evaluation")):
         wanted = getattr(train, name)
         if wanted > schedule.steps_per_epoch and wanted != getattr(Train(), name):
             problem = f"found {wanted}, but an epoch has {_count(schedule.steps_per_epoch, 'step')}"
-            yield Violation(key=("train", name), problem=problem, hint=f"there is {what} with every step")
+            yield Violation(key=("train", name), problem=problem, hint=f"every step has {what}")
 
 
 def _fullness(experiment: Experiment, of_epoch: int) -> Iterator[Violation]:

@@ -27,12 +27,12 @@ from toolkit.workload import Violation
 WARM_START = ("train", "start_from_checkpoint")
 #: Seconds for the child process: it imports torch, and often transformers.
 _PATIENCE_S = 120.0
-#: By the settings that decide them: the runs of a sweep often share them.
+#: Tensors by the settings that determine them, which the runs of a sweep often share.
 _known: dict[str, Tensors | None] = {}
 
 
 def check_warm_start(experiment: Experiment, coming: Coming = None) -> Iterator[Violation]:
-    """Find why the initial weights of an experiment cannot be those of its model.
+    """Find why the initial weights of an experiment do not fit its model.
 
     coming   runs by their folders, which will have finished when this one begins
     """
@@ -54,7 +54,7 @@ def check_warm_start(experiment: Experiment, coming: Coming = None) -> Iterator[
 
 
 def check_shapes(experiment: Experiment) -> Iterator[Violation]:
-    """Find the tensors of the initial weights that are not those of the experiment's model.
+    """Find the tensors of the initial weights that do not fit the experiment's model.
 
     Starts a process with torch, which takes seconds, if there are such weights and the data are prepared.
     """
@@ -97,7 +97,7 @@ def _odd_file(experiment: Experiment, file: Path, prepared: Path | None) -> Iter
 
 
 def _shown(shapes: Shapes) -> str:
-    """List the largest and the smallest tensors: rows for much that the data have, and for little."""
+    """List the largest and the smallest tensors, by shape."""
     names = sorted(shapes, key=lambda name: shapes[name], reverse=True)
     shown = [
         f"{name} {list(shapes[name])}" for name in (names if len(names) <= 4 else names[:2] + names[-2:])
@@ -109,11 +109,11 @@ def _tensors_of_model(experiment: Experiment) -> Tensors | None:
     """Return names and shapes, for prepared data; None if the model cannot be made."""
     key = repr((experiment.task, experiment.data, experiment.model))
     if key not in _known:
-        _known[key] = _asked(experiment)
+        _known[key] = _tensors_by_child(experiment)
     return _known[key]
 
 
-def _asked(experiment: Experiment) -> Tensors | None:
+def _tensors_by_child(experiment: Experiment) -> Tensors | None:
     with tempfile.TemporaryDirectory() as folder:
         config, answer = Path(folder, "config.yaml"), Path(folder, "answer.json")
         config.write_text(to_yaml(experiment), encoding="utf-8")

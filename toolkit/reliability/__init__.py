@@ -1,1 +1,1 @@
-"""Errors of a run: noticing, recording and limiting them."""
+"""Failures of a run: detecting, recording and limiting them."""

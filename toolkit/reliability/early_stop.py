@@ -1,4 +1,4 @@
-"""Requests to stop that come too early, or to a process that saves nothing. Imports nothing slow."""
+"""Stop requests that come too early, or to a process that saves nothing. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _REQUESTS = (signal.SIGTERM, signal.SIGUSR2)
 
 
 def hold_back() -> None:
-    """Hold requests back, which would end this process, until StopFlag.install or `interrupt_on_request`."""
+    """Block stop requests, which would end this process, until StopFlag.install or `interrupt_on_request`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _REQUESTS)
 
 
 def interrupt_on_request(*signals: signal.Signals) -> None:
-    """Let the first request, also one that was held back, raise KeyboardInterrupt.
+    """Make the first request, also one that was blocked, raise KeyboardInterrupt.
 
-    signals   those that are a request; without any: all
+    signals   the signals that count as requests; all by default
     """
     for number in signals or _REQUESTS:
         signal.signal(number, _interrupt)
@@ -25,7 +25,7 @@ def interrupt_on_request(*signals: signal.Signals) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # A scheduler repeats itself: the next one must not interrupt what the first has begun.
+    # A scheduler repeats its signal, which must not interrupt the shutdown that the first one began.
     for each in _REQUESTS:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -2,8 +2,8 @@
 
 STK_FAULTS="kill at=forward step=5 rank=1 attempt=1; slow 0.5 at=save:write"
 
-A fault is an action and a place; several are separated by semicolons. Without step= it strikes once in a
-process, except `slow`, which strikes in each step; with a range of steps it strikes once in each of them.
+A fault is an action and a place; separate several with semicolons. Without step= it occurs once in a
+process, except `slow`, which occurs in each step; with a range of steps it occurs once in each of them.
 
     kill      SIGKILL to this process          hang     wait forever
     term      SIGTERM to this process          slow S   wait S seconds
@@ -35,7 +35,7 @@ from toolkit.run.phases import TRAINING_PHASES
 VARIABLE = "STK_FAULTS"
 
 
-#: In a save, in this order; on rank 0, in the thread that writes.
+#: Points of a save, in this order; on rank 0, in the thread that writes.
 SAVE_POINTS = tuple(
     f"save:{point}"
     for point in (
@@ -66,7 +66,7 @@ _NUMBERS = ("step", "rank", "attempt")
 #: Called with ("fault", facts) for events.jsonl.
 Note = Callable[..., None]
 
-#: toolkit.task.Loss, which is below the torch line.
+#: toolkit.task.Loss, which is not imported here because that would import torch.
 _Loss = TypeVar("_Loss")
 
 
@@ -78,9 +78,9 @@ class InjectedFault(Exception):
 class Fault:
     """One fault; None means any step, rank or attempt.
 
-    steps    numbers of completed steps at which it strikes
+    steps    numbers of completed steps at which it occurs
     amount   the status of `exit`, the seconds of `slow`
-    since    it has struck at every step before this one
+    since    first number of completed steps at which it may still occur
     """
 
     action: str
@@ -102,17 +102,17 @@ class Fault:
         return " ".join([*words, *(f"{name}={n}" for name, n in numbers.items() if n is not None)])
 
     def is_due(self, point: str, step: int) -> bool:
-        """Whether it strikes at this point, after this number of completed steps."""
+        """Whether it occurs at this point, after this number of completed steps."""
         return self.at == point and step >= self.since and (self.steps is None or step in self.steps)
 
     def after(self, step: int) -> Fault | None:
-        """The remaining fault after it struck at a step, or None."""
+        """The fault that remains after it occurred at a step, or None."""
         left = self.action == "slow" if self.steps is None else step + 1 < self.steps.stop
         return replace(self, since=step + 1) if left else None
 
 
 class Faults:
-    """The faults that are still to strike in this process."""
+    """The faults that have yet to occur in this process."""
 
     def __init__(self, faults: Sequence[Fault], note: Note | None = None) -> None:
         self._waiting = list(faults)
@@ -129,10 +129,10 @@ class Faults:
         """
         if not (spec := environ.get(VARIABLE)):
             return None
-        mine = [
+        own = [
             fault for fault in parse(spec) if fault.rank in (None, rank) and fault.attempt in (None, attempt)
         ]
-        return cls(mine, note) if mine else None
+        return cls(own, note) if own else None
 
     def at(self, point: str, step: int) -> None:
         """Apply the faults that are due at this point. May be called from several threads."""
@@ -145,7 +145,7 @@ class Faults:
             self._strike(fault)
 
     def inject_nan(self, loss: _Loss) -> _Loss:
-        """Return the loss, or NaN in place of its total if the fault `nan` is due."""
+        """Return the loss; its total is NaN if the fault `nan` is due."""
         if not self._nan_is_due:
             return loss
         self._nan_is_due = False

@@ -1,4 +1,4 @@
-"""Heartbeats of the ranks, and which rank is at fault if all of them hang."""
+"""Heartbeats of the ranks, and the rank that is at fault if all of them hang."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from toolkit.run.phases import Phase
 class Heartbeat:
     """The last heartbeat of a rank.
 
-    still_s    seconds since its last beat
+    still_s    seconds without progress
     limit_s    seconds after which it counts as hanging; None for no limit
     waits      whether it is in a collective, waiting for the others
     is_silent  whether its heartbeat has stopped: a stopped process, or a lost host
     place      file, line and function of its main thread
-    stack      of its main thread
+    stack      stack of its main thread
     failure_context  its GPU, batch and memory
     """
 
@@ -56,7 +56,7 @@ def suspicion(rank: Heartbeat) -> int:
     """Sort key, the most suspect first: 0 if a rank does not wait, 1 if it may wait, 2 if it waits."""
     if rank.waits or rank.phase == Phase.COMMUNICATION:
         return 2
-    # DDP sums gradients in the backward pass, so that a rank may wait there, too.
+    # DDP sums gradients in the backward pass, so a rank may wait there, too.
     return 1 if rank.phase == Phase.BACKWARD else 0
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int | None:
-    """Number of processes that the kernel of this host has killed for it since boot; None if unknown.
+    """Number of processes that the kernel of this host has killed for memory since boot; None if unknown.
 
-    Those of control groups count, too (Documentation/admin-guide/cgroup-v2, and mm/oom_kill.c, which
+    Kills in control groups count, too (Documentation/admin-guide/cgroup-v2, and mm/oom_kill.c, which
     counts OOM_KILL for both).
     """
     try:

@@ -1,8 +1,8 @@
 """Quarantine: samples that fail at the same step twice are left out from then on.
 
 quarantine.json: {"samples": [{"id", "step", "reason"}]}. A sample's id is its index in the training split;
-step counts as in receipts.jsonl: the sample is left out in this step and all later ones, so that what a
-step reads stays a pure function of the folder, wherever a run is stopped and resumed.
+step counts as in receipts.jsonl: the sample is left out in this step and all later ones. So the samples of a
+step stay a pure function of the run folder, regardless of where a run is stopped and resumed.
 
 A failure writes the samples of its micro-batch into events.jsonl. When the next attempt comes to that step,
 each of these samples is tried alone before the step is done; one that fails again has failed twice.
@@ -37,7 +37,7 @@ log = logging.getLogger("toolkit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A sample in quarantine: from which step on (counted from 1), and why."""
+    """A sample in quarantine: its first step there (counted from 1), and the reason."""
 
     id: int
     step: int
@@ -86,7 +86,7 @@ class Quarantine:
         )
 
     def without(self, indices: np.ndarray, step: int) -> np.ndarray:
-        """Drop the samples that are left out in a step (counted from 0); the order stays."""
+        """Drop the samples that are left out in a step (counted from 0), and keep the order."""
         if not self.left_out:
             return indices
         return indices[~np.isin(indices, self.ids_at(step))]
@@ -153,7 +153,7 @@ def _write(run: RunDir, left_out: Iterable[LeftOut]) -> None:
     try:
         write_json(run.quarantine, {"samples": [asdict(each) for each in left_out]})
     except OSError as error:
-        # They will be found again after the next failure.
+        # The samples will be found again after the next failure.
         log.warning("cannot write %s: %s", run.quarantine, error)
 
 

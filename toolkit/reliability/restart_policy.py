@@ -1,7 +1,7 @@
-"""Whether a run is started again after an attempt has ended, or left to its user.
+"""Whether a run is restarted after an attempt has ended, or left to its user.
 
 The decision depends only on the run's folder, so that the local launcher, the batch script after its step
-and the next attempt all get the same answer.
+and the next attempt all make the same one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolkit.run.run_dir import RunDir
 STARTS_WITHOUT_STEP = 3
 STARTS_FROM_ONE_STEP = 10
 
-#: Failures after which a host is avoided.
+#: Number of failures after which a host is avoided.
 STRIKES = 2
 
 Action = Literal["retry", "stop", "hold"]
@@ -55,10 +55,10 @@ def after_failure(run: RunDir, experiment: Experiment) -> Decision:
 
     If the run is held, failure.json records that from then on.
     """
-    attempts = _counted(run)
+    attempts = _counted_attempts(run)
     exclude = suspect_hosts(run)
     if not attempts:
-        return Decision("stop", "it ended before it began", exclude)
+        return Decision("stop", "it ended before an attempt began", exclude)
     last = attempts[-1]
     why = last.why or KILLED
     if why not in FAILURE_CLASSES:
@@ -66,7 +66,7 @@ def after_failure(run: RunDir, experiment: Experiment) -> Decision:
     reason = _against_retry(run, attempts, experiment)
     if reason is not None:
         return Decision("hold" if FAILURE_CLASSES[why].policy is Policy.HOLD else "stop", reason, exclude)
-    if (idle := _idle(run, attempts)) is not None:
+    if (idle := _why_no_progress(run, attempts)) is not None:
         return _hold(run, last, idle, exclude)
     crashes, allowed = _crashes(attempts), _allowed_crashes(run, experiment)
     return Decision("retry", f"{_describe(last)} (crash {crashes} of at most {allowed})", exclude)
@@ -74,7 +74,7 @@ def after_failure(run: RunDir, experiment: Experiment) -> Decision:
 
 def after_stop(run: RunDir, experiment: Experiment, why: str) -> Decision:
     """Decide about a run after an attempt that was stopped and has saved; `why` as in attempts.jsonl."""
-    attempts = _counted(run)
+    attempts = _counted_attempts(run)
     exclude = suspect_hosts(run)
     if why == "cancelled":
         return Decision("stop", "it was cancelled", exclude)
@@ -83,14 +83,14 @@ def after_stop(run: RunDir, experiment: Experiment, why: str) -> Decision:
     if why == "time_limit" and timeouts > allowed:
         text = f"its time limit has ended {timeouts} attempts, and resources.max_timeouts is {allowed}"
         return Decision("stop", text, exclude)
-    if attempts and (idle := _idle(run, attempts)) is not None:
+    if attempts and (idle := _why_no_progress(run, attempts)) is not None:
         return _hold(run, attempts[-1], idle, exclude)
     return Decision("retry", why, exclude)
 
 
 def check_progress(run: RunDir) -> None:
     """Raise NoProgress if several attempts in a row made no step. Called as an attempt begins."""
-    if (idle := _idle(run, _counted(run))) is not None:
+    if (idle := _why_no_progress(run, _counted_attempts(run))) is not None:
         raise NoProgress(idle)
 
 
@@ -100,7 +100,7 @@ def suspect_hosts(run: RunDir) -> tuple[str, ...]:
     return tuple(sorted(host for host, number in strikes.items() if number >= STRIKES))
 
 
-def _counted(run: RunDir) -> list[AttemptRecord]:
+def _counted_attempts(run: RunDir) -> list[AttemptRecord]:
     """The attempts since a user last restarted the run."""
     attempts = read_attempts(run)
     released = list(read_events(run, "released"))
@@ -112,7 +112,7 @@ def _counted(run: RunDir) -> list[AttemptRecord]:
 
 
 def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: Experiment) -> str | None:
-    """Why the last failure does not allow another attempt; None if it does."""
+    """Return why no other attempt may follow the last failure; None if one may."""
     last = attempts[-1]
     why = last.why or KILLED
     policy = FAILURE_CLASSES[why].policy
@@ -138,7 +138,7 @@ def _was_training(attempt: AttemptRecord) -> bool:
 def _may_be_quarantined(run: RunDir, attempts: Sequence[AttemptRecord], limit: int) -> bool:
     """Whether quarantine may still find the sample at fault; it needs two failures at the same step."""
     samples = (read_json(run.quarantine) or {}).get("samples", ())
-    # A sample is left out from the step on at which it failed.
+    # A sample is left out from the step at which it failed.
     step = attempts[-1].step or 0
     here = sum(sample.get("step") in (step, step + 1) for sample in samples)
     failures, expected = _times_before(attempts) + 1, 2 * (here + 1)
@@ -156,13 +156,13 @@ def _crashes(attempts: Sequence[AttemptRecord]) -> int:
 
 
 def _allowed_crashes(run: RunDir, experiment: Experiment) -> int:
-    """The user's limit, and two for each quarantined sample, because those crashes are dealt with."""
+    """The user's limit, and two for each quarantined sample, because the cause of those is removed."""
     samples = (read_json(run.quarantine) or {}).get("samples", ())
     return experiment.policy.max_crashes + 2 * len(samples)
 
 
-def _idle(run: RunDir, attempts: Sequence[AttemptRecord]) -> str | None:
-    """Why the run makes no progress; None if it does."""
+def _why_no_progress(run: RunDir, attempts: Sequence[AttemptRecord]) -> str | None:
+    """Return why the run makes no progress; None if it does."""
     latest = attempts[-STARTS_WITHOUT_STEP:]
     if len(latest) == STARTS_WITHOUT_STEP and not any(map(_made_step, latest)):
         return f"{len(latest)} attempts in a row made no step; the last one: {_describe(latest[-1])}"
@@ -201,7 +201,7 @@ def _describe(attempt: AttemptRecord) -> str:
 
 
 def _hold(run: RunDir, last: AttemptRecord, why: str, exclude: tuple[str, ...]) -> Decision:
-    """Record that the run is held. The message includes the last failure, whose record this one replaces."""
+    """Record that the run is held. This replaces the record of the last failure and includes its message."""
     present = read_json(run.failure)
     message = why if present is None else f"{why}\n{present['message']}"
     if present is None or present["class"] != NO_PROGRESS:

@@ -1,4 +1,4 @@
-"""Stop: asked by the loop in each step. StopFlag: signal handlers that only set a flag."""
+"""Stop: checked by the loop in each step. StopFlag: signal handlers that only set a flag."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 
 class Stop(Protocol):
-    """Whether training has to stop; all that training knows about preemption."""
+    """Decides whether training has to stop; training knows nothing else about preemption."""
 
     def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         """The reason to save and leave, or None to continue. Called in each step; must be cheap.
 
         lead_s       seconds that one more step and a save take
-        is_measured  whether they do; otherwise they are only allowed for
+        is_measured  whether lead_s was measured; otherwise it is only an allowance
         """
 
 
@@ -45,7 +45,7 @@ class StoppedEarly(Exception):
 
 
 class NeverStop:
-    """A Stop that never asks."""
+    """A Stop that never requests a stop."""
 
     def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         return None
@@ -55,20 +55,20 @@ class NeverStop:
 _children_end = False
 
 
-def _settle_child() -> None:
+def _reset_sigterm() -> None:
     if _children_end:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-os.register_at_fork(after_in_child=_settle_child)
+os.register_at_fork(after_in_child=_reset_sigterm)
 
 
 @contextmanager
 def children_end_by_sigterm() -> Iterator[None]:
-    """Let children that are forked meanwhile end by SIGTERM, which they else ignore as StopFlag does.
+    """Make children that are forked in this block end by SIGTERM, which StopFlag's handler would catch.
 
-    A pool of processes ends its workers by this signal, and waits for them. In training a worker has to
-    outlive the signal that Slurm sends to all processes, until this one has saved.
+    A pool of processes ends its workers with this signal, and waits for them. In training, a worker must
+    survive the signal that Slurm sends to all processes, until this one has saved.
     """
     global _children_end
     _children_end = True
@@ -89,7 +89,7 @@ class StopFlag:
         """Catch these signals from now on; only in the main thread."""
         for number in signals:
             signal.signal(number, self._handle)
-        # A launcher starts its ranks with the signals held back, so that none ends them before this.
+        # A launcher starts its ranks with these signals blocked, so that none ends them before this.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return self
 
@@ -105,9 +105,9 @@ class StopFlag:
 
 
 def stop_with_launcher(environ: Mapping[str, str]) -> None:
-    """Get SIGTERM when the launcher that the environment names dies, however it dies, or is dead already.
+    """Make this process get SIGTERM when its launcher dies, or at once if it is already dead.
 
-    Linux only; elsewhere nothing. A process without a launcher is left alone.
+    Does nothing without a launcher in the environment, or on systems other than Linux.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if LAUNCHER_VARIABLE not in environ or not hasattr(libc, "prctl"):

@@ -63,7 +63,7 @@ class Pulse:
 
 @dataclass(slots=True)
 class _View:
-    """A peer's heartbeat as last read, and the time since when it is unchanged."""
+    """A peer's heartbeat as last read, and the time of its last change."""
 
     content: Mapping[str, Any] | None = None
     since: float = field(default_factory=time.monotonic)
@@ -76,7 +76,7 @@ class _View:
 class Watchdog:
     """Watches this rank, and the others while this one makes no progress. Use as a context manager.
 
-    pulse      returns what this rank is doing; called in the thread
+    pulse      returns the activity of this rank; called in the thread
     """
 
     def __init__(self, run: RunDir, world: World, hang_timeout_s: float, pulse: Callable[[], Pulse]) -> None:
@@ -108,7 +108,7 @@ class Watchdog:
         self._thread.join()
 
     def beat(self) -> None:
-        """Have the heartbeat written now, as when a phase begins that views show."""
+        """Make the thread write the heartbeat now, as when a phase begins that views show."""
         self._woken.set()
 
     def _work(self) -> None:
@@ -123,15 +123,15 @@ class Watchdog:
                 self._write(own)
                 self._judge(own)
             except Exception:
-                log.exception("the watchdog met an error; it continues")
+                log.exception("error in the watchdog, which continues")
 
-    # -- the own heartbeat
+    # -- the heartbeat of this rank
 
     def _look(self) -> Heartbeat:
         pulse, now = self._pulse(), time.monotonic()
         passed_s, self._looked = now - self._looked, now
         if passed_s > 10 * max(1.0, self._period_s):
-            # The whole process was suspended, or its machine was: the time starts again.
+            # The process or its machine was suspended: the time starts again.
             passed_s = self._still_s = 0.0
             self._views.clear()
         self._still_s += passed_s
@@ -194,14 +194,14 @@ class Watchdog:
             self._leave(own, culprit)
 
     def _peer(self, rank: int, limit_s: float) -> Heartbeat:
-        """The heartbeat of another rank; silent if it has not changed for long."""
+        """The heartbeat of another rank; it is silent if it has not changed for long."""
         view, now = self._views.setdefault(rank, _View()), time.monotonic()
         content = None
         with suppress(OSError, ValueError):
             content = read_json(self._run.heartbeat(self._world.nonce, rank))
         view.look(content, now)
         known = view.content or {}
-        # Its own limit may be longer, and a busy machine is not a silent one.
+        # The peer's own limit may be longer, and a busy machine must not count as silent.
         patience_s = max(0.45 * max(limit_s, known.get("limit_s") or 0.0), 3 * self._period_s, _SILENCE_S)
         return Heartbeat(
             rank=rank,
@@ -218,7 +218,7 @@ class Watchdog:
 
     def _dump(self, own: Heartbeat) -> None:
         self._has_dumped = True
-        log.warning("has stood still for %.0f s in %s at step %d", own.still_s, own.phase, own.step)
+        log.warning("no progress for %.0f s in %s at step %d", own.still_s, own.phase, own.step)
         with suppress(OSError), open(self._run.log(self._world.nonce, own.rank), "a") as stream:
             stream.write("stacks of all threads:\n")
             stream.flush()
@@ -290,7 +290,7 @@ def _is_waiting(frames: Sequence[FrameType]) -> bool:
 
 
 def _place(frames: Sequence[FrameType]) -> str:
-    """The innermost frame of a thread that is not torch's or threading's."""
+    """The innermost frame of a thread outside of torch and threading; empty without one."""
     for frame in frames:
         if not _module(frame).startswith(("torch", "threading")):
             name = os.path.basename(frame.f_code.co_filename)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from toolkit.report.blocks import Table, table
 
-NO_ADVICE = "Nothing to change: what was asked for fits what was used."
+NO_ADVICE = "Nothing to change: the request fits the usage."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """One thing to change.
 
-    topic   what it is about: memory, CPUs, GPUs, time limit, …
-    found   the figure, with its unit
-    bound   the limit from which on it is mentioned
-    change  what to set, as it is written on the command line; or what to look at
-    reason  what is gained
+    topic   memory, CPUs, GPUs, time limit, …
+    found   the measured figure, with its unit
+    bound   the limit beyond which advice is given
+    change  the setting to change, as on the command line; or what to look at
+    reason  the benefit
     """
 
     topic: str

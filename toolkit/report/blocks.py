@@ -1,4 +1,4 @@
-"""A report as values: tables, figures and texts, which every form of it is rendered from."""
+"""A report as values: tables, figures and texts, from which all its forms are rendered."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolkit.report.plotting.themes import Theme
 Row = tuple[str, ...]
 Block: TypeAlias = "Table | Figure | Text | Numbers"
 
-#: A matrix with more columns gives way to other blocks, where it is not drawn.
+#: A matrix with more columns is replaced by its `instead` on a page and in Markdown.
 _MATRIX_COLUMNS = 12
-#: Figures of more runs make a page that is slow to open.
+#: More figures make a page slow to open.
 _SIDE_BY_SIDE = 12
 
 
@@ -23,16 +23,16 @@ class Table:
     """Cells as people read them.
 
     texts     columns from the left that are text; the others are numbers
-    prose     those that hold running text, which keeps its line ends
+    prose     text columns that keep their line breaks
     feet      rows below, such as sums
     best      row and column of the cells that are the best of their kind
     parts     rows before which a new part begins
-    optional  columns that a narrow terminal leaves out, the first of them first
-    few       rows that a terminal shows; None: all, as far as it has room
-    few_note  which rows these are
-    shares    of a matrix, whose first column names its rows: the other cells as shares of their row
-    instead   shown in place of a matrix that is too wide
-    note      facts that are needed to read it
+    optional  columns that a narrow terminal leaves out, in this order
+    few       rows that a terminal shows; None: all that fit
+    few_note  describes these rows
+    shares    if it is a matrix: all cells but the first column, as shares of their row
+    instead   blocks that replace a matrix that is too wide
+    note      an explanation of the table
     """
 
     title: str
@@ -52,7 +52,7 @@ class Table:
 
     @property
     def is_too_wide(self) -> bool:
-        """Whether it is a matrix that fits on no page."""
+        """Whether it is a matrix that is too wide for a page."""
         return bool(self.shares) and len(self.head) > 1 + _MATRIX_COLUMNS
 
     def without(self, left_out: int) -> Table:
@@ -86,10 +86,10 @@ class Table:
 class Figure:
     """A plot.
 
-    name         of its file, without .png; empty if it is written to no file
-    about        what it shows, in a line
+    name         of its file, without .png; empty if it has no file
+    about        its description, in a line
     draw         returns it as PNG in the colours of a theme
-    in_terminal  returns what a terminal of this many columns shows in its place, for rich; None: nothing
+    in_terminal  returns its replacement, for rich, in a terminal with this many columns; None: no replacement
     """
 
     name: str
@@ -102,8 +102,8 @@ class Figure:
 class Text:
     """A paragraph.
 
-    style  note: of less importance; strong: of more; code: shown unchanged
-    title  under which a page folds it away; empty: shown at once
+    style  note: less important; strong: more important; code: shown unchanged
+    title  a page folds the text under it; empty: not folded
     """
 
     text: str
@@ -125,7 +125,7 @@ class Section:
     """Blocks that belong together.
 
     page_only  a terminal leaves it out
-    folded     the line under which a page folds it away, together with its neighbours that have the same one;
+    folded     a page folds it under this line, together with neighbours that have the same line;
                no other form shows it
     grid       figures are side by side
     is_failure it shows why the run failed
@@ -143,8 +143,8 @@ class Section:
 class Document:
     """A whole report.
 
-    state  of the run; empty where the report is of something else
-    note   how new it is
+    state  of the run; empty if the report is not about one run
+    note   how new the data are
     facts  name and value of the most important facts
     """
 
@@ -155,7 +155,7 @@ class Document:
     facts: tuple[tuple[str, str], ...] = ()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of all sections, and those that may replace a matrix."""
+        """Yield the blocks of all sections, and the blocks that may replace a matrix."""
         for section in self.sections:
             yield from _with_instead(section.blocks)
 
@@ -183,7 +183,7 @@ def table_section(found: Table, *before: Block, **facts: Any) -> Section:
 
 
 def turned(table_: Table, corner: str) -> Table:
-    """Return a table with its rows as columns, where there are more columns than a reader can follow."""
+    """Return a table with its rows as columns, for a table with too many columns."""
     head, *rows = zip(table_.head, *table_.rows, strict=True)
     best = frozenset((column - 1, row + 1) for row, column in table_.best)
     return table(table_.title, (corner, *head[1:]), rows, best=best, note=table_.note)
@@ -191,10 +191,10 @@ def turned(table_: Table, corner: str) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A function that draws, which is imported when it is called: matplotlib takes longer than all else.
+    """A drawing function that is imported when it is called, because importing matplotlib is slow.
 
     code       "module:attribute"
-    arguments  those before the theme
+    arguments  its arguments before the theme
     """
 
     code: str
@@ -206,12 +206,12 @@ class Drawing:
 
 
 def figure(name: str, about: str, code: str, *arguments: Any, **facts: Any) -> Figure:
-    """Return a figure that `code`, "module:attribute", draws of these arguments and a theme."""
+    """Return a figure that `code`, "module:attribute", draws from these arguments and a theme."""
     return Figure(name=name, about=about, draw=Drawing(code, arguments), **facts)
 
 
 def side_by_side(what: str, figures: Sequence[Figure]) -> Iterator[Section]:
-    """Yield the figures of several runs, if there are several; of very many runs the first."""
+    """Yield a section with the first figures of several runs; nothing for a single run."""
     if len(figures) > 1:
         shown = tuple(replace(each, name="") for each in figures[:_SIDE_BY_SIDE])
         yield Section(title=f"{what}, side by side", blocks=shown, grid=True, page_only=True)

@@ -1,4 +1,4 @@
-"""Format of numbers and foreign text, the same in terminal, page and plots."""
+"""Format numbers and external text the same way in terminal, page and plots."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from toolkit.workload import Goal, Metric
 #: Shown where there is no value.
 NOTHING = "–"
 
-#: Columns of metrics.jsonl that record when, of how much and how fast, not how good.
+#: Columns of metrics.jsonl that do not measure quality.
 NOT_SCORES = frozenset(
     {"time", "step", "epoch", "split", "count", "lr", "grad_norm", "samples_per_s", "tokens_per_s"}
 )
 
-#: A share's power of this is its depth of shade, so that a few per cent can be seen.
+#: The depth of a shade is share ** SHADE_POWER, so that a few per cent can be seen.
 SHADE_POWER = 0.6
 
 
 def is_share(metric: Metric | None) -> bool:
-    """Whether a metric lies between 0 and 1 and is read as a percentage; an undeclared one is not."""
+    """Whether a metric is between 0 and 1 and shown as a percentage; an undeclared one is not."""
     return metric is not None and metric.unit == "share"
 
 
 def is_of_part(metric: str) -> bool:
-    """Whether a metric is of a part of the data only: name/part."""
+    """Whether a metric covers only a part of the data: name/part."""
     return "/" in metric
 
 
 def metric_title(name: str, metric: Metric | None) -> str:
-    """A metric's name for people, as it is declared; that of a part of the data is unchanged."""
+    """A metric's name for people, as declared; the name of a part of the data is unchanged."""
     base, _, of_part = name.partition("/")
     title = metric.title if metric is not None and metric.title else base.replace("_", " ")
     return title + (f", {of_part}" if of_part else "")
 
 
 def score(metric: Metric | None, value: float | None) -> str:
-    """A metric's value for people: shares in per cent, others with four digits behind the point."""
+    """A metric's value for people: shares in per cent, others with four decimal places."""
     if value is None:
         return NOTHING
     if not math.isfinite(value):
@@ -51,7 +51,7 @@ def score(metric: Metric | None, value: float | None) -> str:
 
 
 def best_places(metric: Metric | None, values: Sequence[float | None], goal: Goal) -> list[int]:
-    """Return the places of the best values; nothing where all look the same."""
+    """Return the places of the best values; none if all look the same."""
     # NaN does not count: it is the only value that differs from itself.
     known = [value for value in values if value is not None and value == value]
     if len({score(metric, value) for value in known}) < 2:
@@ -61,7 +61,7 @@ def best_places(metric: Metric | None, values: Sequence[float | None], goal: Goa
 
 
 def share(part: float | None, whole: float) -> str:
-    """A part of a whole in per cent; a dash where the part is unknown or the whole is empty."""
+    """A part of a whole in per cent; a dash if the part is unknown or the whole is 0."""
     return f"{100 * part / whole:.1f} %" if whole and part is not None else NOTHING
 
 
@@ -71,7 +71,7 @@ def count(value: float | None) -> str:
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
-    """A number with a fixed count of digits behind the point."""
+    """A number with a fixed number of decimal places."""
     return NOTHING if value is None else f"{value:.{digits}f}"
 
 
@@ -89,7 +89,7 @@ def duration(seconds: float | None) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A time span as hours, minutes and seconds, where a table has little room; below a minute as seconds."""
+    """A time span as hours, minutes and seconds, for narrow tables; in seconds below a minute."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -120,7 +120,7 @@ def moment(unix_s: float | None) -> str:
 
 
 def capitalized(text: str) -> str:
-    """Text with a capital letter first; the others stay."""
+    """Text with a capital first letter; the other letters stay."""
     return text[:1].upper() + text[1:]
 
 
@@ -131,5 +131,5 @@ def one_line(text: str, width: int = 40) -> str:
 
 
 def file_name(text: str) -> str:
-    """Text as the name of a file: what may mean something in a path becomes an underscore."""
+    """Text as a file name: characters that may be special in a path become underscores."""
     return re.sub(r"[^\w.-]", "_", text)

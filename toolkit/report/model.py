@@ -25,7 +25,7 @@ from toolkit.workload import LOSS, Goal, Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The evaluation whose checkpoint was kept as best; without a value where none was finite."""
+    """The evaluation whose checkpoint was kept as best; the value is None if none was finite."""
 
     step: int
     metric: str
@@ -36,11 +36,11 @@ class Best:
 class RunSummary:
     """The content of a run folder.
 
-    state    finished, failed, unfinished (its files do not show whether it lives now), or pending
+    state    finished, failed, unfinished (its files do not show whether it is live), or pending
     resources  of the last submission; of the config if it was never submitted
     seconds  time trained, over all attempts
     scores   last known metrics of each split; of training, means over an epoch
-    train_epoch  that epoch, the first is 1; None if no lines of training have it
+    train_epoch  that epoch, counted from 1; None if no lines of training have it
     curves   metrics of each split over the steps
     by_epoch loss and scores of each epoch
     own      what the task adds; None if the task kind is not installed
@@ -48,9 +48,9 @@ class RunSummary:
     new_code edited files that the run took on its way, and from which step on
     scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
-    goodput  where the time went
-    attempt_usage  where that of each attempt went, and what it held meanwhile
-    usage    what the ranks took of their machines, by attempt and rank; of the newest attempts
+    goodput  the run's time by purpose
+    attempt_usage  time by purpose, GPUs and CPUs of each attempt
+    usage    resource usage of the ranks, by attempt and rank; of the newest attempts
     """
 
     run_id: str
@@ -102,7 +102,7 @@ class RunSummary:
         return formats.score(self.metric(metric), value)
 
     def points(self, split: str, metric: str) -> tuple[list[float], list[float]]:
-        """Return steps and values of one curve, leaving out what is missing or not finite."""
+        """Return steps and values of one curve, without missing and non-finite values."""
         return points(self.curves, split, metric)
 
 
@@ -143,7 +143,7 @@ def _attempt(attempt: AttemptUsage) -> dict[str, Any]:
 def score_names(summaries: Iterable[RunSummary]) -> list[str]:
     """Return the metrics that measure quality, in the order in which they first appear.
 
-    Those of parts of the data are not among them: their tasks show them.
+    Metrics of parts of the data are left out: their tasks show them.
     """
     found = (name for summary in summaries for scores in summary.scores.values() for name in scores)
     return [name for name in dict.fromkeys(found) if name not in NOT_SCORES and not is_of_part(name)]
@@ -164,7 +164,7 @@ def config_differences(summaries: Sequence[RunSummary]) -> dict[str, tuple[Any, 
     configs = [flat(summary.config) for summary in summaries]
     keys = dict.fromkeys(key for config in configs for key in config)
     values = {key: tuple(config.get(key) for config in configs) for key in keys}
-    # repr, because 1 == True and 1 == 1.0, which are different things to have written.
+    # repr, because 1 == True and 1 == 1.0, but they are different values in a config.
     return {key: row for key, row in values.items() if len({repr(value) for value in row}) > 1}
 
 
@@ -178,9 +178,9 @@ def wanted_metric(config: Mapping[str, Any]) -> tuple[str, Goal | None]:
 
 
 def goal_of(config: Mapping[str, Any], metric: str) -> Goal | None:
-    """Return whether less or more of a metric is better: as the run recorded it, else as its task declares.
+    """Return whether a lower or higher metric is better: as the run recorded it, else as its task declares.
 
-    None where neither declares it: such a metric ranks nothing.
+    None if neither declares it: such a metric cannot rank runs.
     """
     wanted, _, recorded = str(section(config, "evaluation").get("metric", "")).partition(":")
     if metric == wanted and recorded in _GOALS:
@@ -190,23 +190,23 @@ def goal_of(config: Mapping[str, Any], metric: str) -> Goal | None:
 
 
 def task_kind(config: Mapping[str, Any]) -> str:
-    """Return the kind of a config's task; empty where it has none."""
+    """Return the kind of a config's task; empty if it has none."""
     return str(section(config, "task").get("kind", ""))
 
 
 def shared_metric(summaries: Iterable[RunSummary], name: str) -> Metric | None:
-    """Return the metric of this name, where the tasks of all runs that declare it declare the same."""
+    """Return the metric of this name if all tasks that declare it agree; else None."""
     found = {metric for each in summaries if (metric := each.metric(name)) is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def shared_title(summaries: Iterable[RunSummary], name: str) -> str:
-    """Return a metric's name for people in what shows several runs."""
+    """Return a metric's name for people, for views of several runs."""
     return formats.metric_title(name, shared_metric(summaries, name))
 
 
 def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return one section of a config; empty where it is missing."""
+    """Return one section of a config; empty if it is missing."""
     section = config.get(name)
     return section if isinstance(section, dict) else {}
 

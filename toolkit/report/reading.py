@@ -1,4 +1,4 @@
-"""The documents of a run, and its artifacts, as values."""
+"""Read the documents and artifacts of a run as values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Value = TypeVar("Value")
 
 
 def split_position(split: str) -> int:
-    """Return the position of a split among others: in the order of use, foreign ones last."""
+    """Return a split's position in the order of use; unknown splits come last."""
     return _SPLIT_ORDER.index(split) if split in _SPLIT_ORDER else len(_SPLIT_ORDER)
 
 
 def read(path: Path, reader: Callable[[Path], Any] = read_json) -> dict[str, Any]:
-    """Read a document; empty where the file does not exist (yet).
+    """Read a document; empty if the file does not exist (yet).
 
-    Raises DataError for a file that holds something else.
+    Raises DataError if the file is damaged or is not a document.
     """
     try:
         found = clean(reader(path))
@@ -36,15 +36,15 @@ def read(path: Path, reader: Callable[[Path], Any] = read_json) -> dict[str, Any
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read the config of a run, or the resources of its job; empty where the file does not exist (yet).
+    """Read the config of a run, or the resources of its job; empty if the file does not exist (yet).
 
-    Raises DataError for a file that holds something else, and OSError.
+    Raises DataError if the file is damaged or is not a document, and OSError.
     """
     return read(path, lambda path: parse(read_text(path)).value if path.is_file() else None)
 
 
 def read_artifact(path: Path, make: Callable[[Mapping[str, Any]], Value]) -> Value | None:
-    """Make a value of a JSON document; None where the file does not exist. Raises DataError."""
+    """Make a value from a JSON document; None if the file does not exist. Raises DataError."""
     if not (document := read(path)):
         return None
     try:
@@ -54,7 +54,7 @@ def read_artifact(path: Path, make: Callable[[Mapping[str, Any]], Value]) -> Val
 
 
 def read_artifacts(pattern: Path, make: Callable[[str, Mapping[str, Any]], Value]) -> list[Value]:
-    """Make a value of every JSON document that the pattern fits, by name. Raises DataError.
+    """Make a value from every JSON document that matches the pattern, by name. Raises DataError.
 
     pattern  a path with one * in its name
     make     gets the text matched by the *, and the document

@@ -17,7 +17,7 @@ Scores = Mapping[str, Mapping[str, float | None]]
 class TaskReport:
     """The artifacts of a run, read once. A task names its subclass as `TaskSpec.report`.
 
-    The methods import late what takes long, and never torch.
+    The methods import slow modules late, and never torch.
     """
 
     @classmethod
@@ -33,19 +33,19 @@ class TaskReport:
         return ()
 
     def to_json(self) -> Mapping[str, Any]:
-        """Return what report.json holds of them: JSON values by keys that no other part of it has."""
+        """Return the artifacts' part of report.json: JSON values, with keys that no other part uses."""
         return {}
 
     @classmethod
     def compared(cls, runs: Sequence[tuple[str, Self]], split: str) -> Iterable[Section]:
-        """Yield what several runs, which come with their names, have to show side by side of one split."""
+        """Yield sections that compare several (name, report) pairs on one split."""
         return ()
 
 
 def read_task_report(
     kind: str, run: RunDir, scores: Scores, curves: Mapping[str, Columns]
 ) -> TaskReport | None:
-    """Read what a task kind adds to the report of its run; None for a kind that is not installed."""
+    """Read a task kind's part of the report; None if the kind is not installed or has no report."""
     spec = task_kinds().get(kind)
     if spec is None or not spec.report:
         return None

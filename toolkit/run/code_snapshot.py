@@ -22,7 +22,7 @@ CORE = ("toolkit", "slurm", "stk.py")
 _DISTRIBUTION = "slurm-toolkit"
 
 _COMPILED = shutil.ignore_patterns("__pycache__")
-#: Rights to write that are taken from everybody but the owner.
+#: Write permissions that everybody but the owner loses.
 _OTHERS_WRITE = 0o022
 _SOURCE = Path(__file__).resolve().parents[2]
 _WORKLOADS = _SOURCE / "toolkit" / "workloads"
@@ -31,7 +31,7 @@ _WORKLOADS = _SOURCE / "toolkit" / "workloads"
 def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
     """Copy the code once: a run continues with the code that it started with.
 
-    shared   of one of many runs, a copy of the code that the run gets a link to
+    shared   a copy of the code that many runs share: the run gets a link to it
     """
     is_link = run.code.is_symlink()
     if run.code.exists() and (shared is not None or not is_link):
@@ -39,16 +39,16 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
     if shared is not None and not is_link:
         run.code.symlink_to(os.path.relpath(shared, run.path))
         return
-    # Not the process id: those of two hosts may be equal.
+    # Not the process id, because two hosts may use the same one.
     temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
     if run.code.exists():
         shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
-        _keep_for_owner(temporary)
+        _restrict_writes(temporary)
     else:
         copy_or_nothing(temporary, experiment)
     try:
         if is_link:
-            # If another process was first, this is no longer a link, and stays.
+            # If another process was first, this is a folder now, and unlink fails.
             run.code.unlink()
         os.rename(temporary, run.code)
     except OSError:
@@ -60,7 +60,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
 
 
 def copy_or_nothing(target: Path, experiment: Experiment) -> None:
-    """Copy the code of an experiment into a folder that is made for it, or leave no folder behind."""
+    """Copy the code of an experiment into a new folder, or remove the folder and raise the error."""
     try:
         copy_code(target, [experiment.task.kind], kept_files(experiment))
     except (OSError, UserError):
@@ -69,10 +69,10 @@ def copy_or_nothing(target: Path, experiment: Experiment) -> None:
 
 
 def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()) -> None:
-    """Copy the core, and the workloads of these task kinds, into a folder that is made for them.
+    """Copy the core, and the workloads of these task kinds, into a new folder.
 
-    files   further ones, each with its place in the folder
-    Raises UserError where a package of a workload cannot be found.
+    files   further files, each with its path in the folder
+    Raises UserError if a package of a workload cannot be found.
     """
     kinds = list(kinds)
     for file, place in code_files(kinds, files):
@@ -83,16 +83,16 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     ours = distribution(_DISTRIBUTION)
     for each in {ours.folder: ours, **kept}.values():
         _copy_metadata(each, target, used)
-    _keep_for_owner(target)
+    _restrict_writes(target)
 
 
 def code_files(
     kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()
 ) -> Iterator[tuple[Path | str, str]]:
-    """Yield the files of the core, and of the workloads of these task kinds, each with its place in a copy.
+    """Yield the files of the core, and of the workloads of these task kinds, each with its path in a copy.
 
-    files   further ones, which come first: there may be too many, or one may be missing
-    Raises UserError where a package of a workload cannot be found.
+    files   further files, yielded first: iteration fails early if they are too many or one is missing
+    Raises UserError if a package of a workload cannot be found.
     """
     yield from files
     for name in CORE:
@@ -106,7 +106,7 @@ def code_files(
 
 
 def _below(source: Path, place: str) -> Iterator[tuple[Path | str, str]]:
-    """A file, or all below a folder, but what is compiled; of the core no workload."""
+    """Yield a file, or all files below a folder except compiled ones and the core's workloads."""
     if source.is_file():
         yield source, place
     for around, folders, names in os.walk(source):
@@ -124,14 +124,14 @@ def _package(name: str) -> Path:
 
 
 def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) -> None:
-    """Keep the entry points: those of a later installation name modules that this code may not have.
+    """Keep the entry points: a later installation may name modules that this code does not have.
 
-    Of the workloads, only those are kept whose names are given.
+    Of the workloads, only the given names are kept.
     """
     name, version = of.field("Name"), of.field("Version")
     folder = target / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir(exist_ok=True)
-    # Written, not copied: an installation in place may hold it in a file of another name.
+    # Written, not copied: an editable installation may keep it in a file with another name.
     facts = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     (folder / "METADATA").write_text(facts, encoding="utf-8")
     kept = (
@@ -145,11 +145,11 @@ def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) ->
     (folder / ENTRY_POINTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _keep_for_owner(code: Path) -> None:
+def _restrict_writes(code: Path) -> None:
     """Keep other users from writing the code, even if the umask or the modes of its source allow it."""
     for folder, _, files in os.walk(code):
         if any(name.endswith(".py") for name in files):
-            # Python would make it with the rights that the umask allows, and executes what it holds.
+            # Python would create it with the permissions of the umask, and executes its files.
             os.makedirs(os.path.join(folder, "__pycache__"), mode=0o755, exist_ok=True)
         for path in (folder, *(os.path.join(folder, name) for name in files)):
             mode = os.stat(path).st_mode

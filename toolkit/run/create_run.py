@@ -15,16 +15,16 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 
 
 def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
-    """The folder that an experiment's run has or will have; without a parent in the folder of runs."""
+    """The run folder of an experiment, existing or not; by default in the folder of runs."""
     return RunDir((parent or experiment_dir()) / run_id(experiment))
 
 
 def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = None) -> RunDir:
     """Make the folder of an experiment's run, or find it. Any number of processes may call it.
 
-    shared_code   of one of many runs, a copy of the code that a new folder gets a link to, and nothing is
-                  flushed to the disk; the next call without it makes the copy the run's own
-    Raises UserError where the folder cannot be written or holds another experiment, UntrustedFolder.
+    shared_code   a copy of the code that many runs share: a new folder gets a link to it, and nothing is
+                  flushed to the disk; the next call without it gives the run its own copy
+    Raises UserError if the folder cannot be written or holds another experiment, and UntrustedFolder.
     """
     run = run_of(experiment, parent)
     fill_run(run, experiment, shared_code)
@@ -32,11 +32,11 @@ def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = 
 
 
 def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> None:
-    """Make the folder of a run whose id is known, as `create_run` does: computing the id takes time."""
+    """Do the work of `create_run` for a run with a known id, because computing the id takes time."""
     existed = run.path.exists()
     try:
         run.path.parent.mkdir(parents=True, exist_ok=True)
-        # What it holds is executed: no other user may write there, even if the umask allows it.
+        # Files in it are executed: no other user may write there, even if the umask allows it.
         run.path.mkdir(mode=0o755, exist_ok=True)
         check_run(run)
         run.logs.mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
 
 
 def cannot_write(run: RunDir, error: OSError) -> UserError:
-    # Perhaps another file: one that is copied into the folder and has just been removed.
+    # The error may name another file, such as a source file that was removed before it was copied.
     file = f" ({error.filename})" if error.filename not in (None, str(run.path)) else ""
     return UserError(
         f"cannot write the run folder {run.path}: {error.strerror or error}{file}. "
@@ -68,5 +68,5 @@ def _check_same(run: RunDir) -> None:
     if stored != run.run_id:
         raise UserError(
             f"{run.config} holds the experiment {stored}, not {run.run_id}: it was edited. "
-            "Put it back, or move the folder away."
+            "Undo the edit, or move the folder away."
         )

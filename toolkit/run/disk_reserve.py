@@ -12,11 +12,11 @@ _BYTES = 1 << 16
 
 
 def keep_reserve(run: RunDir) -> None:
-    """Take the room, unless the run has it. Raises OSError, with the run's folder, where the disk is full."""
+    """Reserve the space unless the run has it. Raises OSError for the run's folder if the disk is full."""
     try:
         if run.reserve.exists() and run.reserve.stat().st_size == _BYTES:
             return
-        # By chance: file systems that compress would keep no room for zeros.
+        # Random bytes: file systems with compression would reserve no space for zeros.
         with open(run.reserve, "wb") as stream:
             stream.write(os.urandom(_BYTES))
     except OSError as error:
@@ -26,6 +26,6 @@ def keep_reserve(run: RunDir) -> None:
 
 
 def give_up_reserve(run: RunDir) -> None:
-    """Give the room back."""
+    """Free the reserved space."""
     with suppress(OSError):
         run.reserve.unlink()

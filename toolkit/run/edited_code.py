@@ -1,4 +1,4 @@
-"""Code that was edited since a run was begun: which files, and taking the new ones."""
+"""Code that was edited since a run began: find the edited files, and copy them to the run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
 
-#: The event of a run that goes on with new code; `files` names what changed, `step` is where it goes on.
+#: The event of a run that continues with new code; `files` have changed, `step` is its last saved step.
 NEW_CODE = "new_code"
 
-#: Files that a message names.
+#: Maximum number of files that a message names.
 _NAMED = 5
 
 
@@ -34,8 +34,8 @@ _NAMED = 5
 class Edits:
     """Files that differ between a run's code and today's: changed, new and removed ones.
 
-    own   the user's by the names that they have where the user works, and those of installed workloads
-    core  those of the toolkit itself
+    own   the user's files, named as in the user's folder, and files of installed workloads
+    core  files of the toolkit itself
     """
 
     own: tuple[str, ...]
@@ -51,7 +51,7 @@ class Edits:
 
 
 def edits_since(run: RunDir, experiment: Experiment) -> Edits:
-    """Return the edits since the run got its code; none if it has none, or the user's code is gone."""
+    """Return the edits since the run got its code; none if it has no code, or the user's code is gone."""
     if not run.code.exists():
         return Edits((), ())
     try:
@@ -60,12 +60,12 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     except UserError:
         return Edits((), ())
     kept = set(_names(run.code))
-    # Equal in size and time of change means equal: a copy keeps both.
+    # Files of equal size and modification time are equal: a copy keeps both.
     code = str(run.code)
     names = {name for name in kept & today.keys() if not filecmp.cmp(today[name], os.path.join(code, name))}
     names |= kept ^ today.keys()
     core = tuple(sorted(name for name in names if name.partition("/")[0] in CORE))
-    # A run keeps the user's files in its own folders, whose names mean nothing to the user.
+    # A run keeps the user's files in its own folders, and the user does not know their names.
     folders = tuple({f"{place.partition('/')[0]}/" for _, place in files})
     own = (name.partition("/")[2] if name.startswith(folders) else name for name in names.difference(core))
     return Edits(tuple(sorted(own)), core)
@@ -74,14 +74,14 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about edited code before the run continues; none if nothing was edited."""
     if run.result.exists() and (edits := edits_since(run, experiment)):
-        done = f"{run.run_id} has finished with other code; since then changed: {edits}"
+        done = f"{run.run_id} has finished with other code; changed since then: {edits}"
         anew = f"{done} (--fresh, or fresh=True in Python, starts anew)"
         return [*_of_elsewhere(run, experiment), anew]
     return edit_warnings_of_many([(run, experiment)], new_code=new_code)
 
 
 def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
-    """The same of several runs that go on: a line for those of equal edits."""
+    """Return the messages of several runs that continue: one line for runs with equal edits."""
     found: dict[tuple[str, bool], list[str]] = {}
     of_one: list[str] = []
     for run, experiment in runs:
@@ -90,7 +90,7 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
             is_new = _takes_new_code(run, elsewhere, asked=new_code)
             found.setdefault((str(edits), is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
-    return [*(_goes_on(ids, edits, is_new) for (edits, is_new), ids in found.items()), *of_one]
+    return [*(_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()), *of_one]
 
 
 def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
@@ -111,7 +111,7 @@ def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
 
 
 def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
-    """A message about a run that was begun in another folder of the user's, which is still there."""
+    """A message about a run that was begun in another folder of the user, if that folder still exists."""
     today = getattr(experiment.task, "folder", None)
     if today is None or not run.config.exists():
         return []
@@ -119,8 +119,8 @@ def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
     if began is None or not os.path.isdir(began) or os.path.realpath(began) == os.path.realpath(today):
         return []
     return [
-        f"{run.run_id} is the run of {began}, where it was begun, not of {today}: a run's identity does not "
-        "include the folder. name=… gives this folder a run of its own"
+        f"{run.run_id} was begun in {began}, not in {today}: a run's identity does not include the folder. "
+        "name=… gives this folder its own run"
     ]
 
 
@@ -131,24 +131,24 @@ def begins_anew(run: RunDir) -> bool:
     return True
 
 
-def _goes_on(ids: list[str], edits: str, new_code: bool) -> str:
-    who, it_was = (f"{ids[0]} goes", "it was") if len(ids) == 1 else (f"{len(ids)} runs go", "they were")
+def _continues(ids: list[str], edits: str, new_code: bool) -> str:
+    who, their = (f"{ids[0]} continues", "its") if len(ids) == 1 else (f"{len(ids)} runs continue", "their")
     if new_code:
-        return f"{who} on with new code; changed: {edits}"
+        return f"{who} with new code; changed: {edits}"
     return (
-        f"{who} on with the code that {it_was} begun with; since then changed: {edits} "
+        f"{who} with {their} stored code; changed since then: {edits} "
         "(--new-code takes the new code, --fresh starts anew)"
     )
 
 
 def _not_taken(run: RunDir, edits: Edits, new_code: bool) -> list[str]:
-    """A message about edited files that do not replace what the run has written under their names."""
+    """A message about edited files that are not taken, because the run itself has written them."""
     own = [name for name in edits.own if new_code and _is_own_output(run, name, run.user_code / name)]
     if not own:
         return []
     return [
-        f"{run.run_id} has written {few(own, _NAMED)} itself, so what you have changed there is not taken: "
-        f"its own stays in {run.work} (--fresh starts anew)"
+        f"{run.run_id} has written {few(own, _NAMED)} itself, so your changes there are not taken: "
+        f"the run keeps its own version in {run.work} (--fresh starts anew)"
     ]
 
 
@@ -166,11 +166,11 @@ def own_code(run: RunDir) -> str:
 
 
 def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
-    """Give a run that begins anew today's code, with an event; any other run only if `asked`.
+    """Give today's code to a run that begins anew, or to any run if `asked`, and record an event.
 
-    Nothing happens where no code was edited. The run must not be live.
+    Nothing happens if no code was edited. The run must not be live.
 
-    Raises UserError where the user's code is gone, UntrustedFolder.
+    Raises UserError if the user's code is gone, and UntrustedFolder.
     """
     if not _takes_new_code(run, _of_elsewhere(run, experiment), asked=asked):
         return
@@ -186,7 +186,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
     copy_or_nothing(new, experiment)
     try:
         _renew_work(run, user_code_in(new))
-        # A crash in between leaves a run without code, which gets today's as well.
+        # A crash in between leaves a run without code, which then gets today's code.
         os.rename(run.code, old)
         os.rename(new, run.code)
         fsync_dir(run.path)
@@ -199,7 +199,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
 
 def _renew_work(run: RunDir, new: Path) -> None:
-    """Put the user's edits where the user's program runs; what the program itself has written stays."""
+    """Copy the user's edits to the work folder; files that the program itself has written stay."""
     if not run.work.exists():
         return
     old = run.user_code
@@ -208,7 +208,7 @@ def _renew_work(run: RunDir, new: Path) -> None:
         is_both = before.exists() and after.exists()
         if (is_both and filecmp.cmp(before, after)) or _is_own_output(run, name, before, after):
             continue
-        # Through a link the user's own files would be written.
+        # Writing through a link would change the user's own files.
         (_link_to(run.work, target) or target).unlink(missing_ok=True)
         if after.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ def _renew_work(run: RunDir, new: Path) -> None:
 
 
 def _is_own_output(run: RunDir, name: str, *copies: Path) -> bool:
-    """Whether the program has written what has this name in its folder: it is none of these copies."""
+    """Whether the program itself has written the file of this name: it equals none of these copies."""
     found = run.work / name
     if not os.path.lexists(found) or _link_to(run.work, found) is not None:
         return False
@@ -224,7 +224,7 @@ def _is_own_output(run: RunDir, name: str, *copies: Path) -> bool:
 
 
 def _link_to(work: Path, path: Path) -> Path | None:
-    """The path, or a folder between it and `work`, that is a link: it leads to where the user works."""
+    """The path, or a folder between it and `work`, that is a link to the user's folder; None without one."""
     between = [path, *path.parents]
     return next((each for each in between[: between.index(work)] if each.is_symlink()), None)
 

@@ -37,9 +37,9 @@ class Event:
 class SaveEvent:
     """A checkpoint has been written; `time` is the end of the write.
 
-    seconds   from the copy to the end of the write; paused_s of them the writer rested
-    stall_s   for which training stood still; waited_s: it also waited for the save before
-    write_s   in which the files were written
+    seconds   from the copy to the end of the write; paused_s: the writer's pauses in them
+    stall_s   pause of training; waited_s: its additional wait for the previous save
+    write_s   duration of writing the files
     """
 
     time: float = 0.0

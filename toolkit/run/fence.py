@@ -1,9 +1,9 @@
 """The fence: two attempts of a run never write at the same time.
 
 While it trains, rank 0 holds the run's lock, and fence.json names its attempt. An attempt that the scheduler
-starts for the same job raises the fence first: an earlier one that still lives sees it and leaves. If the
+starts for the same job raises the fence first: an earlier one that is still alive sees it and leaves. If the
 earlier one is frozen and keeps the lock, the new attempt does not wait forever, because a process that wakes
-up behind the fence leaves before it writes.
+up later checks the fence and leaves before it writes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fenced(RunBusy):
 
 def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
     """Make an attempt the newest of its run. Called on rank 0. Raises OSError."""
-    # An attempt that is left out here could write again.
+    # An earlier attempt that is missing here could write again.
     present: dict[str, Any] = {}
     with suppress(ValueError):
         present = read_json(run.fence) or {}
@@ -56,7 +56,7 @@ def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
 
 def is_fenced(run: RunDir, nonce: str) -> bool:
     """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced."""
-    # Unreadable through a temporary fault of a network file system: the next write checks again.
+    # If a network file system cannot read it for a moment, the next write checks again.
     present = read_object(run.fence)
     return present.get("nonce") != nonce and nonce in present.get("earlier", ())
 
@@ -64,7 +64,7 @@ def is_fenced(run: RunDir, nonce: str) -> bool:
 def check(run: RunDir, nonce: str) -> None:
     """Raise Fenced if a later attempt has replaced this one."""
     if is_fenced(run, nonce):
-        raise Fenced(f"{run.run_id} has been started anew: this attempt, {nonce}, writes nothing more")
+        raise Fenced(f"{run.run_id} has been restarted: this attempt, {nonce}, writes nothing more")
 
 
 def leave_if_fenced(run: RunDir, nonce: str) -> None:
@@ -131,7 +131,7 @@ def _take_over(run: RunDir, world: World, patience_s: float) -> FileLock:
         lock.acquire(timeout=patience_s)
         return lock
     except Timeout:
-        # The frozen holder keeps its lock on a file without a name; ours is a new one.
+        # The frozen holder keeps its lock on the deleted file; this one is on a new file.
         with suppress(FileNotFoundError):
             run.alive.unlink()
         return _take(run)

@@ -1,8 +1,8 @@
-"""Whether what is executed from a run's folder can be trusted: its code, its config, its jobs.
+"""Whether the files that are executed from a run's folder can be trusted: its code, config and jobs.
 
 Everything that executes files of a run's folder checks here first; reading a run needs no check. As with
-git's `safe.directory`, the owner decides, and here also who may write: the name of a run is predictable, so
-another member of a group can make a run's folder before its owner does.
+git's `safe.directory`, the owner matters. Write permissions matter too: the name of a run is predictable, so
+another member of a group can create a run's folder before its owner does.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from toolkit.run.run_dir import RunDir
 #: Folders whose contents are executed even if other users may write them, separated by colons; `*` for all.
 VARIABLE = "STK_TRUSTED_FOLDERS"
 _OTHERS_ENTER = 0o011
-#: Linux keeps access lists here; the group's bits of the mode then limit all users named in it.
+#: Attribute with a Linux access list; the mode's group bits then limit all users that the list names.
 _ACCESS_LIST = "system.posix_acl_access"
 #: Whether this process, and no other, trusts each folder that it checks.
 _trusts_what_it_checks = False
 
 
 def trust(named: Sequence[str]) -> None:
-    """Trust what --trust-folder names, each with what is below it: here and in processes started from here.
+    """Trust the folders of --trust-folder and everything below them, here and in child processes.
 
     An empty name means the folders that this process checks: those of the command's runs.
-    They are named to the processes that it starts, and to its jobs; these trust no other folder.
+    Child processes and jobs get the names of these folders, and trust no other folder.
 
     Raises UserError for a name that is not a folder.
     """
@@ -40,11 +40,11 @@ def trust(named: Sequence[str]) -> None:
     for name in filter(None, named):
         if name != "*" and not os.path.isdir(name):
             raise UserError(f"--trust-folder={name}: there is no such folder")
-        _name(name if name == "*" else os.path.realpath(name))
+        _add_to_environment(name if name == "*" else os.path.realpath(name))
 
 
-def _name(folder: str) -> None:
-    """Name a trusted folder in the environment. Raises UserError if its path would be read as several."""
+def _add_to_environment(folder: str) -> None:
+    """Add a trusted folder to the environment variable. Raises UserError if its path has a colon."""
     if os.pathsep in folder:
         raise UserError(f"{folder} cannot be trusted by its name: colons separate folders in {VARIABLE}")
     named = [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), folder]
@@ -63,9 +63,9 @@ def check_folder(folder: Path, *executed: Path) -> None:
     for path in (str(folder), *_all_of(executed)):
         if why := _fault(path):
             if _trusts_what_it_checks:
-                return _name(os.path.realpath(folder))
+                return _add_to_environment(os.path.realpath(folder))
             raise UntrustedFolder(
-                f"{path} {why}, and it would be executed as you. If you know what is in there, give "
+                f"{path} {why}, and it would be executed as you. If you know its contents, give "
                 f"--trust-folder, or set {VARIABLE}={folder}"
             )
 
@@ -100,9 +100,9 @@ def _fault(path: str) -> str:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        return "" if not os.path.islink(path) else "is a link to nothing"
+        return "" if not os.path.islink(path) else "is a broken link"
     except OSError as error:
-        return f"cannot be looked at ({error.strerror})"
+        return f"cannot be checked ({error.strerror})"
     mode = stat.filemode(found.st_mode)
     if found.st_uid not in (os.geteuid(), 0):
         return f"belongs to user {_user(found.st_uid)} (mode {mode})"
@@ -117,10 +117,10 @@ def _fault(path: str) -> str:
 
 @cache
 def _private_group(uid: int) -> int | None:
-    """The primary group of a user, if it is of that user alone; None where others are in it.
+    """The primary group of a user if it is private; None if it has other members.
 
-    By its name or number, as systems make one for each user: who else has it as the primary group cannot be
-    asked of every directory of users.
+    It is recognized by the user's name or number, as systems create one group per user: not every user
+    directory can list the users of a primary group.
     """
     try:
         user = pwd.getpwuid(uid)
@@ -135,7 +135,7 @@ def _has_access_list(path: str) -> bool:
     try:
         return bool(os.getxattr(path, _ACCESS_LIST))
     except (OSError, AttributeError):
-        # None is set, or the file system, or this system, has none.
+        # No list is set, or the file system or the operating system has none.
         return False
 
 

@@ -14,7 +14,7 @@ _EARLIER = {
 
 
 def module_in(run: RunDir, name: str, *earlier: str) -> str | None:
-    """The name that a module of today has in a run's own code; None where that code lacks it.
+    """The name of a current module in a run's own code; None if that code lacks it.
 
     earlier   names of a workload's module in earlier versions, the newest first
     """

@@ -1,4 +1,4 @@
-"""A rank that cannot take part notifies the others of its attempt, which would wait until their time-out."""
+"""A rank that cannot take part notifies its attempt's other ranks, so that they do not wait for a timeout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def write_refusal(run: RunDir, nonce: str, why: str) -> None:
-    """Write why a process of an attempt cannot take part. A folder that cannot be written does not matter."""
+    """Write why a process of an attempt cannot take part. Do nothing if the folder cannot be written."""
     path = run.refusal(nonce)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -25,6 +25,6 @@ def read_refusal(run: RunDir, nonce: str) -> str | None:
 
 
 def forget_refusal(run: RunDir, nonce: str) -> None:
-    """Remove what an earlier attempt of the same name has left."""
+    """Remove the refusal of an earlier attempt with the same nonce."""
     with suppress(OSError):
         run.refusal(nonce).unlink()

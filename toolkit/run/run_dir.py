@@ -20,7 +20,7 @@ WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "prog
 #: The end of the name of a checkpoint while another one takes its name.
 REPLACED = ".replaced"
 
-#: Folder beside the runs for runs that were set aside to start anew.
+#: Folder beside the runs, for runs that were moved away so that they can start again.
 _OLD = "old"
 
 _STEP = re.compile(r"step_(\d{8,})")
@@ -37,17 +37,17 @@ def _listed(folder: Path) -> list[Path]:
 
 def user_code_in(code: Path) -> Path:
     """Return the folder of the user's own code in a copy of the code."""
-    # No package has such a name: PYTHONPATH leads to the folder around it.
+    # Not a valid package name, because PYTHONPATH contains the folder around it.
     return code / "user-code"
 
 
 def named(name: str) -> Path:
-    """A property: the file or folder of this name in the folder of an object that has a path."""
+    """Return a property: the path of this file or folder below the object's `path`."""
     return cast(Path, property(lambda folder: folder.path / name))
 
 
 class ReportFiles:
-    """Names of the files of the report that belongs to a folder."""
+    """File names of the report in a folder."""
 
     __slots__ = ()
     path: Path
@@ -73,7 +73,7 @@ class RunDir(ReportFiles):
     def run_id(self) -> str:
         return self.path.name
 
-    # -- what was asked for ------------------------------------------------------------------
+    # -- the request -------------------------------------------------------------------------
     config = named("config.yaml")
     """The resolved experiment, YAML."""
     job = named("job.yaml")
@@ -83,14 +83,14 @@ class RunDir(ReportFiles):
 
     @property
     def user_code(self) -> Path:
-        """The user's own code, by the names that it has where the user works."""
+        """The user's own code, with the file names of the user's folder."""
         return user_code_in(self.code)
 
     work = named("work")
-    """The folder in which the user's own program runs, over all attempts."""
+    """The folder in which the user's own program runs, in all attempts."""
 
     def has_code(self, module: str) -> bool:
-        """Whether that code has a module that can be run, such as toolkit.training.worker."""
+        """Whether the run's code has a module that can be run, such as toolkit.training.worker."""
         path = self.code.joinpath(*module.split("."))
         return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
@@ -107,7 +107,7 @@ class RunDir(ReportFiles):
     reserve = named(".reserve")
     """Room for the record of a failure when the disk is full (toolkit.run.disk_reserve)."""
 
-    # -- what happened -----------------------------------------------------------------------
+    # -- progress and events -----------------------------------------------------------------
     attempts = named("attempts.jsonl")
     """One line per attempt."""
     events = named("events.jsonl")
@@ -144,7 +144,7 @@ class RunDir(ReportFiles):
         return self.path / "ranks" / f"{nonce}.address.json"
 
     def stop_request(self, nonce: str) -> Path:
-        """Exists once a rank of one attempt has been asked to leave; JSON."""
+        """Exists once a rank of one attempt has been asked to stop; JSON."""
         return self.path / "ranks" / f"{nonce}.stop.json"
 
     def process(self, nonce: str, rank: int) -> Path:
@@ -156,7 +156,7 @@ class RunDir(ReportFiles):
         return self.path / "ranks" / f"{attempt}.answer_{number}.json"
 
     def secret(self, nonce: str) -> Path:
-        """The secret that the ranks of one attempt prove; only the run's owner may read it."""
+        """The secret with which the ranks of one attempt authenticate; only the run's owner may read it."""
         return self.path / "ranks" / f"{nonce}.secret"
 
     def heartbeat(self, nonce: str, rank: int) -> Path:
@@ -179,7 +179,7 @@ class RunDir(ReportFiles):
         return self.logs / f"{nonce}.rank_{rank:05d}.log"
 
     def rank_logs(self) -> Iterator[tuple[str, int, Path]]:
-        """Nonce, rank and file of every existing rank log, in no order."""
+        """Nonce, rank and file of every existing rank log, unordered."""
         for path in _listed(self.logs):
             if match := _RANK_LOG.fullmatch(path.name):
                 yield match[1], int(match[2]), path
@@ -219,12 +219,12 @@ class RunDir(ReportFiles):
     def checkpoint_leftovers(self) -> list[Path]:
         """Hidden folders beside the checkpoints: half written, half deleted, or set aside as damaged.
 
-        A checkpoint that was never replaced is not one of them: the next attempt takes it back.
+        A checkpoint that was set aside but never replaced is not included: the next attempt restores it.
         """
         found = sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
-        return [folder for folder in found if not self._is_to_be_taken_back(folder)]
+        return [folder for folder in found if not self._will_be_restored(folder)]
 
-    def _is_to_be_taken_back(self, folder: Path) -> bool:
+    def _will_be_restored(self, folder: Path) -> bool:
         name = folder.name.removeprefix(".").removesuffix(REPLACED)
         return folder.name.endswith(REPLACED) and not (self.checkpoints / name).exists()
 
@@ -234,9 +234,9 @@ class RunDir(ReportFiles):
     """Predictions, scores and exports."""
 
     def artifact(self, name: str) -> Path:
-        """A file or folder below `artifacts/`, which is what a workload writes.
+        """The path of a file or folder that a workload writes below `artifacts/`.
 
-        name   a relative path. Raises ValueError for one outside of it.
+        name   a relative path. Raises ValueError for a path outside of `artifacts/`.
         """
         relative = Path(name)
         if relative.is_absolute() or not relative.parts or ".." in relative.parts:
@@ -246,13 +246,13 @@ class RunDir(ReportFiles):
     returned = named("artifacts/returned.json")
     """Result of the user's function, in a run of a function; JSON."""
 
-    # -- scored again ------------------------------------------------------------------------
+    # -- evaluations -------------------------------------------------------------------------
     def evaluation(self, name: str) -> RunDir:
-        """The best weights scored again: a folder like a run's, with config, scores, artifacts, report."""
+        """The folder of an evaluation of the best weights: like a run's, with config, scores and report."""
         return RunDir(self.path / "evaluations" / name)
 
     scores = named("metrics.json")
-    """In an evaluation's folder: its scores, and what they are of; written last, JSON."""
+    """In an evaluation's folder: its scores, their data and weights; written last, JSON."""
 
 
 def archive_run(run: RunDir) -> Path:
@@ -280,7 +280,7 @@ def experiment_dir() -> Path:
 def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
     """Every run folder directly under the experiment folder, by name. Raises UserError."""
     try:
-        # Plain strings: of ten thousand runs, paths would take half a second.
+        # Plain strings: for ten thousand runs, Path objects would take half a second.
         names = sorted(os.listdir(experiment_dir))
     except (FileNotFoundError, NotADirectoryError):
         return
@@ -293,7 +293,7 @@ def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
 
 
 def find_run(name: str, parent: Path | None = None) -> RunDir:
-    """The run that a folder, a file in it, an id, or a unique prefix of an id names.
+    """Find a run by its folder, a file in it, its id, or a unique prefix of the id.
 
     parent   the folder of runs; None: as `experiment_dir`
 
@@ -301,7 +301,7 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
     """
     parent = parent or experiment_dir()
     given = Path(name)
-    # Any file of a run names it, too, such as its predictions.
+    # Any file in a run's folder identifies the run, such as its predictions.
     for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
         if (folder / "config.yaml").is_file():
             return RunDir(folder.resolve())
@@ -322,5 +322,5 @@ def _some(runs: Sequence[RunDir]) -> str:
 
 
 def runs_named(names: Iterable[str]) -> list[RunDir]:
-    """The runs of these names; without one, all in the folder of runs. Raises RunNotFound."""
+    """The runs of these names; without names, all in the folder of runs. Raises RunNotFound."""
     return [find_run(name) for name in names] or list(find_runs(experiment_dir()))

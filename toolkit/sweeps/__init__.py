@@ -1,1 +1,1 @@
-"""Many runs of one experiment: which they are, what is kept of them, and how they compare."""
+"""Many runs of one experiment: their parameters, their folder, and their results."""

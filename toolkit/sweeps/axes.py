@@ -1,4 +1,4 @@
-"""A key of a sweep as an axis: numbers, also on a logarithmic scale, or names one beside the other. Pure."""
+"""A key of a sweep as an axis: numbers on a linear or logarithmic scale, or names. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from toolkit.report.formats import one_line
 from toolkit.sweeps.spaces import number_in
 
-#: Numbers that span so much are shown on a logarithmic scale.
+#: Ratio of the largest to the smallest number from which on the scale is logarithmic.
 _WIDE = 50
-#: Names that still have room beside one axis.
+#: Number of names that fit beside one axis.
 _MOST_NAMES = 12
 
 
@@ -32,7 +32,7 @@ class Axis:
     is_named: bool = False
 
     def share(self, place: float) -> float:
-        """A place between 0, the lowest, and 1, the highest."""
+        """A place, scaled to between 0 (lowest) and 1 (highest)."""
         places = (*self.places, *(tick for tick, _ in self.ticks))
         known = [self._scaled(each) for each in places if each is not None]
         low, high = min(known), max(known)
@@ -43,9 +43,9 @@ class Axis:
 
 
 def axis(title: str, values: Sequence[str | None], *, is_log: bool | None = None) -> Axis:
-    """The axis of a key, from what it is set to in each run.
+    """The axis of a key, from its value in each run.
 
-    is_log   None: where the numbers span so much that a linear scale would show nothing
+    is_log   None: logarithmic if the numbers span a wide range
     """
     numbers = [None if value is None else number_in(value) for value in values]
     known = [number for number in numbers if number is not None]
@@ -81,7 +81,7 @@ def _named(title: str, values: Sequence[str | None]) -> Axis:
 
 
 def _round_numbers(low: float, high: float, is_log: bool) -> list[float]:
-    """Some round numbers that reach from low to high or nearly."""
+    """Some round numbers from about low to about high."""
     if is_log:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         step = max(1, len(powers) // 6)

@@ -15,9 +15,9 @@ _RANGE = re.compile(rf"\s*({'|'.join(RANGES)})\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_space(override: str) -> Space | None:
-    """The values or the range that `key=…` lists; None where it sets the key to one value.
+    """The values or the range that `key=…` lists; None if it sets the key to one value.
 
-    Raises UserError for an empty value among several, and for an invalid or misspelt range.
+    Raises UserError if one of several values is empty, or a range is invalid or misspelt.
     """
     key, _, text = override.partition("=")
     if match := _RANGE.fullmatch(text):
@@ -54,8 +54,8 @@ def _read_range(kind: str, text: str) -> Space:
 def split_values(override: str) -> list[str]:
     """The values of `key=a,b`: cut at commas outside of brackets and quotes.
 
-    A text without a comma is one value. A word without `=` has no value. Raises UserError for an empty one
-    of several values.
+    A text without a comma is one value. A word without `=` has no value. Raises UserError if one of several
+    values is empty.
     """
     key, equals, text = override.partition("=")
     values = [part.strip() for part in _cut(text)] if equals else []
@@ -75,7 +75,7 @@ def _cut(text: str) -> Iterator[str]:
                 place += 1
             elif letter == quote:
                 quote, closed = "", place
-        # Twice within quotes it means itself: the end of one quoted text and the beginning of the next.
+        # A doubled quotation mark means itself: here one quoted text ends and the next begins.
         elif letter in "\"'" and (closed == place - 1 or _may_begin(text[start:place], depth)):
             quote = letter
         elif letter in _OPENING:
@@ -90,7 +90,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _may_begin(before: str, depth: int) -> bool:
-    """Whether a quotation mark after this begins a quoted text, and is not a letter of a plain one.
+    """Whether a quotation mark after `before` begins a quoted text, and is not part of a plain one.
 
     As in YAML: at the beginning of a value, or of a part of a list or mapping.
     """

@@ -1,4 +1,4 @@
-"""SweepDir: every file name of a sweep; Record: what is kept of it. Beside the runs, in `sweeps/NAME`."""
+"""SweepDir: all file names of a sweep, in `sweeps/NAME` beside the runs; Record: the record of a sweep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.errors import UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.run.run_dir import ReportFiles, RunDir, named
 
-#: Beside the runs: a folder for each sweep.
+#: Folder beside the runs, with a folder for each sweep.
 SWEEPS = "sweeps"
 
 
@@ -55,7 +55,7 @@ class SweepDir(ReportFiles):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One run of a sweep, and what its keys are set to."""
+    """One run of a sweep, and the values of its keys."""
 
     run_id: str
     values: Mapping[str, str]
@@ -65,13 +65,13 @@ class Member:
 class Record:
     """The record of a sweep.
 
-    config   the experiment file that it is made from
+    config   the experiment file of the sweep
     metric   SPLIT.METRIC; goal: max or min
     task     the kind of task, which declares the metrics; empty in old sweeps
-    spaces   what each key is drawn from, or its values, as people write it
+    spaces   the range or values of each key, as people write them
     log      keys that are drawn from a logarithmic range
-    members  the runs that the last command asked for
-    removed  runs of earlier commands that it did not ask for
+    members  runs of the last command
+    removed  runs of earlier commands that the last one did not include
     """
 
     name: str
@@ -89,7 +89,7 @@ class Record:
 
     @property
     def file(self) -> str | None:
-        """The experiment file; None where the experiment is made of words, under a name of its own."""
+        """The experiment file; None if the experiment was written on the command line."""
         return None if Path(self.config).name.startswith("<") else self.config
 
     @property
@@ -114,19 +114,19 @@ def read_record(sweep: SweepDir) -> Record | None:
 
 
 def make_sweep(sweep: SweepDir) -> None:
-    """Make a sweep's folder. What it holds is executed, so no other user may write there."""
+    """Make a sweep's folder. Files in it are executed, so no other user may write there."""
     sweep.path.parent.mkdir(parents=True, exist_ok=True)
     sweep.path.mkdir(mode=0o755, exist_ok=True)
 
 
 def write_record(sweep: SweepDir, record: Record) -> None:
-    """Write a sweep down."""
+    """Write the record of a sweep."""
     make_sweep(sweep)
     write_json(sweep.record, asdict(record))
 
 
 def find_sweep(name: str, experiment_dir: Path) -> SweepDir:
-    """The sweep of a name, of the beginning of one, or in a folder. Raises UserError, which lists them."""
+    """Find a sweep by its name, a unique prefix or its folder. Raises UserError that lists the candidates."""
     if (Path(name) / "sweep.json").is_file():
         return SweepDir(Path(name).resolve())
     known = sorted(find_sweeps(experiment_dir), key=lambda each: each.name)
@@ -174,11 +174,11 @@ def settle_array(sweep: SweepDir, name: str, job_id: str | None) -> None:
 
 def read_arrays(sweep: SweepDir) -> list[Array]:
     """The arrays of a sweep, oldest first; without those that were not submitted."""
-    asked: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for line in read_json_lines(sweep.arrays):
-        asked.setdefault(line.get("array", ""), {}).update(line)
+        by_name.setdefault(line.get("array", ""), {}).update(line)
     return [
         Array(name=name, runs=tuple(each["runs"]), throttle=each["throttle"], job_id=each.get("job_id"))
-        for name, each in asked.items()
+        for name, each in by_name.items()
         if "runs" in each and ("job_id" not in each or each["job_id"] is not None)
     ]

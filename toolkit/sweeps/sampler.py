@@ -1,6 +1,6 @@
-"""The next runs as a sampler of Optuna proposes them, given the results of the finished ones.
+"""The next runs, proposed by a sampler of Optuna from the results of the finished runs.
 
-No study is stored and nothing waits: the study is made anew from the runs' own results each time.
+No study is stored and nothing waits: each time the study is rebuilt from the runs' results.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from toolkit.sweeps.results.collect import Results, without_seed
 from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, number_in, number_text
 from toolkit.sweeps.sweep import Point, Sweep
 
-#: Optuna has more, but they need torch or scipy, or propose the same points again when they are asked anew.
+#: Optuna's other samplers need torch or scipy, or propose the same points again in a new study.
 SAMPLERS = ("tpe",)
 
 
 def propose(sweep: Sweep, known: Results | None) -> list[Point]:
     """`sweep.samples` new points, without seeds. known: the runs so far; their mean over seeds counts.
 
-    Raises UserError where Optuna is missing, knows no such sampler, or there is nothing to draw.
+    Raises UserError if Optuna is missing, the sampler is unknown, or there is nothing to draw.
     """
     optuna = _optuna()
     if not sweep.parameters:
@@ -43,7 +43,7 @@ def _optuna() -> Any:
         # Late: it takes a second to import, and few sweeps need it.
         import optuna
     except ImportError:
-        missing = "this sweep asks for a sampler of Optuna, which is not installed"
+        missing = "this sweep needs a sampler of Optuna, which is not installed"
         raise UserError(f"{missing}: pip install 'slurm-toolkit[optuna]'") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
@@ -52,11 +52,11 @@ def _optuna() -> Any:
 def _sampler(optuna: Any, sweep: Sweep, so_far: int) -> Any:
     if sweep.sampler not in SAMPLERS:
         raise UserError(f"unknown sampler {sweep.sampler!r}; known are: {', '.join(SAMPLERS)}")
-    # With how many runs there are: each call would else begin with the same proposals.
+    # Includes the number of runs: otherwise each call would begin with the same proposals.
     seed = (sweep.seed * 1_000_003 + so_far) % 2**32
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # Runs that are under way count as poor ones, so that a batch does not crowd at one place.
+        # Unfinished runs count as poor, so that the points of a batch do not cluster.
         return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
 
 
@@ -72,7 +72,7 @@ def _distribution(optuna: Any, space: Space) -> Any:
 
 
 def _trials(optuna: Any, spaces: Mapping[str, Any], known: Results) -> list[Any]:
-    """The runs so far, seeds joined; those of other keys or outside of today's ranges are left out."""
+    """The runs so far, averaged over seeds; without runs of other keys or outside of the current ranges."""
     means = {without_seed(group.values): group.mean for group in known.groups}
     if not means:
         means = {without_seed(row.values): row.value for row in known.ranked if row.value is not None}
@@ -90,7 +90,7 @@ def _trials(optuna: Any, spaces: Mapping[str, Any], known: Results) -> list[Any]
 
 
 def _read(distribution: Any, value: str) -> Any:
-    """A written value as the distribution has it; categories are written values themselves."""
+    """A written value in the distribution's type; categories stay as written."""
     number = number_in(value)
     if hasattr(distribution, "choices") or number is None:
         return value

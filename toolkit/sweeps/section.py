@@ -1,4 +1,4 @@
-"""The section `sweep` of an experiment file, checked as the rest of it is."""
+"""The section `sweep` of an experiment file, checked like its other sections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolkit.sweeps.sweep import METHODS, Sweep
 
 
 def load_sweep(path: Path, overrides: Sequence[str] = ()) -> Sweep | None:
-    """The sweep that an experiment file describes; None where it has no such section.
+    """The sweep that an experiment file describes; None if it has no such section.
 
     overrides   of keys of the section: `sweep.samples=20`
     Raises ConfigError with all faults of the section.
@@ -32,12 +32,12 @@ def load_sweep(path: Path, overrides: Sequence[str] = ()) -> Sweep | None:
 
 
 def of_section(override: str) -> bool:
-    """Whether an override is one of the section `sweep`."""
+    """Whether an override sets a key of the section `sweep`."""
     return override.partition("=")[0].split(".")[0].strip() == SWEEP
 
 
 class _Reader:
-    """Reads a section; a fault is read as None, so that reading goes on."""
+    """Reads a section; an invalid value becomes None, so that reading continues."""
 
     def __init__(self, section: Any, faults: Faults) -> None:
         self._faults = faults
@@ -54,7 +54,7 @@ class _Reader:
         parameters: dict[str, Space] = {}
         fixed: dict[str, str] = {}
         for key, space in given.pop("parameters", None) or ():
-            # A later one counts, as on the command line: the file's own way of writing it may be another.
+            # A later entry counts, as on the command line: a key may be written with dots and as a section.
             parameters.pop(key, None)
             fixed.pop(key, None)
             if isinstance(space, str):
@@ -71,7 +71,7 @@ class _Reader:
         return list(self._spaces(value, (SWEEP, name), ""))
 
     def _spaces(self, section: Mapping[str, Any], at: Key, prefix: str) -> Iterator[tuple[str, Space | str]]:
-        """Key and space of each parameter; sections within sections are keys with dots."""
+        """Key and space of each parameter; nested sections become keys with dots."""
         for name, value in section.items():
             key, place = prefix + name, (*at, name)
             if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in RANGES:
@@ -113,7 +113,7 @@ class _Reader:
         value = self._section[name]
         groups = [value] if _is_texts(value) else value
         if not isinstance(groups, list) or not all(_is_texts(group) for group in groups):
-            return self._wrong((SWEEP, name), value, "a list of keys, or several of them")
+            return self._wrong((SWEEP, name), value, "a list of keys, or several lists")
         return tuple(map(tuple, groups))
 
     def seeds(self, name: str) -> Any:
@@ -152,7 +152,7 @@ class _Reader:
             self._faults.add(at, f"{found(value)}, expected {expected}")
 
 
-#: The keys of the section, and what reads them.
+#: The keys of the section, and their readers.
 KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
     "name": _Reader.name,
     "method": _Reader.choice,
@@ -181,7 +181,7 @@ def _plain(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]
 
 
 def _method(given: Mapping[str, Any], parameters: Mapping[str, Space]) -> str:
-    """The method where none is written."""
+    """The method if none is given."""
     if "samples" in given:
         return "optuna" if "sampler" in given else "random"
     return "list" if "runs" in given and not parameters else "grid"

@@ -1,7 +1,6 @@
 """Values of a key of a sweep, or a range to draw from. Pure.
 
-A draw is a function of (seed, number of the sample, key) and of nothing else: more samples leave the first
-ones as they are, and so does another key.
+A draw depends only on (seed, number of the sample, key), so further samples or keys do not change it.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Any
 from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.errors import UserError
 
-#: Significant digits of a drawn number; a table has no room for seventeen.
+#: Significant digits of a drawn number; seventeen would not fit into a table.
 _DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Each of these, as YAML. In a grid every one, in a random sweep one of them, all alike likely."""
+    """Listed values, as YAML: a grid takes each, a random sweep draws one with equal probability."""
 
     values: tuple[str, ...]
 
@@ -35,7 +34,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Choice(Values):
-    """One of these, all alike likely; not for a grid."""
+    """One of these values, drawn with equal probability; not for a grid."""
 
     def __str__(self) -> str:
         return f"choice({', '.join(self.values)})"
@@ -57,7 +56,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogUniform:
-    """A number between two limits, whose logarithm is uniform."""
+    """A number between two limits with a uniform logarithm."""
 
     low: float
     high: float
@@ -89,12 +88,12 @@ Space = Values | Uniform | LogUniform | RandInt
 def draw(space: Space, seed: int, number: int, key: str) -> str:
     """The value of a key in one sample, as YAML."""
     digest = hashlib.sha256(f"{seed}\n{number}\n{key}".encode()).digest()
-    # 53 bits: all that a float holds, and less than 1.
+    # 53 bits, the precision of a float, so that the share is below 1.
     return space.at((int.from_bytes(digest[:8], "big") >> 11) / 2**53)
 
 
 def range_of(kind: str, limits: Sequence[Any]) -> Space:
-    """The range that a word such as `loguniform` names. Raises UserError, with what is expected."""
+    """The range for a word such as `loguniform`. Raises UserError that says what is expected."""
     if kind == "choice":
         if not limits:
             raise UserError("choice needs at least one value")
@@ -121,7 +120,7 @@ RANGES = (*_RANGES, "choice")
 
 
 def written(value: Any) -> str:
-    """A plain value as YAML on one line, which gives the same value back."""
+    """A plain value as YAML on one line that parses to the same value."""
     if isinstance(value, str):
         try:
             if value == value.strip() and "\n" not in value and parse(value).value == value:
@@ -133,7 +132,7 @@ def written(value: Any) -> str:
 
 
 def number_in(value: str) -> float | None:
-    """The number that a written value is; None for anything else."""
+    """A written value as a number; None if it is not one."""
     try:
         found = parse(value).value
     except Unreadable:

@@ -1,4 +1,4 @@
-"""Sweep: which runs are made of an experiment file. Pure."""
+"""Sweep: the runs that an experiment file describes. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from toolkit.errors import UserError
 from toolkit.sweeps.command_line import read_space
 from toolkit.sweeps.spaces import Space, Values, draw
 
-#: What one run of a sweep is set to: key -> value, as YAML.
+#: The settings of one run of a sweep: key -> value, as YAML.
 Point = Mapping[str, str]
 
 METHODS = ("grid", "zip", "random", "list", "optuna")
-#: Above any cluster's arrays; a misplaced comma should not be composed for an hour.
+#: More than any cluster's arrays hold; a misplaced comma must not cause an hour of composing.
 _MOST = 100_000
 
 
@@ -23,13 +23,13 @@ _MOST = 100_000
 class Sweep:
     """The request of a sweep, from the section `sweep`, from the command line, or from both.
 
-    name        None: that of the experiment
+    name        None: the experiment's name
     method      grid: every combination; zip: the first values, the second ones, …; random: `samples` draws;
-                list: `runs` alone; optuna: what its sampler proposes, given the runs that have finished
+                list: only `runs`; optuna: proposals of its sampler, based on the finished runs
     fixed       keys that are the same in all runs
     parameters  keys with values or a range
     zipped      groups of keys whose values go together in a grid
-    runs        runs that are spelt out; with parameters, each of them with all of these
+    runs        explicit runs; with parameters, each run is combined with all their values
     seeds       each run with each of these seeds
     metric      SPLIT.METRIC that the report ranks by; None: the experiment's evaluation.metric
     goal        max or min; None: as the task declares
@@ -62,9 +62,9 @@ class Sweep:
         return [f"{key}={values[key]}" for key in sorted(values, key=lambda key: key.count("."))]
 
     def points(self) -> list[Point]:
-        """All runs but those that a sampler is to propose; the last key turns fastest.
+        """All runs except those that a sampler proposes; the last key varies fastest.
 
-        Raises UserError for what cannot be meant.
+        Raises UserError for too many runs, a key that is varied twice, and a range in a grid.
         """
         factors: list[list[Point]] = [*self._factors()]
         if self.seeds:
@@ -95,7 +95,7 @@ class Sweep:
             yield [dict(zip(group, row, strict=True)) for row in rows]
 
     def _groups(self) -> Iterator[tuple[str, ...]]:
-        """The keys that turn together, in the order of their first."""
+        """The groups of keys that vary together, in the order of their first keys."""
         done: set[str] = set()
         for key in self.parameters:
             group = next((each for each in self.groups if key in each), (key,))
@@ -134,7 +134,7 @@ def _listed(key: str, space: Space) -> tuple[str, ...]:
 
 
 def checked(sweep: Sweep) -> Sweep:
-    """The sweep, if its parts fit together. Raises UserError."""
+    """Return the sweep. Raises UserError if its parts do not fit together."""
     for name, number in (("samples", sweep.samples), ("max_parallel", sweep.max_parallel)):
         if number is not None and (type(number) is not int or number < 1):
             raise UserError(f"{name} of the sweep: found {number!r}, expected a whole number from 1")
@@ -171,7 +171,7 @@ def _length(key: str, sweep: Sweep) -> int:
 def with_overrides(sweep: Sweep, overrides: Sequence[str]) -> Sweep:
     """A sweep changed by the command line: `key=a,b`, `key=uniform(a,b)`, or `key=value` for all runs.
 
-    Raises UserError for a key that is given twice, and for what is not key=value.
+    Raises UserError for a key that is given twice, and for text that is not key=value.
     """
     parameters, fixed = dict(sweep.parameters), dict(sweep.fixed)
     seen: set[str] = set()

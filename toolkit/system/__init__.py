@@ -1,1 +1,1 @@
-"""This process and its machine: its rank, control groups, and what is installed."""
+"""This process and its machine: rank, control groups, GPUs, and installed distributions."""

@@ -1,6 +1,6 @@
 """The limits of this process's control groups: memory and cores, in both versions of cgroups.
 
-`man 7 cgroups` describes their files. A group's limit counts for all groups within it.
+`man 7 cgroups` describes their files. A group's limit applies to all groups within it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ _MB = 1 << 20
 
 def memory_limit_mb(own: Path = _OWN, mounted: Path = _MOUNTED) -> float | None:
     """Return the lowest memory limit in MB; None without a limit."""
-    least = _least(_memory, own, mounted)
+    least = _lowest(_memory, own, mounted)
     # Version 1 writes a number larger than the memory if there is no limit.
     return None if least is None or least >= psutil.virtual_memory().total else least / _MB
 
 
 def cpu_quota(own: Path = _OWN, mounted: Path = _MOUNTED) -> float | None:
     """Return the lowest CPU quota, in cores; None without a limit."""
-    return _least(_cores, own, mounted)
+    return _lowest(_cores, own, mounted)
 
 
-def _least(read: Callable[[Path], float | None], own: Path, mounted: Path) -> float | None:
+def _lowest(read: Callable[[Path], float | None], own: Path, mounted: Path) -> float | None:
     found = [value for folder in _folders(own, mounted) if (value := read(folder)) is not None]
     return min(found, default=None)
 
 
 def _folders(own: Path, mounted: Path) -> list[Path]:
-    """The folders of this process's groups and of those around them."""
+    """The folders of this process's groups and of their parent groups."""
     folders: list[Path] = []
     with suppress(OSError):
         for line in own.read_text().splitlines():
             parts = line.split(":", 2)
             if len(parts) < 3:
                 continue
-            # The first version has a tree for each kind.
+            # Version 1 has a tree for each kind of limit.
             for kind in parts[1].split(","):
                 top = mounted / kind
                 inner = top / parts[2].lstrip("/")
@@ -62,7 +62,7 @@ def _cores(group: Path) -> float | None:
 
 
 def words_of(path: Path) -> list[str]:
-    """The words of a file of the kernel's; none where it is not there."""
+    """The words of a file of the kernel; none if it does not exist."""
     with suppress(OSError):
         return path.read_text().split()
     return []

@@ -1,6 +1,6 @@
 """Installed distributions, and the entry points that they register.
 
-As importlib.metadata finds them, which takes 20 ms to import, most of it for the parser of METADATA.
+Finds the same as importlib.metadata, which takes 20 ms to import, most of it for the parser of METADATA.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """An installed distribution: the folder that describes it, and its entry points as they are written."""
+    """An installed distribution: its metadata folder, and the text of its entry points."""
 
     folder: Path
     entry_points: str
@@ -30,7 +30,7 @@ class Distribution:
         return next(self.fields(name))
 
     def fields(self, name: str) -> Iterator[str]:
-        """All values of a field that may be there several times, such as Requires-Dist. Raises OSError."""
+        """All values of a field that may occur several times, such as Requires-Dist. Raises OSError."""
         text = (self.folder / _METADATA[self.folder.suffix]).read_text(encoding="utf-8")
         start = f"{name}: "
         return (line.removeprefix(start) for line in text.splitlines() if line.startswith(start))
@@ -38,7 +38,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPoint:
-    """A name that a distribution registers under a group, for code: "module:attribute"."""
+    """A name that a distribution registers in a group for its code, "module:attribute"."""
 
     name: str
     group: str
@@ -51,13 +51,13 @@ class EntryPoint:
 
 
 def load_code(code: str) -> Any:
-    """Import "module:attribute", whose attribute may have dots."""
+    """Import "module:attribute"; the attribute may contain dots."""
     module, _, name = code.partition(":")
     return reduce(getattr, name.split("."), importlib.import_module(module))
 
 
 def distribution(name: str) -> Distribution:
-    """The installed distribution of a name. Raises KeyError."""
+    """The installed distribution with this name. Raises KeyError."""
     return _distributions()[_normalized(name)]
 
 
@@ -69,7 +69,7 @@ def entry_points() -> tuple[EntryPoint, ...]:
 
 @cache
 def _distributions() -> dict[str, Distribution]:
-    """By their names; of two with one name, the first on the path of modules."""
+    """Distributions by name; of two with the same name, the first on sys.path."""
     found: dict[str, Distribution] = {}
     for folder in _folders():
         name = _normalized(folder.name.removesuffix(folder.suffix).partition("-")[0])
@@ -81,7 +81,7 @@ def _distributions() -> dict[str, Distribution]:
 def _folders() -> Iterator[Path]:
     for place in sys.path:
         try:
-            # An empty place, as of `python -c`, is the working directory, which may be another one later.
+            # An empty entry, as with `python -c`, is the working directory, which may change later.
             folder = os.path.abspath(place)
             names = os.listdir(folder)
         except OSError:
@@ -107,6 +107,6 @@ def _points_of(distribution: Distribution) -> Iterator[EntryPoint]:
             group = line.strip("[]")
         elif "=" in line and not line.startswith("#"):
             name, _, code = line.partition("=")
-            # Names of extras may follow, which are for installers.
+            # Extras, which only installers need, may follow in brackets.
             code = code.partition("[")[0].strip()
             yield EntryPoint(name=name.strip(), group=group, code=code, distribution=distribution)

@@ -1,4 +1,4 @@
-"""Turning garbage collection off for work whose results are all kept."""
+"""Turning garbage collection off for work that keeps all its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Turn garbage collection off meanwhile: it would look in vain through all that is made here."""
+    """Turn garbage collection off in this block: it would search all new objects and free none."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Which machine wrote a record: by its host name, and by its boot, which stays when the name changes."""
+"""Which machine wrote a record: by its host name, and by its boot id, which a new name does not change."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def boot() -> str:
 def is_here(host: object, boot_then: object) -> bool:
     """Whether a process that wrote this host name and this boot ran on this machine.
 
-    The name alone is enough, also after a new boot: locks and start times show that the process is gone.
+    The name alone is enough, even after a reboot: locks and start times show that the process is gone.
     """
     return host == socket.gethostname() or (boot() != "" and boot_then == boot())

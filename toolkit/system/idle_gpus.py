@@ -1,7 +1,7 @@
 """The GPUs of this machine that are least busy, as NVIDIA's management library sees them.
 
-Chosen only among those that CUDA_VISIBLE_DEVICES leaves, and passed to the ranks by UUID: numbers mean one
-order to the library and, unless CUDA_DEVICE_ORDER says otherwise, another one to CUDA.
+They are chosen among the GPUs in CUDA_VISIBLE_DEVICES, and passed to the ranks by UUID: the library and CUDA
+number GPUs in different orders, unless CUDA_DEVICE_ORDER is PCI_BUS_ID.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from toolkit.errors import UserError
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
-#: From 2.30 on NCCL lets several ranks share a GPU where this is 1.
+#: From version 2.30 on, NCCL lets several ranks share a GPU if this is 1.
 SHARING_VARIABLE = "NCCL_MULTI_RANK_GPU_ENABLE"
 
 
@@ -25,7 +25,7 @@ class Gpu:
 
     index           in the order of the PCI bus
     memory_used_mb  by all processes of the machine
-    utilisation     per cent of the last moment in which something was computed; 0 if it is unknown
+    utilisation     per cent of the latest sample period in which the GPU was busy; 0 if it is unknown
     """
 
     index: int
@@ -40,9 +40,9 @@ class NoGpus(UserError):
 
 
 def least_busy(count: int, gpus: Sequence[Gpu], visible: str | None, order: str | None = None) -> list[Gpu]:
-    """This number of the visible GPUs, the least busy first: by memory used, then by utilisation.
+    """Return `count` visible GPUs, the least busy first: by memory used, then by utilisation.
 
-    visible, order: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Raises UserError where there are fewer.
+    visible, order: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Raises UserError if there are fewer.
     """
     candidates = list(gpus) if visible is None else _visible(gpus, visible, order)
     if count > len(candidates):
@@ -52,7 +52,7 @@ def least_busy(count: int, gpus: Sequence[Gpu], visible: str | None, order: str 
 
 
 def _visible(gpus: Sequence[Gpu], visible: str, order: str | None) -> list[Gpu]:
-    """The GPUs that CUDA would see: up to the first entry that names none."""
+    """The GPUs that CUDA would see: those before the first entry that names no GPU."""
     found: list[Gpu] = []
     for entry in (part.strip() for part in visible.split(",")):
         gpu = _named(gpus, entry, order)
@@ -88,9 +88,9 @@ def read_gpus() -> list[Gpu]:
 
 @contextmanager
 def management_library() -> Iterator[Any]:
-    """NVIDIA's management library, ready to be asked. Raises NoGpus, also for what fails in the block."""
+    """NVIDIA's management library, initialized. Raises NoGpus, also for its errors in the block."""
     try:
-        import pynvml  # of nvidia-ml-py; only wanted where GPUs are chosen
+        import pynvml  # from nvidia-ml-py; only needed to query GPUs
     except ImportError:
         raise NoGpus("choosing GPUs needs the package nvidia-ml-py: pip install nvidia-ml-py") from None
     try:
@@ -124,7 +124,7 @@ def _read(nvml: Any, index: int) -> Gpu:
 def count_present(proc: Path = Path("/proc/driver/nvidia/gpus")) -> int:
     """Return the number of GPUs of this machine, whether this process may use them or not.
 
-    By the library, which a broken driver does not answer, or by what the kernel's module shows.
+    Counted by the library or, if that fails, from the files of the kernel module.
     """
     try:
         return len(read_gpus())
@@ -143,7 +143,7 @@ def whole_of(part: str) -> str:
 
 
 def choose(count: int, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with the least busy GPUs in CUDA_VISIBLE_DEVICES. Raises NoGpus, UserError."""
+    """Return the environment with the least busy GPUs in CUDA_VISIBLE_DEVICES. Raises NoGpus, UserError."""
     chosen = least_busy(count, read_gpus(), environ.get(VARIABLE), environ.get("CUDA_DEVICE_ORDER"))
     return {**environ, VARIABLE: ",".join(gpu.uuid for gpu in chosen)}
 
@@ -151,7 +151,7 @@ def choose(count: int, environ: Mapping[str, str]) -> dict[str, str]:
 def visible_gpus(environ: Mapping[str, str]) -> list[Gpu]:
     """The GPUs that a process in this environment sees, in CUDA's order. Raises NoGpus, UserError.
 
-    UserError if that order is unknown.
+    UserError means that the order is unknown, or that a part of a GPU (MIG) is named.
     """
     gpus = read_gpus()
     visible = environ.get(VARIABLE, ",".join(str(gpu.index) for gpu in gpus))
@@ -167,5 +167,5 @@ def count_visible(environ: Mapping[str, str]) -> int:
     visible = environ.get(VARIABLE)
     if visible is None:
         return len(gpus)
-    # CUDA uses one part of a GPU in a process, however many are named. No order changes the number.
+    # A process uses only one part of a GPU, even if several are named. The order does not change the count.
     return 1 if visible.startswith("MIG-") else len(_visible(gpus, visible, "PCI_BUS_ID"))

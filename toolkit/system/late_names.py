@@ -1,4 +1,4 @@
-"""Names of a package that are imported when somebody uses them."""
+"""Names of a package that are imported at their first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def late_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package. places: for each name its module within the package."""
+    """Return a `__getattr__` for a package. places: the module of each name within the package."""
 
     def find(name: str) -> Any:
         if name not in places:

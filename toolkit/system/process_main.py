@@ -1,4 +1,4 @@
-"""The main function of a child process: its exit, and its standard output as one document."""
+"""Running the main function of a child process: its exit, and its standard output as one document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TextIO
 from toolkit.errors import ExitCode, StkError
 from toolkit.system.output.sanitize import clean
 
-#: Errors of a write when no more can be written.
+#: Errors of a write that mean that no more can be written.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -24,7 +24,7 @@ def process_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
 def exit_process(code: int) -> NoReturn:
     """Flush the standard streams and exit at once.
 
-    Not sys.exit: a thread of torch that asks for the GIL while the interpreter shuts down would abort the
+    Not sys.exit: a thread of torch that requests the GIL while the interpreter shuts down would abort the
     process (Python before 3.14), after all work has been done.
     """
     sys.stdout.flush()
@@ -33,14 +33,14 @@ def exit_process(code: int) -> NoReturn:
 
 
 def take_stdout(newline: str | None = None) -> TextIO:
-    """Standard output for the caller alone; what libraries print goes to standard error from now on."""
+    """Return standard output for the caller alone; from now on, all other prints go to standard error."""
     output = os.fdopen(os.dup(1), "w", encoding="utf-8", newline=newline)
     os.dup2(2, 1)
     return output
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """Do the work of this process; return its exit status. An error for people is printed on standard error.
+    """Do the work of this process; return its exit status. Errors for the user go to standard error.
 
     A closed pipe is not an error: its reader, such as `head`, has stopped reading.
     """
@@ -56,7 +56,7 @@ def exit_status(work: Callable[[], None]) -> int:
     except OSError as error:
         if error.filename is None and error.errno not in _FULL:
             raise
-        # An error without a name is of standard output: files are reported with theirs.
+        # An error without a file name is one of standard output.
         name = "standard output" if error.filename is None else clean(os.fsdecode(error.filename))
         sys.stderr.write(f"error: {name}: {error.strerror}\n")
         return ExitCode.WRONG_INPUT

@@ -1,4 +1,4 @@
-"""World: which process this is among how many, and how they find each other."""
+"""World: the rank of this process, the number of ranks, and how they find each other."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class World:
     rank, size              among all processes of the run
     local_rank, local_size  among those of the same host
     node, nodes             host number and count
-    nonce                   names this very start (job, step, restart): its logs, and, where no
-                            master_addr is given, the file in which rank 0 publishes its store
-    job, restart            the scheduler's name for what runs this attempt, and how often it was started
-                            before; empty and 0 where there is no scheduler
-    gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
+    nonce                   unique name of this start (job, step, restart), for its logs and, without
+                            master_addr, for the file in which rank 0 publishes its store
+    job, restart            the scheduler's name for the job of this attempt, and how often it was started
+                            before; empty and 0 without a scheduler
+    gpus                    GPUs that a scheduler granted on this host; None if unknown
     known_as                names or addresses of this host, the best first, and then of other hosts, as the
                             scheduler knows them; else empty
     master_addr             host of a store that another program opened (torchrun); else None
@@ -65,9 +65,9 @@ class World:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> World:
-        """The world that torchrun, or our local launcher, describes; a single one without them.
+        """The world that torchrun or our local launcher describes; one process without them.
 
-        Raises UserError where only some of the variables are set or one is not a number.
+        Raises UserError if only some of the variables are set, or if one is not a number.
         """
         missing = [name for name in _VARIABLES if name not in environ]
         if len(missing) == len(_VARIABLES):

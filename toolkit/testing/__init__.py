@@ -1,4 +1,4 @@
-"""Checks of a task, for our tests and for those of people who write workloads."""
+"""Checks of a task, for our tests and those of authors of workloads."""
 
 from toolkit.testing.contract import check_task
 

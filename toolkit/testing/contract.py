@@ -1,4 +1,4 @@
-"""Promises of every task to the loop. A failed check raises AssertionError, with what was found."""
+"""Checks of a task's contract with the training loop. A failed check raises AssertionError."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ CPU = torch.device("cpu")
 
 #: Columns of metrics.jsonl that may differ between equal runs.
 _TIMES = ("time", "samples_per_s", "tokens_per_s")
-#: Samples of a batch, where there are as many.
+#: Maximum number of samples in a batch.
 _FEW = 8
-#: The share of their loss that eight samples learnt by heart keep, and after how many steps.
+#: Overfitting eight samples: the share of their loss that may remain, and the maximum number of steps.
 _LEARNT, _STEPS = 0.05, 300
 
 
@@ -47,8 +47,8 @@ def check_task(experiment: Experiment, folder: Path) -> None:
 
     The experiment should be small: it is trained three times, on one and on two processes and with a stop.
 
-    folder   for the runs, not to be used otherwise
-    Raises AssertionError for what does not hold.
+    folder   for the runs, not used otherwise
+    Raises AssertionError if a check fails.
     """
     task = open_task(experiment)
     for check in CHECKS:
@@ -63,7 +63,7 @@ def open_task(experiment: Experiment) -> Task:
 
 
 def new_model(task: Task) -> nn.Module:
-    """A model of the task, always the same."""
+    """A model of the task, always with the same weights."""
     seed_everything(0)
     return task.model()
 
@@ -115,7 +115,7 @@ def loss_is_a_finite_sum(experiment: Experiment, task: Task, model: nn.Module) -
 
 
 def is_random(task: Task, model: nn.Module) -> bool:
-    """Whether the same samples have another loss each time, as with augmentation: sums show nothing then."""
+    """Whether the loss of the same samples varies, as with augmentation: sums cannot be compared then."""
     model.eval()
     losses = [task.loss(model, batch_of(task, few(task))).total.item() for _ in range(3)]
     return len(set(losses)) > 1
@@ -137,7 +137,7 @@ def loss_adds_up_over_samples(experiment: Experiment, task: Task, model: nn.Modu
 
 
 def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """The sums of two batches are those of both together."""
+    """The sums of two batches add up to those of both together."""
     model.eval()
     number = few(task)
     if number < 2:
@@ -155,7 +155,7 @@ def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Mod
 
 
 def outputs_come_once_in_the_order_of_samples(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """Two ranks give the bytes of one, whose outputs for each sample are those of a batch of it alone."""
+    """Two ranks give the same bytes as one, and outputs for a sample do not depend on its batch."""
     for split in _scored_splits(task):
         alone, apart = evaluated(task, model, split), evaluated(task, model, split, batch_size=1)
         together = _by_two_ranks(task, model, split)
@@ -172,7 +172,7 @@ def outputs_come_once_in_the_order_of_samples(experiment: Experiment, task: Task
 
 @dataclass(frozen=True, slots=True)
 class _OneOfTwo(Group):
-    """A rank whose messages to rank 0 are kept until that is run."""
+    """A rank that keeps its messages to rank 0 until rank 0 runs."""
 
     sent: deque[bytes] = field(default_factory=deque)
 
@@ -193,7 +193,7 @@ def _by_two_ranks(task: Task, model: nn.Module, split: str) -> Evaluation:
 
 
 def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """Every metric of every split is declared, and those of an evaluation are all there."""
+    """Every metric of every split is declared, and the validation split has all declared metrics."""
     task_section = to_plain(experiment.task)
     declared = {each.name for each in metrics_of(experiment.task, experiment.data)}
     for split in _scored_splits(task):
@@ -218,14 +218,14 @@ def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -
 
 
 def same_seed_makes_the_same_model(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """Weights depend on torch's generator alone."""
+    """Weights depend only on torch's generator."""
     again = new_model(task).state_dict()
     different = [name for name, value in model.state_dict().items() if not torch.equal(value, again[name])]
     assert different == [], f"two models of the same seed differ in {', '.join(different)}"
 
 
 def few_samples_can_be_learnt_by_heart(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """Eight samples can be learnt until little of their loss is left."""
+    """The model can overfit eight samples until little of their loss is left."""
     optimizer = build_optimizer(model, replace(experiment.optimizer, lr=0.01, weight_decay=0.0), task)
     model.eval()  # without dropout
     batch = batch_of(task, few(task))

@@ -17,7 +17,7 @@ from toolkit.run.create_run import create_run
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import WEIGHTS, RunDir
 
-#: Steps of a run, and the most samples of each.
+#: Steps of a run, and the maximum number of samples in each.
 STEPS, _SAMPLES = 3, 16
 
 
@@ -30,7 +30,7 @@ class Trial:
 
 
 def train_until(experiment: Experiment, folder: Path, processes: int, *steps: int) -> Trial:
-    """Train on the CPU with the exact reduction, and stop at each of these steps, going on in between.
+    """Train on the CPU with the exact reduction, in one attempt up to each of these steps.
 
     folder   for the run, not to be used otherwise
     Raises RunFailed with the run's output.
@@ -55,7 +55,7 @@ def on_trial(experiment: Experiment) -> Experiment:
         train=replace(
             train,
             batch_size=size,
-            # Parts for two processes, in numbers that the exact reduction takes.
+            # Parts for two processes, in numbers that the exact reduction accepts.
             logical_ranks=max(2, _power_of_two(train.logical_ranks)),
             accumulation=_power_of_two(train.accumulation),
             reduction="exact",
@@ -69,7 +69,7 @@ def on_trial(experiment: Experiment) -> Experiment:
 
 
 def _power_of_two(number: int) -> int:
-    """The largest one that is not above a number."""
+    """The largest power of two up to a number."""
     return 1 << (number.bit_length() - 1)
 
 

@@ -1,4 +1,4 @@
-"""Trying an experiment before its job waits in a queue: what `stk check` does.
+"""Try an experiment before its job waits in a queue, for `stk check`.
 
     python -P -m toolkit.testing.try_experiment RUN_DIR
 
@@ -43,14 +43,14 @@ from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
 
-#: Limits of learning by heart: steps, seconds, and two shares of the first loss. Learning ends below the one;
-#: the check passes below the other.
+#: Limits of overfitting: steps, seconds, and two shares of the first loss. Training ends below the first
+#: share; the check passes below the second.
 _LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
 #: Factors of the learning rate: an experiment's own may be meant for many steps.
 _RATES = (1.0, 10.0, 100.0)
-#: Steps that are timed after a first one, and seconds after which no further one is.
+#: Number of steps that are timed after a first one, and seconds after which timing ends.
 _TIMED_STEPS, _TIMED_S = 4, 15.0
-#: Parameters without a gradient that are named.
+#: Maximum number of parameters without a gradient that are named.
 _NAMED = 3
 #: This package, and where libraries are.
 _OURS, _LIBRARIES = Path(__file__).parents[1], "site-packages"
@@ -121,7 +121,7 @@ def findings(run: RunDir) -> Iterator[Finding | Cost]:
 
 
 def _unused(model: nn.Module) -> str:
-    """The parameters that a loss has given no gradient: a mistake, or meant."""
+    """Name the parameters without a gradient, which may be a mistake; empty if there are none."""
     names = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"; no gradient for {', '.join(names[:_NAMED])}{more}" if names else ""
@@ -131,7 +131,7 @@ def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[
     """Checks of single steps, on the CPU."""
     checks = _CHECKS
     if contract.is_random(task, model):
-        found = "the samples have another loss each time they are read, as with augmentation"
+        found = "the loss of the same samples varies, as with augmentation"
         yield from (Finding(check=name, is_good=None, found=found) for name, _ in _SUMS)
         checks = [each for each in _CHECKS if each not in _SUMS]
     for name, check in checks:
@@ -141,7 +141,7 @@ def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[
             return ""
 
         yield _made(name, of_task)
-    yield _made("learns by heart", lambda: learnt_by_heart(experiment, task))
+    yield _made("overfits a batch", lambda: learnt_by_heart(experiment, task))
 
 
 _SUMS: Sequence[tuple[str, contract.Check]] = (
@@ -158,7 +158,7 @@ _CHECKS: Sequence[tuple[str, contract.Check]] = (
 def learnt_by_heart(experiment: Experiment, task: Task) -> str:
     """Train on a few samples with the experiment's optimizer; report how far their loss fell.
 
-    Raises AssertionError if less than half of it was lost, with greater learning rates as well.
+    Raises AssertionError if it did not fall below half, with greater learning rates as well.
     """
     best = ""
     for times in _RATES:
@@ -175,7 +175,7 @@ def learnt_by_heart(experiment: Experiment, task: Task) -> str:
 
 
 def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float, int]:
-    """The loss of a few samples before and after, and how many steps that took."""
+    """Overfit a few samples; return their loss before and after, and the number of steps."""
     model = contract.new_model(task)
     model.eval()  # without dropout
     optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
@@ -196,7 +196,7 @@ def _mean(loss: Loss) -> float:
 
 
 def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
-    """Whether processes and a stop change the weights after a few steps, on the CPU."""
+    """Check that processes and a stop do not change the weights after a few steps, on the CPU."""
     whole: list[Trial] = []
 
     def alone() -> str:
@@ -231,7 +231,7 @@ def _size(content: bytes) -> str:
 
 
 def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding | Cost]:
-    """Time and memory of whole steps, compiled where they are, on the device of the experiment."""
+    """Time and memory of whole steps on the device of the experiment, compiled if it compiles there."""
     measured: list[Cost] = []
 
     def measure() -> str:
@@ -258,7 +258,7 @@ def _is_compiled_elsewhere(experiment: Experiment) -> bool:
 
 
 def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
-    """Take a few steps with this process alone and return what they cost."""
+    """Take a few steps with this process alone and return their cost."""
     group = Group(World.single(), choose_device(experiment.train.device))
     context = build_training(run, experiment, task, group, NullDisplay())
     sync = StepSync(group.device, context.micro_batches, task.train_sums)
@@ -283,7 +283,7 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
 
 
 def _made(name: str, check: Callable[[], str]) -> Finding:
-    """Make a check. Its finding is what it returns, or the error that it raises."""
+    """Run a check; return its result, or the error that it raises, as a finding."""
     try:
         return Finding(check=name, is_good=True, found=check())
     except (AssertionError, StkError) as error:

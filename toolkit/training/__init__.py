@@ -1,1 +1,1 @@
-"""Training a run: the loop, what it works with, and what a process does before and after it."""
+"""Training a run: the loop, the objects that it uses, and the stages of a process before and after it."""

@@ -1,4 +1,4 @@
-"""Batches for training and evaluation, made when they are needed or ahead by worker processes."""
+"""Batches for training and evaluation, made on demand or ahead of time by worker processes."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from toolkit.task import Task
 from toolkit.training.numerics.rng import seed_everything
 
 _PR_SET_PDEATHSIG = 1
-#: Seconds for a killed worker to be gone; one that reads from a silent file system may take longer.
-_TO_DIE_S = 5.0
+#: Seconds to wait for a killed worker to exit; one that reads from a hung file system may take longer.
+_EXIT_TIMEOUT_S = 5.0
 #: Slurm, a launcher and a terminal send these to all processes of a rank.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A batch that is wanted.
+    """A request for one batch.
 
-    split    of the samples
-    seed     of the random numbers that making it may draw, as for seed_everything
-    samples  their indices, shape [n]
+    split    the split of the samples
+    seed     seeds the random numbers that are drawn for the batch, as for seed_everything
+    samples  indices of the samples, shape [n]
     """
 
     split: str
@@ -59,33 +59,33 @@ class BatchSource(Protocol):
 
 
 class OnDemand:
-    """Makes each batch in this process when it is asked for.
+    """Makes each batch in this process when it is needed.
 
     seeds_again  whether to seed again after a batch is made, so that the forward pass draws the same random
-                 numbers as it does where another process makes the batch
+                 numbers as if another process had made the batch
     """
 
     def __init__(self, *, seeds_again: bool = False) -> None:
         self._seeds_again = seeds_again
 
     def take(self, task: Task, request: Request, device: torch.device) -> Any:
-        batch = _made(task, request, device)
+        batch = _make_batch(task, request, device)
         if self._seeds_again:
             seed_everything(*request.seed)
         return batch
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: there are no processes to end."""
 
 
 class Ahead:
-    """Lets worker processes make the batches that come next.
+    """Has worker processes make the next batches ahead of time.
 
-    A batch is the same as one that is made on demand, because its random numbers depend on the request alone.
+    A batch is the same as one that is made on demand, because its random numbers depend only on the request.
 
-    workers   how many processes, at least one
-    upcoming  the requests from now on; called again where another request comes than was expected, such as
-              after samples have been found that are left out
+    workers   number of processes, at least one
+    upcoming  yields the requests from now on; called again if a request differs from the expected one, for
+              example after samples were put into quarantine
     """
 
     def __init__(self, workers: int, upcoming: Callable[[], Iterator[Request]]) -> None:
@@ -97,8 +97,8 @@ class Ahead:
         if self._stream is None or not self._stream.skip_to(request):
             self.close()
             self._stream = _Stream(task, self._upcoming(), self._workers)
-            assert self._stream.skip_to(request), "a batch of training that is not among those to come"
-        batch = _moved(task, self._stream.batch(), device)
+            assert self._stream.skip_to(request), "the requested batch is not among the upcoming ones"
+        batch = _move(task, self._stream.batch(), device)
         seed_everything(*request.seed)
         return batch
 
@@ -114,17 +114,17 @@ def make_batches(
 ) -> Iterator[Any]:
     """Yield the batches of some requests in their order; with 0 workers this process makes them.
 
-    The generators are seeded by the request when its batch comes, also where another process made it.
+    The generators are seeded from the request before its batch is yielded, even if a worker made it.
     """
     if not workers:
         for request in requests:
-            batch = _made(task, request, device)
+            batch = _make_batch(task, request, device)
             seed_everything(*request.seed)
             yield batch
         return
     with closing(_Stream(task, iter(requests), workers)) as stream:
         while (coming := stream.request) is not None:
-            batch = _moved(task, stream.batch(), device)
+            batch = _move(task, stream.batch(), device)
             seed_everything(*coming.seed)
             yield batch
 
@@ -136,7 +136,7 @@ class _Stream:
     _MOST_SKIPPED = 4096
 
     def __init__(self, task: Task, requests: Iterator[Request], workers: int) -> None:
-        self._asked: deque[Request] = deque()
+        self._requested: deque[Request] = deque()
         self._next = next(requests, None)
         self._rest = requests
         loader: DataLoader[Any] = DataLoader(
@@ -146,7 +146,7 @@ class _Stream:
             num_workers=workers,
             collate_fn=_unchanged,
             worker_init_fn=_settle,
-            # The task, with all that it has opened, is the one of this process.
+            # With fork, the workers inherit the task and all files that it has opened.
             multiprocessing_context="fork",
         )
         self._loader = loader
@@ -156,17 +156,17 @@ class _Stream:
     @property
     def request(self) -> Request | None:
         """The request of the next batch; None after the last."""
-        return self._asked[0] if self._asked else self._next
+        return self._requested[0] if self._requested else self._next
 
     def _requests(self) -> Iterator[Request]:
-        """Hand requests to the loader, which takes them before their batches are needed."""
+        """Yield requests to the loader, which takes them before their batches are needed."""
         while self._next is not None:
-            self._asked.append(self._next)
+            self._requested.append(self._next)
             self._next = next(self._rest, None)
-            yield self._asked[-1]
+            yield self._requested[-1]
 
     def skip_to(self, request: Request) -> bool:
-        """Whether the next batch is that of a request; a stream without batches drops what is before it."""
+        """Whether the next batch is that of the request. A new stream first skips the requests before it."""
         if self._batches is None:
             for _ in range(self._MOST_SKIPPED):
                 if self._next is None or self._next.is_same(request):
@@ -175,19 +175,19 @@ class _Stream:
         return self.request is not None and self.request.is_same(request)
 
     def batch(self) -> Any:
-        """The next batch, on the CPU. Raises what making it has raised."""
+        """The next batch, on the CPU. Raises the error that occurred in the worker."""
         if self._batches is None:
             before = set(multiprocessing.active_children())
             self._batches = iter(self._loader)
             self._workers = [each for each in multiprocessing.active_children() if each not in before]
         found = next(self._batches)
-        self._asked.popleft()
+        self._requested.popleft()
         if isinstance(found, _Failed):
             raise found.error
         return found
 
     def close(self) -> None:
-        """End the worker processes, also those that are busy with a sample: they only read."""
+        """Kill the worker processes, even busy ones: they only read data."""
         with _deaths_ignored():
             if self._workers:
                 # The loader locks this event when it ends. A worker that dies with the lock would keep it.
@@ -195,7 +195,7 @@ class _Stream:
                     for worker in self._workers:
                         worker.kill()
                     for worker in self._workers:
-                        worker.join(_TO_DIE_S)
+                        worker.join(_EXIT_TIMEOUT_S)
             # The loader has no other way to end its processes at once.
             self._batches = None
         self._workers = []
@@ -203,7 +203,7 @@ class _Stream:
 
 @contextmanager
 def _deaths_ignored() -> Iterator[None]:
-    """Keep torch from raising that a worker was killed, which it does whenever it learns of that."""
+    """Disable torch's SIGCHLD handler, which would raise an error about the killed workers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -216,7 +216,7 @@ def _deaths_ignored() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """The error of making a batch."""
+    """The error that occurred while a batch was made."""
 
     error: Exception
 
@@ -229,13 +229,13 @@ class _Maker(Dataset[Any]):
 
     def __getitem__(self, request: Any) -> Any:
         try:
-            return _made(self._task, request, torch.device("cpu"))
+            return _make_batch(self._task, request, torch.device("cpu"))
         except Exception as error:
             return _Failed(_sendable(error))
 
 
 def _sendable(error: Exception) -> Exception:
-    """An exception that another process can raise, which may lack the class of this one."""
+    """Convert an error to one that another process can raise even if it lacks the error's class."""
     if isinstance(error, UserError):
         return UserError(str(error))
     is_builtin = type(error).__module__ == "builtins" and type(error)(*error.args).args == error.args
@@ -244,12 +244,12 @@ def _sendable(error: Exception) -> Exception:
     return kept
 
 
-def _made(task: Task, request: Request, device: torch.device) -> Any:
+def _make_batch(task: Task, request: Request, device: torch.device) -> Any:
     seed_everything(*request.seed)
     return task.collate(request.split, request.samples, device)
 
 
-def _moved(task: Any, batch: Any, device: torch.device) -> Any:
+def _move(task: Any, batch: Any, device: torch.device) -> Any:
     return task.move(batch, device)
 
 
@@ -258,7 +258,7 @@ def _unchanged(batch: Any) -> Any:
 
 
 def _settle(worker: int) -> None:
-    """Let a worker end with its rank. Let it ignore signals that ask the rank to stop."""
+    """Make a worker end with its rank and ignore the signals that ask the rank to stop."""
     parent = os.getppid()
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""TrainContext: what the loop works with. Activity: what a process is doing."""
+"""TrainContext: the objects that the loop uses. Activity: the current work of a process."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from toolkit.training.schedule.due_steps import StepSchedule
 class Activity:
     """The activity of this process; the watchdog's thread reads it.
 
-    phase   the present phase, for failure records
-    beats   grows with all work; if it stands still, the process hangs
+    phase   the current phase, for failure records
+    beats   grows with all work; if it stops growing, the process hangs
     step_s  seconds of the slowest of the latest steps
-    batch   sample indices of the present forward pass
+    batch   sample indices of the current forward pass
     """
 
     phase: Phase = Phase.START
@@ -44,7 +44,7 @@ class Activity:
     batch: np.ndarray | None = None
 
     def heartbeat(self) -> None:
-        """Record that work goes on."""
+        """Record that the process makes progress."""
         self.beats += 1
 
 
@@ -52,10 +52,10 @@ class Activity:
 class TrainContext:
     """The objects that the loop works with.
 
-    attempt     None where training is not an attempt of a run, as in a replay
-    faults      None where no fault is to be injected
+    attempt     None if training is not an attempt of a run, as in a replay
+    faults      None if no faults are injected
     quarantine  the samples that are left out
-    peak_rates  the learning rate of each of the optimizer's groups, which the schedule multiplies
+    peak_rates  peak learning rate of each optimizer group; the schedule multiplies it
     passes      micro-batches that this process computes in a step, by forward pass
     on_demand   makes a batch in this process
     batches     makes the batches of training
@@ -81,7 +81,7 @@ class TrainContext:
     batches: BatchSource = field(default_factory=OnDemand)
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase. A fault that is to be injected into it strikes here."""
+        """Begin a phase, and inject the faults that are due in it."""
         self.activity.phase = phase
         self.activity.heartbeat()
         if self.faults is not None:
@@ -111,7 +111,7 @@ class TrainContext:
         return self.experiment.train.micro_batches
 
     def without_quarantined(self, indices: np.ndarray) -> np.ndarray:
-        """Drop the samples that are in quarantine in the present step."""
+        """Drop the samples that are in quarantine in the current step."""
         return self.quarantine.without(indices, self.state.progress.step)
 
     def rank_of(self, micro_batch: int) -> int:
@@ -121,7 +121,7 @@ class TrainContext:
         return next(rank for rank, own in enumerate(blocks) if micro_batch // train.accumulation in own)
 
     def computed_with(self, micro_batch: int) -> Sequence[int]:
-        """The micro-batches of the pass whose first one is this, on whichever rank."""
+        """The micro-batches of the forward pass that begins with this one, on any rank."""
         of_its_rank = self.passes_of(self.rank_of(micro_batch), self.group.world.size)
         return next(each for each in (*self.passes, *of_its_rank) if each[0] == micro_batch)
 

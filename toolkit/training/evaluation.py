@@ -1,4 +1,4 @@
-"""Evaluation: the ranks share the batches, rank 0 adds them up; the same bytes on any number of ranks."""
+"""Evaluation: the ranks share the batches, rank 0 adds the scores; same bytes on any number of ranks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def evaluate(
     ranks, and other ranks hold one batch at a time. Every sample is counted exactly once, which is checked.
 
     on_batch      called after each batch of this rank
-    asks_to_stop  whether this rank is asked to stop; called before each batch. Where any rank is, all ranks
+    asks_to_stop  whether this rank is asked to stop; called before each batch. If any rank is, all ranks
                   raise StoppedEarly between the same two batches
     workers       processes of this rank that make batches ahead, as train.workers
     with_outputs  whether rank 0 collects the outputs
@@ -89,7 +89,7 @@ class _BatchScores:
         arrays = {f"values:{name}": lists.values for name, lists in self.outputs.items()}
         arrays |= {f"offsets:{name}": lists.offsets for name, lists in self.outputs.items()}
         stream = BytesIO()
-        # To mypy an array could be named allow_pickle.
+        # mypy assumes that an array may be passed as allow_pickle.
         np.savez(stream, sums=self.sums, **arrays)  # type: ignore[arg-type]
         return stream.getvalue()
 
@@ -112,7 +112,7 @@ def _score(
 ) -> _BatchScores:
     with torch.autocast(device.type, precision, enabled=precision is not None):
         score = task.score(model, batch)
-        # A task may compute them only when they are read.
+        # Some tasks compute outputs only when they are read.
         outputs = dict(score.outputs) if with_outputs else {}
     return _BatchScores(score.sums.cpu().numpy(), {name: lists_of(each) for name, each in outputs.items()})
 
@@ -155,7 +155,7 @@ class _SplitScores:
 
 
 class _Output:
-    """One output of a split: values as they arrive, and where those of each sample begin."""
+    """One output of a split: values in order of arrival, and where the values of each sample begin."""
 
     def __init__(self, samples: int) -> None:
         self._values = bytearray()

@@ -67,13 +67,13 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
 
 
 def _batches_of(context: TrainContext) -> BatchSource:
-    """Choose what makes the batches of training: train.workers ahead, or this process on demand."""
+    """Choose the source of training batches: train.workers ahead of time, or this process on demand."""
     workers = context.experiment.train.workers
     return Ahead(workers, partial(_requests_left, context)) if workers else context.on_demand
 
 
 def _requests_left(context: TrainContext) -> Iterator[Request]:
-    """Yield the batches of this rank in the steps that are not done."""
+    """Yield the requests of this rank for the steps that are not done."""
     for step, (plan, position) in enumerate(_steps_left(context), start=context.state.progress.step):
         for numbers in context.passes:
             samples = context.quarantine.without(plan.micro_batches_of(position, numbers), step)
@@ -82,7 +82,7 @@ def _requests_left(context: TrainContext) -> Iterator[Request]:
 
 
 def _repeat_evaluation(context: TrainContext, stop: Stop) -> Outcome | None:
-    """Repeat the evaluation that a stop interrupted; return how training ends, None if it goes on."""
+    """Repeat the evaluation that a stop interrupted; return how training ends, None if it continues."""
     _evaluate(context, stop)
     if context.state.progress.awaits_evaluation:
         return Outcome.YIELDED
@@ -127,7 +127,7 @@ def _examine_suspects(context: TrainContext, plan: EpochPlan) -> None:
 def _record_step(context: TrainContext, totals: StepTotals, samples: np.ndarray) -> None:
     """Add the step to the step records and the running metrics, and log the metrics if due.
 
-    samples  those of the step over all ranks, before any are left out
+    samples  all samples of the step, on all ranks, before any are left out
     """
     _leave_if_replaced(context)
     progress = context.state.progress
@@ -188,7 +188,7 @@ def _evaluate_if_due(context: TrainContext, stop: Stop) -> None:
 
 
 def _evaluate(context: TrainContext, stop: Stop) -> None:
-    """Score the validation set and update which step is the best, or note that a stop interrupted this."""
+    """Score the validation set and update the best step, or record that a stop interrupted it."""
     progress, evaluation = context.state.progress, context.experiment.evaluation
     context.enter(Phase.EVALUATION)
     try:
@@ -226,7 +226,7 @@ def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
         return Outcome.YIELDED
     if _is_finished(context):
         if context.state.progress.step < context.schedule.total_steps:
-            log.info("stops early (evaluation.patience: %d)", context.experiment.evaluation.patience)
+            log.info("training stops early (evaluation.patience: %d)", context.experiment.evaluation.patience)
         return Outcome.FINISHED
     return Outcome.YIELDED if totals.stop else None
 
@@ -259,14 +259,14 @@ def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool, repla
         if outcome is Outcome.FINISHED:
             checkpoints.wait()
         elif outcome is Outcome.YIELDED:
-            # The events record one that cannot be written, and the run resumes from the one before.
+            # events.jsonl records a failed save; the run then resumes from the checkpoint before it.
             with suppress(CheckpointError):
                 checkpoints.wait()
 
     context.enter(Phase.SAVE)
     context.step_records.flush()
     if needed:
-        # It waits for the disk, which may take longer than a collective.
+        # Saving may wait for the disk, longer than the timeout of a collective.
         context.group.main_first(save)
     else:
         save()

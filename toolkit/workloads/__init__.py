@@ -1,1 +1,1 @@
-"""The workloads that come with the toolkit. Each is a package that plugs in, as a user's own would."""
+"""The workloads that come with the toolkit. Each is a plug-in package, like a workload of a user."""

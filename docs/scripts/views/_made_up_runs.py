@@ -1,4 +1,4 @@
-"""Run folders as the worker leaves them, made up: six runs on a cluster that takes its GPUs back."""
+"""Made-up run folders, as the worker writes them: six runs on a cluster that preempts jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABELS = ("business", "science", "sports", "world")
 _BEGAN_S = 1_780_000_000.0
 _STEPS, _STEPS_PER_S = 6000, 0.55
 _RANKS = 2
-#: When each start was taken back, in seconds of its training, and how long it waited before.
+#: For each attempt: seconds of training until it was stopped, and seconds of waiting before it.
 _STOPS = ((1500.0, 4200.0), (2900.0, 0.0), (4200.0, 1500.0))
 
 
@@ -31,11 +31,11 @@ def make_runs(folder: Path) -> list[RunDir]:
 
 
 def make_run(path: Path, learning_rate: float, seed: int) -> RunDir:
-    """Make one finished run with three starts, two GPUs and half of its memory unused."""
+    """Make one finished run with three attempts, two GPUs and half of its memory unused."""
     run, luck = RunDir(path), random.Random(f"{learning_rate} {seed}")
     path.mkdir(parents=True)
     _write_config(run, learning_rate, seed)
-    _write_starts(run, luck)
+    _write_attempts(run, luck)
     _write_metrics(run, learning_rate, luck)
     _write_result(run, learning_rate, luck)
     return run
@@ -61,7 +61,7 @@ def _write_config(run: RunDir, learning_rate: float, seed: int) -> None:
     append_json_line(run.submissions, {**line, "time": _BEGAN_S - 2400})
 
 
-def _write_starts(run: RunDir, luck: random.Random) -> None:
+def _write_attempts(run: RunDir, luck: random.Random) -> None:
     clock, step = _BEGAN_S, 0
     for number, (trained_s, waited_s) in enumerate(_STOPS, start=1):
         clock += waited_s * luck.uniform(0.7, 1.3) if number > 1 else 0.0

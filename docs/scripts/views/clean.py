@@ -29,7 +29,7 @@ _KEPT = (
 
 
 def make(pictures: Path) -> None:
-    """Draw the preview of what would go."""
+    """Draw the preview of what would be deleted."""
     items = [
         Item(
             run=RunDir(Path(name)), kind="checkpoint", what=f"checkpoint of step {step}", paths=(),
@@ -42,6 +42,6 @@ def make(pictures: Path) -> None:
     console = Console(record=True, width=96, file=io.StringIO(), force_terminal=True)
     console.print("[bold]$[/] stk clean --state finished --state failed --old", highlight=False)
     console.print(table(proposal))
-    told = f"{len(proposal.items)} things, {readable(proposal.bytes)}"
-    console.print(f"in all {told}\nDelete all of it? [y/N] ", highlight=False, markup=False)
+    total = f"{len(proposal.items)} things, {readable(proposal.bytes)}"
+    console.print(f"in all {total}\nDelete all of it? [y/N] ", highlight=False, markup=False)
     save(terminal_page(console), pictures / "clean.png", width=1000, height=600)

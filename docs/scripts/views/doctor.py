@@ -44,9 +44,9 @@ def make(pictures: Path) -> None:
 
 
 def report() -> Report:
-    """The recorded cluster with GPUs of two kinds, as a user with a large model finds it."""
+    """Return the report on the recorded cluster with GPUs of two kinds, for a user with a large model."""
     here = cluster()
-    saves = Saves(runs=6, saves=118, median_s=9.4, longest_s=21.6, longest_run="ned-6f0a4c1e", bytes=3 << 30)
+    saves = Saves(runs=6, saves=118, median_s=9.4, longest_s=21.6, longest_run="ned-6f0a4c1e")
     sections = (
         Section("Slurm", tuple(scheduler(here))),
         Section("Time limits and preemption", tuple(preemption(here, saves))),
@@ -59,7 +59,7 @@ def report() -> Report:
 
 
 def cluster() -> Cluster:
-    """The recorded settings and partitions, with other names, limits and GPUs."""
+    """Return the recorded settings and partitions, with other names, limits and GPUs."""
     main, low, lowest, urgent = parse_partitions((RECORDED / "partitions.txt").read_text())
     partitions = (
         replace(main, name="gpu", max_time_min=1440, default_time_min=60),
@@ -80,7 +80,7 @@ def cluster() -> Cluster:
 
 
 def busy(name: str) -> list[HostUse]:
-    """Two kinds of hosts, some of them at work."""
+    """Return hosts of two kinds, some of them busy."""
     facts = (
         ("mixed", "gpu:a100:4(S:0-1)", "gpu:a100:3(IDX:0-2)"),
         ("idle", "gpu:a100:4(S:0-1)", "gpu:a100:0(IDX:N/A)"),
@@ -94,7 +94,7 @@ def busy(name: str) -> list[HostUse]:
 
 
 def gpu(index: int, **facts: Any) -> dict[str, Any]:
-    """A GPU of the host."""
+    """Return a GPU of the host, with these facts changed."""
     fixed = {"name": "NVIDIA A100-SXM4-80GB", "memory_mb": 81920, "memory_used_mb": 4, "utilization": 0}
     more = {"compute_mode": "default", "clock_mhz": 1410, "clock_max_mhz": 1410, "is_cut": False}
     return {"index": index, **fixed, **more, "slowed_by": [], **facts}

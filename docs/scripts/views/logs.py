@@ -33,12 +33,12 @@ def make(pictures: Path) -> None:
     console.print("[bold green]$[/] stk logs bert-spam")
     console.print(failure_view(example()))
     console.print(f"\n{_LOG}", end="", markup=False)
-    console.print("(rank 3 failed first; --rank 0 shows rank 0, --rank all everybody)")
+    console.print("(rank 3 failed first; --rank 0 shows rank 0, --rank all shows all)")
     save(terminal_page(console), pictures / "logs.png", width=1000, height=700)
 
 
 def example() -> dict[str, object]:
-    """A record as a rank writes it that has asked its GPU for too much."""
+    """Return the failure record of a rank whose GPU is out of memory."""
     record = failure_record(
         "871203.0.1", "out_of_memory", _MESSAGE, rank=3, host="node07", phase="backward", step=1417
     )

@@ -1,4 +1,4 @@
-"""The picture of the packages in CONTRIBUTING.md, drawn from the imports: each uses what stands below it."""
+"""The picture of the packages in CONTRIBUTING.md: each package imports only those below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import grimp
 from drawing import save
 
 _TOP = ("slurm", "toolkit")
-#: The imports that the contracts in pyproject.toml allow against the direction.
+#: Importer and imported module of the upward import that the contracts in pyproject.toml allow.
 _DEFERRED = ("slurm.submission.job_pickle", "slurm.job.task")
 _STYLE = """
 body { margin: 0; padding: 18px; background: #fff; font: 13px/1.35 "DejaVu Sans", sans-serif; color: #1b1f27 }
@@ -47,7 +47,7 @@ def _box(package: str) -> str:
 
 
 def _summary(module: str) -> str:
-    """The first line of a module's docstring."""
+    """Return the first line of a module's docstring, as HTML."""
     spec = find_spec(module)
     source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
     docstring = ast.get_docstring(ast.parse(source)) or ""
@@ -55,7 +55,7 @@ def _summary(module: str) -> str:
 
 
 def _uses(graph: grimp.ImportGraph, top: str) -> dict[str, set[str]]:
-    """For each package within `top` the others there that it imports."""
+    """Return for each package within `top` the other packages there that it imports."""
     packages = {package for package in graph.find_children(top) if package != f"{top}.__main__"}
     for package in packages:
         if graph.find_children(package):
@@ -67,7 +67,7 @@ def _uses(graph: grimp.ImportGraph, top: str) -> dict[str, set[str]]:
 
 
 def _levels(uses: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """The packages that stand side by side, from the top."""
+    """Yield the packages of each level, from the top."""
 
     @cache
     def level(package: str) -> int:

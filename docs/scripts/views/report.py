@@ -1,4 +1,4 @@
-"""Pictures of reports: a terminal, time lines, several runs side by side; of made-up runs."""
+"""Pictures of reports of made-up runs: a terminal, time lines, several runs side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS = 96
 
 
 def make(pictures: Path) -> None:
-    """Draw what `stk report` shows of one run and of six."""
+    """Draw what `stk report` shows for one run and for six."""
     with tempfile.TemporaryDirectory() as folder:
         runs = make_runs(Path(folder))
         _one(runs[0], pictures)
@@ -39,7 +39,7 @@ def _one(run: RunDir, pictures: Path) -> None:
     summary = summarize(run)
     advice = advise(run, summary)
     console = _terminal(f"stk report {run.run_id}")
-    # What it scored is shown by other pictures.
+    # Other pictures show the scores.
     show(run_document(replace(summary, by_epoch=(), scores={}, own=None), advice), console)
     save(terminal_page(console), pictures / "report_terminal.png", width=1000, height=2400)
     write_report(run, advice=advice)

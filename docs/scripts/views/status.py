@@ -1,4 +1,4 @@
-"""The picture of `stk status`: a table of made-up runs, read from folders as runs leave them."""
+"""The picture of `stk status`: a table of made-up runs, read from folders like those of real runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from toolkit.files import append_json_line, write_json
 from toolkit.run.run_dir import RunDir, find_runs
 
 COLUMNS = 150
-#: Fields of `squeue` as slurm.client.parse asks for them.
+#: Fields of `squeue` in the order of slurm.client.parse.
 _JOB = (
     "id", "id", "state", "reason", "restarts", "requeue", "submitted", "started", "limit", "hosts", "user",
     "partition", "dependency", "folder", "name",
@@ -40,7 +40,7 @@ def make(pictures: Path) -> None:
 
 
 def _runs(parent: Path) -> list[dict[str, str]]:
-    """Make the folders, and return what Slurm says of their jobs."""
+    """Make the folders, and return the fields of `squeue` for their jobs."""
     now = time.time()
     _run(
         parent,
@@ -120,7 +120,7 @@ def _run(
     ago_s: float = 0.0,
     silent_s: float = 2.0,
 ) -> None:
-    """Make one folder; without a step, one that waits for its first start."""
+    """Make one run's folder; without a step, the run waits for its first attempt."""
     run, now = RunDir(parent / run_id), time.time() - ago_s
     run.path.mkdir()
     run.config.write_text("name: made up\n")
@@ -199,7 +199,7 @@ def _job(job_id: str, state: str, reason: str = "None", **facts: str) -> dict[st
 
 @contextmanager
 def _squeue(folder: Path, jobs: list[dict[str, str]]) -> Iterator[None]:
-    """Put a squeue on PATH that knows these jobs."""
+    """Put a squeue that lists these jobs on PATH."""
     programs = folder / "programs"
     programs.mkdir()
     answer = "".join("\x1f".join(job[name] for name in _JOB) + "\x1e\n" for job in jobs)

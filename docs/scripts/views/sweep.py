@@ -1,6 +1,6 @@
 """Pictures for docs/runs/sweeps.md: the difference that a changed file makes, and a report.
 
-Nothing is trained: the results are made up, from a formula that likes a learning rate of 0.002.
+Nothing is trained: a formula with its best score at a learning rate of 0.002 makes up the results.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _wanted(config: Path, root: Path) -> Wanted:
 
 
 def _finish(wanted: Wanted) -> None:
-    """Write the sweep down, and results of its runs."""
+    """Write the record of the sweep, and results of its runs."""
     write_record(wanted.folder, wanted.record)
     noise = random.Random(0)
     for each in wanted.combinations:

@@ -25,7 +25,7 @@ from toolkit.run.run_dir import RunDir
 COLUMNS, LINES = 108, 29
 STEPS, STEP, RESUMED, PER_EPOCH = 24_000, 15_350, 6_400, 4_800
 HOSTS = ("gpu01", "gpu01", "gpu04", "gpu04")
-#: Seconds before now: submitted, first start, its end, second start.
+#: Seconds before now: submission, first attempt, its end, second attempt.
 SUBMITTED, FIRST, STOPPED, SECOND = 9_800, 8_900, 5_600, 4_700
 OLD, NEW = "48213.0.0", "48213.0.1"
 
@@ -59,7 +59,7 @@ def row(run: RunDir) -> RunStatus:
 
 
 def write(run: RunDir, now: float) -> None:
-    """The files of a run that a view reads."""
+    """Write the files of a run that the view reads."""
     run.logs.mkdir(parents=True)
     run.ranks(NEW).parent.mkdir()
     write_lines(run.submissions, [submission(now)])
@@ -105,7 +105,7 @@ def events(now: float) -> list[dict[str, Any]]:
 
 
 def metrics(now: float) -> Iterator[dict[str, Any]]:
-    """Lines of training and validation, with the pause between the two starts."""
+    """Yield lines of training and validation, with the pause between the two attempts."""
     noise = random.Random(7)
     for step in range(160, STEP + 1, 160):
         begun, first, last, length = (

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 from toolkit.run.run_dir import experiment_dir, find_runs
 
-#: Represents names of files: the shell completes these.
+#: A candidate that stands for file names, which the shell completes.
 FILES = ":files"
 
-#: What an argument is, by the name that --help gives it.
+#: Kinds of arguments, by their names in --help.
 _RUNS = ("RUN",)
 _KEYS = ("key=value", "key=a,b")
 _NAMES_FILES = ("CONFIG", "FILE", "DIR", "FOLDER", "OUT", "TEXT")
 
 
-#: What no shell gives a meaning to.
+#: A word without characters that are special in a shell.
 _PLAIN = re.compile(r"\w[\w.+-]*", re.ASCII)
 
 
@@ -30,14 +30,14 @@ class Candidate:
     help: str = ""
 
     def __str__(self) -> str:
-        """A line for the shells: word, tab, help."""
+        """Return a line for the shells: word, tab, help."""
         return f"{self.word}\t{' '.join(self.help.split())}"
 
 
 class _Place:
-    """The place of the cursor: after the words before it.
+    """The place of the cursor, after the words before it.
 
-    waiting     the option whose values are being given, and how many it has
+    waiting     the option that the next word may be a value of; `given` is the number of its values
     positional  number of words that were neither options nor values of options
     """
 
@@ -46,14 +46,14 @@ class _Place:
         self._enter(parser)
 
     def _enter(self, parser: argparse.ArgumentParser) -> None:
-        """Go on with the arguments of a command."""
+        """Continue with the arguments of a (sub)command."""
         self.parser = parser
         self.waiting: argparse.Action | None = None
         self.given = 0
         self.positional = 0
 
     def pass_by(self, word: str) -> None:
-        """Take in a word before the cursor."""
+        """Process a word before the cursor."""
         if word == "--" and not self.only_words:
             self.only_words, self.waiting = True, None
         elif word.startswith("-") and word != "-" and not self.only_words:
@@ -104,7 +104,7 @@ class _Place:
                 )
 
     def _next_positional(self) -> argparse.Action | None:
-        """The argument that the next plain word is for."""
+        """Return the argument for the next positional word; None if there is none."""
         left = self.positional
         actions = [action for action in self.parser._actions if not action.option_strings]
         for action in actions:
@@ -115,7 +115,7 @@ class _Place:
 
 
 def _values(action: argparse.Action, number: int, current: str) -> Iterator[Candidate]:
-    """Values of an argument; `number` selects one of several names."""
+    """Yield values of an argument; `number` selects one of several names of its values."""
     if action.help == argparse.SUPPRESS:
         return
     if isinstance(action, argparse._SubParsersAction):
@@ -138,14 +138,14 @@ def _named(name: str, current: str) -> Iterator[Candidate]:
 
 
 def _runs() -> Iterator[Candidate]:
-    """Ids of runs. A shell puts them in as they are, so a folder with another name is left out."""
+    """Yield ids of runs that need no quoting: the shell inserts them unchanged."""
     ids = (run.run_id for run in find_runs(experiment_dir()))
     yield from (Candidate(run_id) for run_id in ids if _PLAIN.fullmatch(run_id))
 
 
 def _settings(current: str) -> Iterator[Candidate]:
-    """Keys, or behind a key its values."""
-    # Only here: most words need no schema.
+    """Yield keys; after a key and `=`, its values."""
+    # Imported here because most words need no schema.
     from slurm.commands.completion.keys import keys
 
     key, equals, _ = current.partition("=")
@@ -158,7 +158,7 @@ def _settings(current: str) -> Iterator[Candidate]:
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Candidate]:
     """Return the candidates for the last of these words, given those before it.
 
-    words   behind the command's name, the last one as far as it is typed
+    words   words after the command's name; the last one may be incomplete
     """
     *before, current = words or [""]
     place = _Place(parser)

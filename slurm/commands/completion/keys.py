@@ -1,4 +1,4 @@
-"""Keys of an experiment file, and the values that some of them have to choose from."""
+"""Keys of an experiment file, and the allowed values of some of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from toolkit.config.fields import keys_of, limits
 from toolkit.config.sections import experiment_type
 from toolkit.registry import sections_of_kinds, task_kinds
 
-#: Their dataclass depends on the kind: here keys of all kinds are known.
+#: Sections whose dataclass depends on the kind; the keys of all kinds are candidates.
 _OF_KINDS = ("task", "data", "model")
 
 
 def keys() -> dict[str, tuple[str, ...]]:
-    """Every key that can be set, such as resources.nodes, with its choices; none if any value may be set."""
+    """Return every key that can be set, such as resources.nodes, with its choices; empty for free values."""
     found: dict[str, tuple[str, ...]] = {}
     for whole in {None, *(task.experiment for task in task_kinds().values())}:
         found.update(_of_experiment(experiment_type(whole)))

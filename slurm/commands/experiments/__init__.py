@@ -1,1 +1,1 @@
-"""Commands that take an experiment file, or go on with its run."""
+"""Commands that take an experiment file, or continue its run."""

@@ -1,4 +1,4 @@
-"""The arguments of the commands that take an experiment file, or go on with its run."""
+"""The arguments of the commands that take an experiment file, or continue its run."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ interruptions, and never if that one fails. A file after --then may name the run
   train.start_from_checkpoint: ${oc.env:STK_EARLIER_RUN}
 """
 _SWEEP = """\
-Many runs of one experiment, as one job array, or as few as the cluster allows:
+Many runs of one experiment, as one job array, or as few arrays as the cluster allows:
 
   stk sweep CONFIG seed=1,2,3 optimizer.lr=0.1,0.01     every combination: six runs
   stk sweep CONFIG optimizer.no_decay=[],[bias] --dry-run
-                                                        two, and only shown: a comma in brackets or quotes
-                                                        separates nothing
+                                                        two runs, only shown: a comma in brackets or quotes
+                                                        does not separate values
   stk sweep CONFIG train.epochs=1,2 train.batch_size=8,16 --zip train.epochs,train.batch_size
                                                         two: the first values together, then the second
   stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' model.hidden='randint(10,100)' --random 20
@@ -53,13 +53,13 @@ Many runs of one experiment, as one job array, or as few as the cluster allows:
   stk sweep CONFIG                                      what the section `sweep:` of the file lists
 
 Each run equals that of `stk submit` with the same values. Runs that have finished or are live are
-left out. All are checked first, and nothing is submitted if one has a fault. The same command after a
+left out. All are checked first, and nothing is submitted if one has an error. The same command after a
 change of the file shows the difference, and applies it. All runs have the same resources. Without Slurm
 the runs are trained here, one after the other. A sweep has a name, by default that of the experiment:
 
   stk sweep status NAME       show the states of its runs
-  stk sweep cancel NAME       end those that wait or run
-  stk sweep resume NAME       submit the runs that ended unfinished, and those that Slurm did not take yet
+  stk sweep cancel NAME       cancel its pending and running runs
+  stk sweep resume NAME       submit runs that ended unfinished, and runs that are not submitted yet
   stk sweep report NAME       the best run, a table, plots; below sweeps/NAME/report
 
 Give an experiment file with one of these names as ./status.
@@ -70,14 +70,14 @@ salloc. As a task of `srun -n 4 stk run …`, or under torchrun, this is one of 
 Ctrl-C saves and exits; a second Ctrl-C exits at once.
 """
 _PREPARE = """\
-Build the prepared data of an experiment, unless they exist; say what they hold and which rows were left
-out. Training does this when it starts.
+Build the prepared data of an experiment, unless they exist; print a summary with the rows that were left
+out. Otherwise training does this when it starts.
 
   stk prepare CONFIG                                 here and now
   stk prepare CONFIG --cluster slurm --cpus 16       as a job of one task
 
-The job asks for the partition, account, time and memory of the experiment's resources. An interrupted
-preparation begins again, or continues where it was, if its task can do that.
+The job requests the partition, account, time and memory of the experiment's resources. An interrupted
+preparation begins again, or continues if its task supports that.
 """
 
 

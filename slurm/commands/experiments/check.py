@@ -27,7 +27,7 @@ from toolkit.system.output.sanitize import clean
 
 _MODULE = "toolkit.testing.try_experiment"
 _WORDS = {True: "ok", False: "FAILED", None: "left out"}
-#: More memory than was used is asked for.
+#: Factor of the advised memory to the measured memory.
 _SPARE = 1.5
 
 
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         )
     warn(check_before_queue(experiment, origins, "local"))
     failed, answers = [], []
-    # Closed at once, also where a signal comes while a line is printed.
+    # Closes the generator at once, even if a signal comes while a line is printed.
     with closing(_answers(experiment)) as found:
         for answer in found:
             answers.append(answer)
@@ -57,13 +57,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
-    """The output of a process with torch, line by line. Neither it nor its folder outlives this one."""
+    """Yield the output of a process with torch, line by line; remove its folder and end it in any case."""
     with (
         _interrupted_by_signals(),
         tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder,
     ):
         target = create_run(experiment, Path(folder))
-        # -P: or Python would prefer code in the working directory.
+        # -P: otherwise Python would prefer code in the working directory.
         command = [sys.executable, "-P", "-m", _MODULE, str(target.path)]
         with subprocess.Popen(
             command,
@@ -71,14 +71,14 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            # Ctrl-C must not reach it, or its trials would take that for the stop that they are tried with.
+            # Ctrl-C must not reach the process: its checks would mistake it for their own stop signal.
             start_new_session=True,
         ) as process:
             assert process.stdout is not None
             try:
                 yield from map(json.loads, process.stdout)
             except BaseException:
-                # With the ranks of its trials, which are of its session.
+                # The whole session, with the ranks of its checks.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
         if process.returncode == ExitCode.INTERRUPTED:
@@ -89,7 +89,7 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
 
 @contextmanager
 def _interrupted_by_signals() -> Iterator[None]:
-    """Let SIGTERM and a terminal that closes interrupt as Ctrl-C does."""
+    """While open, let SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:

@@ -1,4 +1,4 @@
-"""The processes of `stk run` on this machine: how many, on which GPUs, with which other machines."""
+"""The processes of `stk run` on this machine: their number, their GPUs, the other machines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from toolkit.system import idle_gpus
 
 #: Options of `stk run` that describe several machines.
 _BY_HAND = ("node_rank", "nnodes", "master_addr", "master_port", "gpus_per_node")
-#: Of the devices that Slurm has granted, in a job or a step.
+#: Variables that show a grant of GPUs by Slurm, in a job or a step.
 _GRANTED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 _HOSTS = "SLURM_JOB_NODELIST"
 
 
 def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
-    """This machine and the others that the arguments, or resources.hosts, name.
+    """Return this machine and the other machines of the arguments or resources.hosts.
 
-    Raises UserError where they contradict each other, or what is known about the size of the world.
+    Raises UserError if they contradict each other, or the given size of the world.
     """
     for name in ("procs", "gpus"):
         if (given := getattr(arguments, name)) is not None:
@@ -56,7 +56,7 @@ def _machines(arguments: Namespace, experiment: Experiment, environ: Mapping[str
 
 
 def refuse_by_hand(arguments: Namespace) -> None:
-    """Raise UserError for options that number the processes, where a launcher has done that already."""
+    """Raise UserError for options that describe the processes if another launcher started this one."""
     for name in ("procs", "gpus", *_BY_HAND):
         if getattr(arguments, name) is not None:
             raise UserError(
@@ -108,7 +108,7 @@ def _port(arguments: Namespace) -> int:
 
 
 def _counts(arguments: Namespace, resources: Resources) -> list[int]:
-    """Processes of each machine; a single number applies to all."""
+    """Return the number of processes of each machine; a single number applies to all."""
     if arguments.gpus_per_node is None:
         return [ranks_of_a_host(resources)] * (1 if arguments.nnodes is None else arguments.nnodes)
     try:
@@ -123,7 +123,7 @@ def _counts(arguments: Namespace, resources: Resources) -> list[int]:
         raise UserError(
             f"--nnodes is {nnodes}, but --gpus-per-node has the numbers of {len(counts)} machines"
         )
-    # A CPU has no GPU to count, and runs one process.
+    # A machine without GPUs (0) runs one process on its CPU.
     return [max(1, count) if count == 0 else count for count in counts] * (nnodes if len(counts) == 1 else 1)
 
 
@@ -131,7 +131,7 @@ def _check_size(
     machines: Machines, arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]
 ) -> None:
     size, most = machines.layout.size, experiment.train.batch_size
-    # Alone, a machine has its own share of what is meant for a cluster.
+    # resources.world_size is not checked on a single machine: it may be meant for a cluster.
     resources = experiment.resources if len(machines.layout.counts) > 1 else None
     check_world_size(size, arguments, environ, resources)
     if most is not None and size > most:
@@ -143,7 +143,7 @@ def _check_size(
 def check_world_size(
     size: int, arguments: Namespace, environ: Mapping[str, str], resources: Resources | None = None
 ) -> None:
-    """Raise UserError where another world size was given than there will be.
+    """Raise UserError if the given world size differs from the real one.
 
     WORLD_SIZE from a launcher such as torchrun, which also sets RANK, is not checked.
     """
@@ -163,16 +163,16 @@ def check_world_size(
 def rank_environ(machines: Machines, arguments: Namespace, experiment: Experiment) -> dict[str, str]:
     """Return the environment of this machine's ranks: without a job's variables, with the least busy GPUs.
 
-    Raises UserError where --gpus asks for what is not there. Without it, where there are GPUs and the
-    machines were given, the least busy are chosen as well; a grant of the scheduler stays as it is.
+    Raises UserError if --gpus is more than there are. Without --gpus, the least busy GPUs are also chosen if
+    the machines were given and have GPUs. GPUs granted by Slurm are not changed.
     """
     environ = scrub()
-    is_asked = arguments.gpus is not None
-    is_told = is_asked or arguments.gpus_per_node is not None or len(machines.layout.counts) > 1
-    if not is_told or experiment.train.device == "cpu":
+    has_gpus_option = arguments.gpus is not None
+    is_given = has_gpus_option or arguments.gpus_per_node is not None or len(machines.layout.counts) > 1
+    if not is_given or experiment.train.device == "cpu":
         return environ
     if (granted := granted_gpus(os.environ)) is not None:
-        if is_asked and machines.count > granted:
+        if has_gpus_option and machines.count > granted:
             raise UserError(
                 f"--gpus is {machines.count}, but Slurm has granted {granted} GPUs on this machine"
             )
@@ -180,7 +180,7 @@ def rank_environ(machines: Machines, arguments: Namespace, experiment: Experimen
     try:
         return idle_gpus.choose(machines.count, environ)
     except idle_gpus.NoGpus:
-        if is_asked or experiment.train.device == "cuda":
+        if has_gpus_option or experiment.train.device == "cuda":
             raise
         return environ
 
@@ -194,7 +194,7 @@ def granted_gpus(environ: Mapping[str, str]) -> int | None:
 
 def told_idle(environ: Mapping[str, str]) -> str:
     """Return a message if a job has several hosts and a run uses only this one; empty if it has one."""
-    # The components of an uneven job, or else the only one.
+    # The components of a heterogeneous job, or the only host list.
     lists = [environ[name] for name in sorted(environ) if name.startswith(f"{_HOSTS}_HET_GROUP_")]
     try:
         hosts = [host for each in lists or [environ.get(_HOSTS, "")] for host in expand(each)]

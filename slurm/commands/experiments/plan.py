@@ -41,13 +41,13 @@ def run(arguments: Namespace) -> int:
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
     warn(change_warnings(target, experiment, new_code=False))
-    # Last: the job is worth seeing even if the data are missing.
+    # Last, so that the plan is shown even if the data are missing.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0
 
 
 def _test_only(job: JobPlan) -> str:
-    # Only this asks Slurm anything.
+    # Imported here because nothing else of `stk plan` calls Slurm.
     from slurm.client import programs
     from slurm.submission.checks.preflight import preflight
 
@@ -56,9 +56,9 @@ def _test_only(job: JobPlan) -> str:
 
 
 def plan_text(job: JobPlan, origins: Origins) -> str:
-    """The whole text; what is set is YAML, all else a comment, so that it is the experiment itself.
+    """Return the whole text. Only set keys are YAML, the rest are comments, so it is an experiment file.
 
-    origins  where the experiment's keys were written
+    origins  the places where the experiment's keys were written
     """
     plain = to_plain(job.experiment)
     parts = [
@@ -74,7 +74,7 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
     least, most = node_range(job.resources.nodes)
     if least != most:
         processes = least * job.resources.tasks_per_node
-        yield f"{processes} to {job.world_size} processes, by how many hosts are free"
+        yield f"{processes} to {job.world_size} processes, depending on the number of free hosts"
     yield from amounts(job.resources)
     if "train" not in plain:
         return
@@ -93,7 +93,7 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _set(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[str]:
-    """The lines of the keys that were written, those of sections indented."""
+    """Yield the lines of the keys that were written, indented in sections."""
     for name, value in plain.items():
         key = (*around, name)
         indent = "  " * len(around)
@@ -106,7 +106,7 @@ def _set(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[st
 
 
 def _entry(name: str, value: Any) -> str:
-    """One key and its value as one line of YAML, which includes JSON."""
+    """Return a key and its value as one line of YAML, which includes JSON."""
     line = "" if isinstance(value, list | dict) else dump({name: value}).rstrip("\n")
     return line if line and "\n" not in line else f"{_name(name)}: {json.dumps(value, ensure_ascii=False)}"
 
@@ -116,7 +116,7 @@ def _name(name: str) -> str:
 
 
 def _defaults(plain: Mapping[str, Any], origins: Origins) -> Iterator[str]:
-    """A paragraph for each section: its keys that were not written, those without a value last."""
+    """Yield a paragraph for each section: its keys that were not written, keys without a value last."""
     for section, value in plain.items():
         leaves = dict(_leaves({section: value}, (), origins))
         if leaves:
@@ -131,7 +131,7 @@ def _defaults(plain: Mapping[str, Any], origins: Origins) -> Iterator[str]:
 
 
 def _leaves(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[tuple[str, Any]]:
-    """Names within the section and values of the keys that were not written."""
+    """Yield the name within its section and the value of each key that was not written."""
     for name, value in plain.items():
         key = (*around, name)
         if isinstance(value, dict) and value:

@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
     check_data(experiment, origins)
     if choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
         job = submit_preparation(experiment, experiment_dir(), arguments.cpus)
-        print(json_text(job.to_json()) if arguments.json else _describe(job))
+        print(json_text(job.to_json()) if arguments.json else _submission_text(job))
         return 0
     if arguments.cpus is not None:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
@@ -46,7 +46,7 @@ def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
     return 0
 
 
-def _describe(job: PreparationJob) -> str:
+def _submission_text(job: PreparationJob) -> str:
     """Return the result of a submission, and how to follow it."""
     state = "" if job.is_new else f" ({job.state}, submitted before)"
     return (
@@ -56,6 +56,6 @@ def _describe(job: PreparationJob) -> str:
 
 
 def _display() -> Display:
-    """A bar on a terminal; not on standard output, which is for the answer."""
+    """Return a progress bar if standard error is a terminal; standard output is for the result."""
     console = Console(stderr=True)
     return BarDisplay(console) if console.is_terminal else NullDisplay()

@@ -12,9 +12,9 @@ from typing import Any, get_args, get_type_hints
 
 from slurm.config.resources import Resources
 
-#: Where the parser collects what they set.
+#: The attribute in which the parser collects overrides from these options.
 DESTINATION = "resource_overrides"
-_DESCRIPTION = "each sets the key beside it; docs/experiment-file/resources.md explains the keys"
+_DESCRIPTION = "each sets the key of its name; docs/experiment-file/resources.md explains the keys"
 
 
 def add_resource_options(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_resource_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("resources", _DESCRIPTION)
     for key, types in _keys():
         option = f"--{key.replace('_', '-')}"
-        # The command's own option of that name comes first.
+        # ArgumentError: the command already has an option of that name.
         with suppress(argparse.ArgumentError):
             kind: dict[str, Any] = (
                 {"nargs": 0} if types == {bool} else {"metavar": "VALUE" if str in types else "N"}
@@ -34,7 +34,7 @@ def add_resource_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _keys() -> Iterator[tuple[str, set[type]]]:
-    """The keys of one value, with the types that it may have."""
+    """Yield the keys with a single value, and the types of the value."""
     hints = get_type_hints(Resources)
     for each in fields(Resources):
         hint = hints[each.name]
@@ -57,7 +57,7 @@ class _Sets(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        # Quoted, because a comma would be the list of a sweep; a number stays one. A flag has no values.
+        # Quoted: a comma would make a list of a sweep. Numbers are not quoted. A flag has no values.
         value = json.dumps(values, ensure_ascii=False) if isinstance(values, str) else "true"
         if self._is_number and isinstance(values, str) and values.isascii() and values.isdecimal():
             value = values

@@ -18,7 +18,7 @@ from toolkit.run.run_dir import RunDir, find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Put an ended run back to work, with its own config, code and last resources."""
+    """Continue a run that has ended, with its own config, code and last resources."""
     target = find_run(arguments.run)
     experiment = stored_experiment(target)
     if arguments.force:
@@ -32,10 +32,10 @@ def run(arguments: Namespace) -> int:
 
 
 def stored_experiment(run: RunDir) -> Experiment:
-    """The experiment in a run's folder. Raises UserError where the folder has another one's name."""
+    """Return the experiment in a run's folder. Raises UserError if the folder has been renamed."""
     experiment = load_to_run(run.config)
     if run_id(experiment) != run.run_id:
         raise UserError(
-            f"the folder {run.path} holds the run {run_id(experiment)}: rename it to that to continue"
+            f"the folder {run.path} is of the run {run_id(experiment)}: rename the folder to this id"
         )
     return experiment

@@ -50,20 +50,20 @@ _FALSE = ("", "0", "false", "no", "off")
 
 
 def run(arguments: Namespace) -> int:
-    """Train in local processes, or as one rank of the launcher around us."""
+    """Train in local processes, or as one rank of the launcher that started this process."""
     experiment, parent = _experiment_or_run(arguments)
     try:
         world = world_of_this_process(os.environ)
     except SchedulerError as error:
-        # The other tasks of the step are this very run, and would wait for this one.
+        # The other tasks of the step train the same run, and would wait for this one.
         write_refusal(create_run(experiment, parent), step_nonce(os.environ), str(error))
         raise
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
-        _warn_of_changes(experiment, parent, world, arguments)
+        _warn_about_changes(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
-    # There is nothing to save yet, and the other machines may be long in coming.
+    # Nothing has to be saved yet, and waiting for other machines may take long.
     interrupt_on_request()
     machines = machines_here(arguments, experiment, os.environ)
     environ = rank_environ(machines, arguments, experiment)
@@ -71,7 +71,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
-    """The experiment and the folder of its run: composed from a file, or that of an existing run."""
+    """Return the experiment, from a file or an existing run, and the folder above its run's folder."""
     parent = experiment_dir()
     path = Path(arguments.config)
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
@@ -80,13 +80,13 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
     experiment = stored_experiment(found)
-    # It may go on with another number of processes than it was begun with.
+    # The run may continue with another number of processes.
     resources = replace(experiment.resources, world_size=None)
     return replace(experiment, resources=resources), found.path.parent
 
 
 def world_of_this_process(environ: Mapping[str, str]) -> World | None:
-    """The world that a launcher around us describes; None where we start the processes ourselves."""
+    """Return the world that a launcher has set up; None if this process must start the ranks itself."""
     if is_forced_local(environ):
         return None
     if "RANK" in environ and "WORLD_SIZE" in environ:
@@ -105,25 +105,25 @@ def is_forced_local(environ: Mapping[str, str]) -> bool:
 
 
 def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
-    # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
+    # Imported here, because only a rank needs torch. Ranks of a job stop like those of `stk submit`.
     from slurm.job.stop_signals import JobStop
     from slurm.job.task import run_rank
 
-    # Before the folder is made: a stop during that is not a crash.
+    # Before the folder is made: a stop signal during that must not count as a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
     code = run_rank(create_run(experiment, parent), world, stop)
-    # In a job this status shows the batch script that the run is not done.
+    # In a job, the batch script needs the original status to see that the run has not finished.
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 
 
-def _warn_of_changes(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
+def _warn_about_changes(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
     if arguments.new_code:
         raise UserError(
             "--new-code: this process is one of several ranks, which cannot take new code. Give it to "
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
     target = run_of(experiment, parent)
-    # By every rank: the others would wait for one that refuses.
+    # Every rank checks and refuses: otherwise the others would wait for rank 0.
     changes = data_warnings(target, experiment)
     if world.rank == 0:
         warn([*edit_warnings(target, experiment, new_code=False), *changes])
@@ -137,7 +137,7 @@ def _run_here(
         return _run_together(experiment, target, arguments, machines, environ)
     if target.result.exists() and not arguments.fresh:
         return _show_finished(target, experiment, arguments)
-    existed = _make_room(target, experiment, arguments)
+    existed = _check_or_archive(target, experiment, arguments)
     create_run(experiment, parent)
     procs = machines.count
     resources = experiment.resources
@@ -155,7 +155,7 @@ def _run_here(
 
 
 def take_away(target: RunDir) -> None:
-    """Remove the folder of a run that made nothing, unless another process trains it."""
+    """Remove the folder of a run without a training step, unless another process trains it."""
     from filelock import FileLock, Timeout  # slow to import
 
     with suppress(Timeout, OSError), FileLock(target.alive, timeout=0):
@@ -170,14 +170,14 @@ def _run_together(
     machines: Machines,
     environ: Mapping[str, str],
 ) -> int:
-    """Train with other machines, on which the same command has been typed.
+    """Train with other machines, on which a user has started the same command.
 
-    The folder may be shared between them: only machine 0 looks at what is in it, and makes room.
+    The machines may share the folder, so only machine 0 checks it, or sets it aside.
     """
     if machines.node == 0:
         if target.result.exists() and not arguments.fresh:
             return _show_finished(target, experiment, arguments)
-        _make_room(target, experiment, arguments)
+        _check_or_archive(target, experiment, arguments)
     whole = machines.layout
     print(
         f"{target.run_id}: {machines.describe(machines.node)} of {len(whole.counts)} machines, {whole.size} "
@@ -185,7 +185,7 @@ def _run_together(
         file=sys.stderr,
     )
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
-        # Only now: the run may not start, and machine 0 may have put an earlier folder aside.
+        # After the rendezvous: it may fail, and machine 0 may have set an earlier folder aside.
         create_run(experiment, target.path.parent)
         print(f"all machines joined; folder {target.path}", file=sys.stderr)
         return _launch(target, environ, arguments, nodes)
@@ -216,8 +216,8 @@ def has_trained(target: RunDir) -> bool:
     return any(each.first_step is not None for each in read_attempts(target))
 
 
-def _make_room(target: RunDir, experiment: Experiment, arguments: Namespace) -> bool:
-    """See that the run can start; return whether its folder is there. Raises DataError, RunBusy."""
+def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> bool:
+    """Check that the run can start; return whether its folder exists. Raises DataError, RunBusy."""
     check_inputs(experiment)
     if arguments.fresh and target.path.exists():
         archive(target)
@@ -240,9 +240,9 @@ def _show_result(target: RunDir, as_json: bool) -> int:
 
 
 def explain(target: RunDir, code: int, *, quiet: bool) -> None:
-    """After a run that did not finish: what failed, or how to go on.
+    """Print why a run did not finish, or how to continue it.
 
-    Rank 0 itself has printed what it could not write into failure.json, unless quiet.
+    Rank 0 has already printed an error that it could not write to failure.json, unless quiet.
     """
     failure = read_json(target.failure)
     if code == ExitCode.INTERRUPTED:

@@ -25,7 +25,7 @@ from toolkit.system.output.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
-    """Hand an experiment to Slurm, or to processes on this machine."""
+    """Submit an experiment to Slurm, or to processes on this machine."""
     if arguments.then or arguments.evaluate is not None:
         return _run_chain(arguments)
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
@@ -37,13 +37,13 @@ def run(arguments: Namespace) -> int:
     submitted = submit(
         experiment, target.path.parent, cluster, fresh=arguments.fresh, new_code=arguments.new_code
     )
-    # A run that is live is refused: it goes on with nothing.
+    # After the submission: a live run is refused, and then the warnings do not apply.
     warn(edits)
     return print_submitted(submitted, arguments.json)
 
 
 def _run_chain(arguments: Namespace) -> int:
-    """Hand in runs that follow each other, and what scores the last of them."""
+    """Submit runs that follow each other, and the evaluation of the last one."""
     parent = experiment_dir()
     words = None if arguments.evaluate is None else words_for(arguments.evaluate)
     links = read_links([[arguments.config, *arguments.overrides], *arguments.then], parent)
@@ -52,35 +52,35 @@ def _run_chain(arguments: Namespace) -> int:
     if not arguments.fresh:
         runs = [(link.run, link.experiment) for link in links]
         warn(edit_warnings_of_many(runs, new_code=arguments.new_code))
-    handed_in: list[Submitted] = []
+    submitted_runs: list[Submitted] = []
     evaluation = None
     try:
         how = {"fresh": arguments.fresh, "new_code": arguments.new_code}
         for submitted in submit_links(links, parent, cluster, **how, last=words is None):
             if not arguments.json:
-                print(end="\n" if handed_in else "")
+                print(end="\n" if submitted_runs else "")
                 print_submitted(submitted, as_json=False)
-            handed_in.append(submitted)
+            submitted_runs.append(submitted)
         if words is not None:
             with held(links[-1].run, cluster) as awaits:
                 evaluation = submit_evaluation(links[-1].run, words, awaits, cluster)
             if not arguments.json:
                 print(f"scores  job {evaluation.job_id}, log {evaluation.log}")
     finally:
-        # What was submitted stays, even if the rest failed: the caller must learn of it.
-        if arguments.json and handed_in:
-            print(json_text(_chain_answer(handed_in, evaluation)))
+        # Submitted jobs stay even if a later submission fails, so the caller needs their ids.
+        if arguments.json and submitted_runs:
+            print(json_text(_chain_answer(submitted_runs, evaluation)))
     return 0
 
 
-def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
+def _chain_answer(submitted_runs: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
     """Return the JSON of a chain: the first run's keys, and the runs that follow it."""
-    first, *then = [each.to_json() for each in handed_in]
+    first, *then = [each.to_json() for each in submitted_runs]
     return {**first, "then": then, **({"evaluation": evaluation.to_json()} if evaluation else {})}
 
 
 def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local processes") -> str:
-    """slurm or local; where auto falls back to this machine, print what happens `otherwise`."""
+    """Return slurm or local; if auto falls back to local, print the text `otherwise`."""
     cluster = choose_for(wanted, *targets)
     is_news = not targets or not all(target.result.exists() for target in targets)
     if wanted == "auto" and cluster == "local" and is_news:
@@ -89,7 +89,7 @@ def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local pr
 
 
 def choose_for(wanted: str, *targets: RunDir) -> str:
-    """slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also where Slurm may have a run's job."""
+    """Return slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also if Slurm may have a job."""
     cluster = choose_cluster(wanted)
     for target in targets if wanted == "auto" and cluster == "local" else ():
         refuse_what_slurm_may_have(target)
@@ -97,14 +97,14 @@ def choose_for(wanted: str, *targets: RunDir) -> str:
 
 
 def refuse_what_slurm_may_have(target: RunDir) -> None:
-    """Raise SlurmUnavailable where a job of the run may wait or run, unseen from here."""
+    """Raise SlurmUnavailable if the run may have a pending or running job in Slurm."""
     last = last_submission(target)
     is_of_slurm = target.intent.exists() or (last is not None and last.cluster == "slurm")
     if is_of_slurm and not target.result.exists():
         job = f" as job {last.job_id}" if last else ""
         raise SlurmUnavailable(
-            f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so it may wait or run "
-            "there. Try again later; if that job is gone, use --cluster local"
+            f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so the job may be "
+            "pending or running. Try again later; if the job is gone, use --cluster local"
         )
 
 
@@ -126,7 +126,7 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
 
 
 def _where(submitted: Submitted) -> str:
-    """Return the place where a run is trained, or that it is live already."""
+    """Return where a run is trained: its job or this machine, with its state if it was live before."""
     submission = submitted.submission
     if submission is None:
         where = "the foreground of a terminal"
@@ -136,7 +136,7 @@ def _where(submitted: Submitted) -> str:
 
 
 def measured_warnings(run: RunDir) -> list[str]:
-    """Return warnings of earlier attempts whose saves take longer than the time that this cluster gives."""
+    """Return warnings if saves of earlier attempts take longer than the time that the cluster gives."""
     lead_s = measured_lead_s(run)
     if lead_s is None:
         return []

@@ -26,7 +26,7 @@ from toolkit.system.output.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
-    """Submit the runs of a sweep, or train them here one after the other; or act on one that is there."""
+    """Submit the runs of a sweep, or train them here one after the other; or act on an existing sweep."""
     if action := sweep_actions.ACTIONS.get(arguments.config):
         return action(arguments)
     config = Path(arguments.config)
@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
     warn(check_candidates(wanted.to_start, cluster))
     warn(renew_code(wanted.known, asked=arguments.new_code, dry_run=arguments.dry_run))
     if not arguments.json:
-        # rich is not free, and --json does without it.
+        # Imported here: rich is slow to import, and --json does not need it.
         from rich.console import Console
 
         from slurm.sweeps.table import preview
@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
         Console().print(preview(wanted))
     handed, code = SubmittedRuns(), 0
     if not arguments.dry_run:
-        handed, code = _carry_out(wanted, arguments, cluster)
+        handed, code = _start_runs(wanted, arguments, cluster)
     if arguments.json:
         print(json_text(answer(wanted, cluster, handed)))
     elif not arguments.dry_run:
@@ -77,7 +77,7 @@ def asked(
     sampler: str | None = None,
     **others: str | int | None,
 ) -> Sweep:
-    """The sweep of a file, overrides and options. Raises ConfigError and UserError.
+    """Return the sweep of a file, overrides and options. Raises ConfigError and UserError.
 
     random   runs with values drawn at random
     samples  more runs, proposed by the sampler
@@ -108,8 +108,8 @@ def check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
     return warnings
 
 
-def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[SubmittedRuns, int]:
-    """Write the sweep down and start its runs; what was handed in, and the exit code."""
+def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[SubmittedRuns, int]:
+    """Write the record of the sweep and start its runs; return the submitted runs and the exit code."""
     handed, code = SubmittedRuns(), 0
     if cluster == "local":
         write_down(wanted.folder, wanted.record, wanted.to_start)
@@ -125,7 +125,7 @@ def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Subm
 
 
 def answer(wanted: Wanted, cluster: str, handed: SubmittedRuns) -> dict[str, object]:
-    """A line for each run, and the ids of the arrays."""
+    """Return the document of --json: an entry for each run, and the ids of the arrays."""
     values = {each.run_id: each.values for each in wanted.record.members}
     later = {each.run for each in handed.later}
     return {
@@ -161,5 +161,5 @@ def _job(one: Candidate, cluster: str, handed: SubmittedRuns) -> dict[str, objec
 def _skipped(one: Candidate, handed: SubmittedRuns, *, is_later: bool) -> str | None:
     if is_later:
         return f"waits: {handed.why}"
-    # Another process started it between the first look and the lock.
+    # Another process started the run before this one had the lock.
     return ELSEWHERE if handed.jobs and one.run not in handed.jobs else None

@@ -25,7 +25,7 @@ from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 from toolkit.system.output.json_text import json_text
 
-#: From this number of runs on, making their folders takes long enough for a progress bar.
+#: The least number of runs for a progress bar while their folders are made.
 _MANY = 50
 
 
@@ -108,7 +108,7 @@ def _report(arguments: Namespace) -> int:
     return 0
 
 
-#: What each word does.
+#: The actions by name.
 ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "status": _status,
     "cancel": _cancel,
@@ -118,7 +118,7 @@ ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
 
 
 def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
-    """The sweep that the command names; without a name, the only one. Raises UserError."""
+    """Return the named sweep, or the only one if no name is given. Raises UserError."""
     parent, names = experiment_dir(), arguments.overrides
     if keys := [name for name in names if "=" in name]:
         raise UserError(
@@ -133,7 +133,7 @@ def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
     folder = find_sweep(names[0] if names else there[0], parent)
     record = read_record(folder)
     if record is None:
-        raise UserError(f"{folder.path} holds no sweep")
+        raise UserError(f"{folder.path} is not the folder of a sweep")
     if not names:
         print(f"sweep {folder.name}", file=sys.stderr)
     return folder, record
@@ -142,7 +142,7 @@ def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
 def submit(
     folder: SweepDir, record: Record, runs: Sequence[Candidate], live: Sequence[str], arguments: Namespace
 ) -> SubmittedRuns:
-    """Hand runs to Slurm, as many as the options allow."""
+    """Submit runs to Slurm, as many as the options allow."""
     limits = {"max_parallel": arguments.max_parallel, "at_most": arguments.at_most}
     with _bar(len(runs), quiet=arguments.json) as tick:
         return start(folder, record, runs, live, **limits, tick=tick)
@@ -150,9 +150,9 @@ def submit(
 
 @contextmanager
 def _bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show a progress bar of the folders that are made: yield what is called for each.
+    """Show a progress bar while folders are made; yield a function to call for each folder.
 
-    Shown on a terminal, where there are many.
+    Only on a terminal and for many runs.
     """
     if quiet or runs < _MANY or not sys.stderr.isatty():
         yield lambda: None
@@ -166,7 +166,7 @@ def _bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
 
 
 def train(wanted: Sequence[Candidate], *, quiet: bool) -> int:
-    """Train the runs one after the other; the exit code of the worst. Ctrl-C ends them all."""
+    """Train the runs one after the other; return the highest exit code. Ctrl-C ends all of them."""
     worst = 0
     for number, one in enumerate(wanted, start=1):
         print(f"{number} of {len(wanted)}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
@@ -191,7 +191,7 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
     if code:
         explain(one.run, code, quiet=quiet)
     if code == ExitCode.WRONG_INPUT and not existed:
-        # Its error has been shown.
+        # The error was shown; the folder has nothing else.
         take_away(one.run)
     return code
 

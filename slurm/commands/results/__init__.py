@@ -1,1 +1,1 @@
-"""Commands about what a run has learnt, and whether it can be repeated."""
+"""Commands about the results of a run, and about repeating it."""

@@ -13,8 +13,8 @@ the time and resources they used.
 """
 _EVALUATE = """\
 Score the best checkpoint of a finished run on another file of its task's format, with the run's own code,
-labels and vocabulary; without --data on its own test set. The results are kept in a folder below the
-run's, and are reused when the same is asked again.
+labels and vocabulary; without --data on its own test set. The results are kept in a folder of the run,
+and are reused by the same command.
 
   stk evaluate RUN --data other.csv
 """
@@ -28,19 +28,19 @@ a table (.csv, .tsv), JSON lines (.jsonl) or, where the task takes texts, plain 
   stk predict RUN --input-format lines < reviews.txt
 """
 _EXPORT = """\
-Copy what others need to use a finished run into a new folder: its best weights, its experiment, its code, and
-files such as a vocabulary. `stk predict`, `stk evaluate --data` and `stk.load` take the folder in place of a
-run. Logs, metrics, reports and the optimizer's state are left out.
+Copy the files that others need of a finished run into a new folder: best weights, experiment, code, and files
+such as a vocabulary. `stk predict`, `stk evaluate --data` and `stk.load` accept the folder instead of a run.
+Logs, metrics, reports and the optimizer's state are left out.
 """
 _SERVE = """\
 Predict over HTTP with the best weights of a finished run and its own code, until Ctrl-C. A request has rows
-as JSON lines, and the token that is printed or that STK_SERVE_TOKEN holds. The answer has a line for each.
+as JSON lines, and the printed token or that of STK_SERVE_TOKEN. The answer has a line for each row.
 
   curl -H "Authorization: Bearer TOKEN" --data-binary @rows.jsonl http://127.0.0.1:8000/predict
 """
 _REPLAY = """\
 Recompute one step from the run's folder, with the run's own code: its samples, learning rate and loss,
-compared with what the run recorded of the step. Changes nothing. Exit code 1 if they differ.
+compared with the run's record of the step. Changes nothing. Exit code 1 if they differ.
 """
 _REPRODUCE = """\
 Write a bash script that repeats a run from its folder, with its own code, config and seed. Refused if
@@ -114,7 +114,7 @@ def predict(parsers: Parsers) -> None:
 
 def export(parsers: Parsers) -> None:
     """Add `stk export`."""
-    parser = command(parsers, "export", "a small folder with a finished run, to hand on", _EXPORT)
+    parser = command(parsers, "export", "copy a finished run into a small folder, for others", _EXPORT)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet")
 

@@ -11,7 +11,7 @@ from toolkit.errors import ExitCode
 from toolkit.run.run_dir import find_run
 from toolkit.system.output.json_text import json_text
 
-#: Files and keys shown of each kind; --json has all.
+#: Largest number of files and keys shown of each kind; --json has all.
 _SHOWN = 12
 
 _WITHOUT_CAUSE = (
@@ -22,7 +22,7 @@ _CODE = (("changed", "differs"), ("only_first", "only in A"), ("only_second", "o
 
 
 def run(arguments: Namespace) -> int:
-    """Show where two runs differ; 0 where they are equal as far as both go, 1 where they are not."""
+    """Show where two runs differ; return 0 if all steps that both have are equal, else 1."""
     one, other = find_run(arguments.run), find_run(arguments.other)
     found = compare(one, other)
     if arguments.json:
@@ -73,7 +73,7 @@ def _relative(first: FirstStep) -> str:
 
 def _render_weights(found: Difference) -> Iterator[str]:
     if found.saves == 0:
-        yield "They have no save in common whose weights could be compared."
+        yield "The runs have no save in common, so no weights were compared."
     elif found.weights is None:
         yield f"Weights are equal, byte for byte, at all {found.saves} saves that both made."
     else:
@@ -81,7 +81,7 @@ def _render_weights(found: Difference) -> Iterator[str]:
 
 
 def _render_causes(found: Difference) -> Iterator[str]:
-    """Yield possible causes of a difference, and what is the same and so cannot be one."""
+    """Yield the possible causes of a difference, and the causes that are excluded."""
     yield ""
     yield from _block("config", [f"{key}: A {a!r}, B {b!r}" for key, (a, b) in found.config.items()])
     yield from _block("code", [f"{name} {what}" for kind, what in _CODE for name in found.code[kind]])

@@ -28,7 +28,7 @@ from toolkit.system.output.json_text import json_text
 _POLL_S = 0.05
 #: Seconds that rank 0 gets to report its error, after another rank has failed.
 _GRACE_S = 5.0
-#: Names of the arguments that are for a run.
+#: Names of the arguments for scoring a run.
 _OF_A_RUN = ("run", "overrides", "data", "split", "output")
 
 
@@ -48,7 +48,7 @@ def _mode_of(arguments: Namespace) -> EvaluateMode | None:
     modes = [mode for each in added for mode in each.modes]
     found = next((mode for mode in modes if getattr(arguments, mode.option)), None)
     if found is None and not arguments.run:
-        choices = " or ".join(["a RUN", *(_written(mode.option) for mode in modes)])
+        choices = " or ".join(["a RUN", *(_as_argument(mode.option) for mode in modes)])
         raise UserError(f"nothing to score: give {choices}; see --help")
     for_runs = {*_OF_A_RUN, *(name for each in added for name in each.run_options)}
     for_modes = {name for mode in modes for name in (mode.option, *mode.takes)}
@@ -58,14 +58,14 @@ def _mode_of(arguments: Namespace) -> EvaluateMode | None:
 
 
 def _refuse(arguments: Namespace, names: Collection[str], what: str) -> None:
-    """Raise UserError if one of these names is given: they cannot be combined with what is scored."""
+    """Raise UserError if one of these arguments is given: they cannot be combined with `what`."""
     if given := sorted(name for name in names if getattr(arguments, name)):
-        others = ", ".join(map(_written, given))
-        raise UserError(f"{_written(what)} does not go with {others}: leave one of them out")
+        others = ", ".join(map(_as_argument, given))
+        raise UserError(f"{_as_argument(what)} does not go with {others}: leave one of them out")
 
 
-def _written(name: str) -> str:
-    """A name as it is written on the command line."""
+def _as_argument(name: str) -> str:
+    """Return an argument's name as written on the command line."""
     plain = {"run": "RUN", "overrides": "key=value"}
     return plain.get(name, f"--{name.replace('_', '-')}")
 
@@ -109,13 +109,13 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
         for path in (arguments.data, arguments.output)
     )
     if file is not None:
-        # Here, where it takes a moment: the process that scores loads torch first.
+        # Checked here, because this is quick: the process that scores imports torch first.
         check_inputs(load_on_file(target.config, Path(file), overrides), is_trained=True)
     return {"file": file, "overrides": overrides, "split": arguments.split, "output": output}
 
 
 def _score(target: RunDir, request: Mapping[str, Any], procs: int) -> dict[str, Any]:
-    """The answer of processes that have torch, with the run's own code if that can do it."""
+    """Run the evaluation in processes with torch, with the run's own code if possible; return its answer."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         scratch = Path(folder)
         asked = json.dumps({**request, "meeting": folder})
@@ -139,7 +139,7 @@ def _score(target: RunDir, request: Mapping[str, Any], procs: int) -> dict[str, 
 
 
 def _await(ranks: Sequence[subprocess.Popen[bytes]], errors: Sequence[IO[bytes]], target: RunDir) -> None:
-    """Wait until all have done it; after the first failure end the others, and raise what it means."""
+    """Wait for all ranks; after the first failure, kill the others and raise RunFailed or SystemExit."""
     try:
         while any(rank.poll() is None for rank in ranks) and not any(rank.poll() for rank in ranks):
             time.sleep(_POLL_S)
@@ -151,7 +151,7 @@ def _await(ranks: Sequence[subprocess.Popen[bytes]], errors: Sequence[IO[bytes]]
         for rank in ranks:
             rank.kill()
             rank.wait()
-    # The others fail because rank 0 has gone; their messages matter only if it reported nothing.
+    # Errors of other ranks are usually a result of rank 0's end, so they are shown only if it crashed.
     if ranks[0].returncode <= 0:
         for stream in errors:
             stream.seek(0)

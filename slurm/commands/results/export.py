@@ -13,7 +13,7 @@ from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Write what others need of a finished run, and print how they use it."""
+    """Export a finished run to a folder, and print the sizes of both."""
     target = find_run(arguments.run)
     made = export_run(target, Path(os.path.expanduser(arguments.folder)))
     print(f"wrote  {arguments.folder}, {readable(size(made.path))} of {readable(size(target.path))}")

@@ -16,12 +16,12 @@ from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Predict with a finished run: this process becomes one that has torch and the run's own code."""
+    """Predict with a finished run: replace this process by one with torch and the run's own code."""
     target = find_run(arguments.run)
     request = _request(arguments, check_predicts(target))
     ((command, environment),) = processes(target, MODULE, json.dumps(asdict(request)))
     sys.stdout.flush()
-    # Signals, pipes and the exit code are its own then.
+    # execve, so that signals, pipes and the exit code are those of the new program.
     os.execve(command[0], command, environment)
 
 
@@ -45,5 +45,5 @@ def _request(arguments: Namespace, experiment: Experiment) -> Request:
 
 
 def _absolute(path: str | None) -> str | None:
-    """Make a file name absolute: the code of a run may change the working folder."""
+    """Return an absolute file name, because the code of a run may change the working folder."""
     return None if path is None else os.path.abspath(os.path.expanduser(path))

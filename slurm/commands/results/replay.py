@@ -20,14 +20,14 @@ from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.output.json_text import json_text
 
 _MODULE = "toolkit.analysis.replay"
-#: Shown of each micro-batch on a terminal; --json has all.
+#: Samples of each micro-batch that are shown; --json has all.
 _SAMPLES = 4
 _WIDTH = 100
 
 _VERDICTS = {
     "exact": "equal to its record: the same samples, and the same loss to the last bit",
     "rounding": "equal to its record within rounding",
-    "other_samples": "DIFFERENT from its record: that names other samples, so the data have changed since",
+    "other_samples": "DIFFERENT from its record: the record has other samples, so the data have changed",
     "other_loss": "DIFFERENT from its record: the same samples, but another loss",
     "no_receipt": "the run has no record of this step, so there is nothing to compare with",
 }
@@ -35,7 +35,7 @@ _DIFFERENT = ("other_samples", "other_loss")
 
 
 def run(arguments: Namespace) -> int:
-    """Recompute a step and show it; 1 where it differs from its record."""
+    """Recompute a step and show it; return 1 if it differs from its record."""
     target = find_run(arguments.run)
     check_step(target, arguments.step)
     answer = _compute(target, arguments.step)
@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _code_warnings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Report that the step was trained with code that the run no longer has."""
+    """Yield a warning if the step was trained with code that the run no longer has."""
     if answer["new_code"]:
         taken = "; ".join(answer["new_code"])
         yield (
@@ -60,7 +60,7 @@ def _code_warnings(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _compute(target: RunDir, step: int) -> dict[str, Any]:
-    """The answer of a process that has torch, with the run's own code."""
+    """Recompute the step in a process with torch and the run's own code; return its answer."""
     if module_in(target, _MODULE) is None:
         raise UserError(f"{target.code} is older than `stk replay`: the run's own code cannot do it")
     ((command, environment),) = processes(target, _MODULE, str(step))

@@ -15,7 +15,7 @@ from toolkit.system.output.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:
-    """Write the report of a run and show its tables, or set several side by side."""
+    """Write the report of a run and show its tables, or compare several runs."""
     runs = [_find(name) for name in arguments.runs]
     if len(runs) > 1:
         return _compare(runs, arguments)
@@ -63,7 +63,7 @@ def _report(run: RunDir, as_json: bool) -> int:
 
 
 def written(write: Callable[[], Path]) -> Path | None:
-    """Write pages; if that is not allowed, in the folder of another user, print that and continue."""
+    """Write pages; return None after printing the error if that fails, as in another user's folder."""
     try:
         return write()
     except OSError as error:
@@ -72,7 +72,7 @@ def written(write: Callable[[], Path]) -> Path | None:
 
 
 def _compare(runs: list[RunDir], arguments: Namespace) -> int:
-    """Show several runs; the pages of each are left as they are, for there may be many."""
+    """Compare several runs; their own pages are not written, because there may be many."""
     from rich.console import Console
 
     from toolkit.report import compare, comparison_document, show, to_json, write_comparison

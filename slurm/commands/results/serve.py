@@ -14,7 +14,7 @@ _MODULE = "toolkit.analysis.prediction.serve"
 
 
 def run(arguments: Namespace) -> int:
-    """Serve a finished run: this process becomes one that has torch and the run's own code."""
+    """Serve a finished run: replace this process by one with torch and the run's own code."""
     target = find_run(arguments.run)
     check_predicts(target)
     service = {"host": arguments.host, "port": arguments.port, "batch_size": arguments.batch_size}

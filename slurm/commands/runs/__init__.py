@@ -1,1 +1,1 @@
-"""Commands about the states of runs, and actions of a person on them."""
+"""Commands about the states of runs, and actions on runs."""

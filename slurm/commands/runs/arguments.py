@@ -19,7 +19,7 @@ then the log of the rank that failed first.
 """
 _CANCEL = "Cancel the jobs of runs; local processes save and exit. A cancelled run can be resumed."
 _REQUEUE = """\
-A running job saves, goes back into the queue and continues later. A requeued job that waits for Slurm's
+A running job saves, is requeued and continues later. A requeued job that waits for Slurm's delay of
 two minutes may start at once.
 """
 _CLEAN = """\
@@ -32,10 +32,10 @@ starts from, anything of a live run.
   stk clean --state finished --older-than 7d --logs --old --yes
 """
 _WATCH = """\
-As status, updated until Ctrl-C. Requeued jobs that wait for Slurm's two minutes are released at once.
+As status, updated until Ctrl-C. Requeued jobs that wait for Slurm's delay of two minutes are released.
 Without RUN: all under STK_EXPERIMENT_DIR, in a terminal with keys to select a run and open it. One RUN in a
-terminal: its curves, its times, what its ranks use and its log, with keys to cancel, to requeue and to follow
-the log. Each update reads the files; Slurm is asked twice a minute.
+terminal: its curves, its times, the use of its ranks and its log, with keys to cancel, requeue and follow the
+log. Each update reads the files; Slurm is queried at most twice a minute.
 """
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -93,7 +93,7 @@ def cancel(parsers: Parsers) -> None:
 
 def requeue(parsers: Parsers) -> None:
     """Add `stk requeue`."""
-    parser = command(parsers, "requeue", "send running jobs back into the queue", _REQUEUE)
+    parser = command(parsers, "requeue", "save and requeue running jobs", _REQUEUE)
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
 
 
@@ -106,7 +106,7 @@ def clean(parsers: Parsers) -> None:
         type=_count,
         default=1,
         metavar="N",
-        help="how many of the newest checkpoints stay, besides the best (default 1)",
+        help="number of the newest checkpoints to keep, besides the best (default 1)",
     )
     parser.add_argument(
         "--older-than", type=_age_s, default=0.0, metavar="AGE", help="only what is older: 30m, 12h, 7d, 2w"
@@ -181,7 +181,7 @@ def _number(text: str, least: int, expected: str) -> int:
 
 
 def _age_s(text: str) -> float:
-    """Seconds of an age such as 7d."""
+    """Return the seconds of an age such as 7d."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text)
     if match is None:
         expected = "a number and m, h, d or w, such as 7d"

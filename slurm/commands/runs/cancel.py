@@ -11,5 +11,5 @@ from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
-    """End live runs."""
+    """Cancel live runs."""
     return do_each([find_run(name) for name in arguments.runs], lambda run: cancel(run, *status([run])))

@@ -53,7 +53,7 @@ def _show(proposal: Proposal) -> None:
 
 
 def _is_wanted(arguments: Namespace, proposal: Proposal) -> bool:
-    """Whether to delete it, by the options or by an answer. Raises UserError without a terminal to ask on."""
+    """Whether the user wants to delete, by options or by asking. Raises UserError if there is no terminal."""
     if arguments.dry_run or arguments.yes:
         return bool(arguments.yes)
     if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):

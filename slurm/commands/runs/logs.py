@@ -19,7 +19,7 @@ from toolkit.system.output.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:
-    """Show the logs of a run; after a failure its reason first."""
+    """Show the logs of a run; after a failure, first its reason."""
     _check(arguments)
     target = find_run(arguments.run)
     try:
@@ -55,7 +55,7 @@ def _print(lines: Iterable[str], *, at_once: bool = False) -> None:
 
 
 def _print_failure(failure: Mapping[str, Any]) -> None:
-    """Print the failure, for a person or for a file."""
+    """Print the failure, with colours on a terminal."""
     if sys.stdout.isatty():
         # Late: only a terminal needs it.
         from rich.console import Console
@@ -75,7 +75,7 @@ def _list(target: RunDir, *, as_json: bool) -> None:
 
 
 def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:
-    """The failure of the attempt that is asked for, of the newest one otherwise."""
+    """Return the failure of the attempt given by number, else of the newest; None if there is none."""
     every = logged_attempts(target)
     if not isinstance(arguments.attempt, int):
         return failure_of(target, every[-1] if every else None, is_newest=True)
@@ -108,18 +108,18 @@ def _show(target: RunDir, arguments: Namespace) -> None:
     except RunNotFound as error:
         if failure is None:
             raise
-        # It died before it had a log, and the reason has been shown.
+        # The attempt ended before it had a log; its failure has been shown.
         print(error, file=sys.stderr)
         return
     show = by_time if arguments.merge else each
     _print(show(found, arguments.lines))
     if arguments.rank is None and rank not in (0, "all"):
-        hint = f"(rank {rank} failed first; --rank 0 shows rank 0, --rank all everybody)"
+        hint = f"(rank {rank} failed first; --rank 0 shows rank 0, --rank all shows all)"
         print(hint, file=sys.stderr)
 
 
 def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
-    """Whose log: as asked; else that of the rank that failed first, if it has one, or of rank 0."""
+    """Return the rank of the log: as given, else the rank that failed first if it has a log, else rank 0."""
     if arguments.merge:
         return "all"
     if arguments.rank is not None:
@@ -131,7 +131,7 @@ def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
 
 
 def _follow(target: RunDir, arguments: Namespace) -> None:
-    # Late: the code that asks the scheduler takes a moment to import.
+    # Imported here, because the code for Slurm is slow to import.
     from slurm.runs.logs.following import Follower, liveness
 
     before, is_live = _known_failure(target, arguments), liveness(target)

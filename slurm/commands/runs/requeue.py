@@ -11,7 +11,7 @@ from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Send running jobs back into the queue, and let requeued ones start at once."""
+    """Requeue running jobs, and let requeued jobs start at once."""
     targets = [find_run(name) for name in arguments.runs]
     now = dict(zip(targets, status(targets), strict=True))
     return do_each(targets, lambda run: requeue(run, now[run]))

@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _members(pattern: str) -> Iterator[str]:
-    """Ids of the runs of each sweep whose name matches, however they were submitted."""
+    """Yield the ids of the runs of each sweep whose name matches, also of runs submitted alone."""
     for folder in find_sweeps(experiment_dir()):
         record = read_record(folder) if fnmatchcase(folder.name, pattern) else None
         yield from (each.run_id for each in record.everyone) if record else ()

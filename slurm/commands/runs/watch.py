@@ -14,7 +14,7 @@ from slurm.runs.watching.polling import RunPoller
 from slurm.status.rows import RunStatus
 from toolkit.run.run_dir import find_run, runs_named
 
-#: Shows the runs as they are now.
+#: A function that shows the current state of the runs.
 Show = Callable[[Sequence[RunStatus]], None]
 
 
@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _has_screen() -> bool:
-    """Whether there is a terminal that can be drawn on, with a keyboard."""
+    """Whether there is a terminal with a keyboard that supports drawing."""
     return sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
 
 
@@ -41,7 +41,7 @@ def _watch_on_terminal(arguments: Namespace) -> None:
     if len(arguments.runs) == 1:
         watch_one(find_run(arguments.runs[0]), arguments.interval, arguments.until_finished)
     else:
-        # Looked for each time: runs come and go.
+        # The runs are searched at each update, because runs are added and removed.
         watch_several(lambda: runs_named(arguments.runs), arguments.interval, arguments.until_finished)
 
 
@@ -57,7 +57,7 @@ def _watch(arguments: Namespace) -> None:
 
 
 def _print_changes() -> Show:
-    """Print a line for each change: for a log."""
+    """Return a function that prints a line for each change, for output to a file."""
     shown: dict[str, tuple[str, str]] = {}
 
     def show(rows: Sequence[RunStatus]) -> None:
@@ -73,12 +73,12 @@ def _print_changes() -> Show:
 
 @contextmanager
 def _table() -> Iterator[Show]:
-    """A table that is drawn anew in place."""
+    """Yield a function that redraws a table in place."""
     from rich.live import Live  # slow, and only a terminal needs it
 
     from slurm.status.layout import table
 
-    # As Ctrl-C, so that the cursor comes back.
+    # SIGTERM raises KeyboardInterrupt, so that rich restores the cursor.
     handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Live(auto_refresh=False) as live:

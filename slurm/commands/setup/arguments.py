@@ -7,19 +7,19 @@ import argparse
 from slurm.commands.common import CONFIG_HELP, Parsers, cluster, command, experiment, json_option
 
 _DOCTOR = """\
-Ask the cluster, this machine and its file systems what a job can expect here. Say for each whether it
-is fine, or what to change. With CONFIG, check also whether that experiment fits. Needs no special rights
-and submits nothing, unless --on-node is given. Exit code 4 if there is a problem, 3 if
---cluster slurm is given and Slurm does not answer.
+Check the cluster, this machine and its file systems. Print for each finding whether it is fine, or what to
+change. With CONFIG, also check whether that experiment fits. Needs no special rights and submits
+nothing, unless --on-node is given. Exit code 4 if there is a problem, 3 if --cluster slurm is given
+and Slurm does not answer.
 """
 _DRILL = """\
 Interrupt a run on purpose (preempted, out of time, killed, on another number of processes), compare its
-checkpoints with those of an undisturbed run, and print a verdict. Without CONFIG on a tiny task that needs
-no data. Exit code 0 where all came back with the same bytes, else 4.
+checkpoints with those of an undisturbed run, and print a verdict. Without CONFIG it trains a tiny task
+that needs no data. Exit code 0 if the run always resumed with the same bytes, else 4.
 """
 _SCHEMA = """\
 Print the JSON Schema of an experiment file, with the tasks and models of all installed packages.
-With CONFIG, it has the keys of model and data that the functions of that experiment's task take, too.
+With CONFIG, it also has the keys of model and data from the functions of that experiment's task.
 An editor completes and checks a file whose first line is
 # yaml-language-server: $schema=stk.schema.json
 """
@@ -34,7 +34,7 @@ Print a script that completes stk on Tab: commands, options and their choices, r
 
 def doctor(parsers: Parsers) -> None:
     """Add `stk doctor`."""
-    summary = "what this cluster and this machine can do, and what follows for a job"
+    summary = "check what this cluster and this machine offer to a job"
     parser = command(parsers, "doctor", summary, _DOCTOR)
     experiment(parser, nargs="?")
     parser.add_argument(
@@ -43,13 +43,13 @@ def doctor(parsers: Parsers) -> None:
         help="also check a host of the cluster, in a job of one task that waits at most a minute for it",
     )
     parser.add_argument("--partition", metavar="NAME", help="only this partition, also for --on-node")
-    cluster(parser, help="auto (default): Slurm where a controller answers; local: this machine alone")
+    cluster(parser, help="auto (default): Slurm if a controller answers; local: only this machine")
     json_option(parser)
 
 
 def drill(parsers: Parsers) -> None:
     """Add `stk drill`."""
-    parser = command(parsers, "drill", "prove on this cluster that an interrupted run comes back", _DRILL)
+    parser = command(parsers, "drill", "test on this cluster that an interrupted run resumes", _DRILL)
     experiment(parser, nargs="?")
     cluster(parser)
     parser.add_argument("--procs", type=int, default=2, metavar="N", help="local processes (default 2)")
@@ -67,5 +67,5 @@ def completion(parsers: Parsers) -> None:
     """Add `stk completion`."""
     parser = command(parsers, "completion", "completion on Tab for bash, zsh and fish", _COMPLETION)
     parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="shell of the script")
-    # The scripts ask so, with all words behind `stk` up to the cursor.
+    # The scripts call this with all words after `stk` up to the cursor.
     parser.add_argument("--candidates", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

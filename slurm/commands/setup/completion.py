@@ -13,14 +13,14 @@ _stk() {
     local line=${COMP_LINE:0:COMP_POINT} words candidate rest
     read -ra words <<<"$line"
     [[ $line != *[[:space:]] ]] || words+=("")
-    # readline has cut the word at these signs, and puts in only what comes after the last of them.
+    # readline splits the word at = and :, and replaces only the part after the last of them.
     local current=${words[-1]} cut=
     [[ $current != *[=:]* ]] || cut=${current%"${current##*[=:]}"}
     COMPREPLY=()
     while IFS=$'\t' read -r candidate rest; do
         if [[ $candidate == :files ]]; then
             compopt -o default
-            # Without other words, readline completes them, and better.
+            # Without other candidates, readline's own completion of files is better.
             ((!${#COMPREPLY[@]})) || mapfile -O ${#COMPREPLY[@]} -t COMPREPLY < <(compgen -f -- "$current")
         else
             [[ $candidate != *= ]] || compopt -o nospace
@@ -70,7 +70,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def run(arguments: Namespace) -> int:
-    """Print a shell's script, or candidates for the next word."""
+    """Print the script of a shell, or candidates for the next word."""
     if arguments.candidates is not None:
         from slurm.commands.completion.candidates import candidates
 

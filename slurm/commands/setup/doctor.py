@@ -37,6 +37,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _say(what: str) -> None:
-    """Show what is being done, on a terminal."""
+    """Print the current check, on a terminal."""
     if sys.stderr.isatty():
         print(f"… {what}", file=sys.stderr, flush=True)

@@ -22,7 +22,7 @@ from toolkit.errors import ExitCode, UserError
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 
-#: Of the table in a log.
+#: Width of the table if standard output is not a terminal.
 _WIDTH = 130
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Namespace) -> int:
-    """Interrupt a run on purpose and print a verdict; 0 where it came back with the same bytes, else 4."""
+    """Interrupt a run on purpose and print a verdict; return 0 if it resumed with the same bytes, else 4."""
     cluster = choose_cluster(arguments.cluster)
     folder = experiment_dir() / "drills" / time.strftime("%Y%m%d-%H%M%S")
     config = Path(arguments.config) if arguments.config else None
@@ -65,7 +65,7 @@ def _drill(
 
 @contextmanager
 def _shown(report: Report, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show the rows as they come, with what is being done right now."""
+    """Show the rows as they are added; yield a function that shows the current action."""
     if quiet:
         yield lambda what: None
         return

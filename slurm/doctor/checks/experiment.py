@@ -1,4 +1,4 @@
-"""One experiment against this cluster: will it be given hosts, is its warning early enough, has it room?"""
+"""Check an experiment on this cluster: do hosts fit, is its warning early enough, is there free space?"""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import StkError
 from toolkit.run.create_run import run_of
 
-#: Kept besides the newest ones: the best, and the one that is being written.
+#: Checkpoints besides the newest ones: the best, and the one that is being written.
 _MORE_CHECKPOINTS = 2
-#: What the cure of a budget may name.
+#: Keys that the cure of a budget may name.
 _KEYS = ("resources.signal_s", "checkpoint.every_steps")
 
 
 def on_cluster(experiment: Experiment, cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
-    """Findings about an experiment on a cluster. Four short calls of Slurm's programs.
+    """Yield findings about an experiment on a cluster. Makes four short calls of Slurm's programs.
 
-    saves  of other runs, where this one has none yet
+    saves  of other runs, used if this one has none yet
     """
     try:
         yield from _fits(experiment)
@@ -40,7 +40,7 @@ def on_cluster(experiment: Experiment, cluster: Cluster, saves: Saves | None) ->
 def _fits(experiment: Experiment) -> Iterator[Finding]:
     reasons = check_fits(experiment.resources, read_facts(experiment.resources))
     for reason in reasons:
-        yield Finding(PROBLEM, reason, "such a job would be refused, or wait for ever", "resources")
+        yield Finding(PROBLEM, reason, "such a job would be refused, or be pending for ever", "resources")
     if not reasons:
         yield Finding(OK, "there are hosts that fit it")
 
@@ -54,13 +54,13 @@ def _time(experiment: Experiment, cluster: Cluster) -> Iterator[Finding]:
             continue
         minutes = each.max_time_min if each.default_time_min is None else each.default_time_min
         if minutes is not None:
-            found = f"it asks for no time and gets {format_minutes(minutes)} in partition {each.name}"
+            found = f"it requests no time and gets {format_minutes(minutes)} in partition {each.name}"
             follows = "the run then continues in another job; a shorter limit often starts sooner"
             yield Finding(NOTE, found, follows, "resources.time")
 
 
 def _warning(experiment: Experiment, saves: Saves | None) -> Iterator[Finding]:
-    """Whether a step and a save fit between a request to leave and the end."""
+    """Check whether a step and a save fit between a stop signal and the end of the job."""
     own_s = measured_lead_s(run_of(experiment))
     lead_s = own_s if own_s is not None else saves.longest_s if saves else None
     budgets = budgets_of_request(experiment.resources)
@@ -80,13 +80,13 @@ def _warning(experiment: Experiment, saves: Saves | None) -> Iterator[Finding]:
 
 
 def room(experiment: Experiment, free_mb: int) -> Iterator[Finding]:
-    """Whether the checkpoints that it keeps find room, as far as their size is known from its saves."""
+    """Check whether there is space for its checkpoints, if their size is known from earlier saves."""
     size = max((size for _, size in saves_of(run_of(experiment))), default=0)
     if not size:
         return
     needed_mb = size * (experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
     found = f"its checkpoints of {size / 2**20:.0f} MB take up to {needed_mb} MB; {free_mb} MB are free"
     if needed_mb > free_mb:
-        yield Finding(CHANGE, found, "make room, or keep fewer", "checkpoint.keep")
+        yield Finding(CHANGE, found, "free space, or keep fewer", "checkpoint.keep")
     else:
         yield Finding(OK, found)

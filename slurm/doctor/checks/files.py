@@ -1,4 +1,4 @@
-"""The meaning of the answers about a folder: file system, guarantees that runs rely on, speed."""
+"""Findings about a folder: its file system, the guarantees that runs rely on, its speed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay")
 _IN_MEMORY = ("tmpfs", "ramfs")
 _LITTLE_MB, _FEW_FILES = 10 * 1024, 10_000
 _SLOW_SYNC_S, _SLOW_MB_S = 0.5, 20.0
-#: Clocks that differ by more than this confuse readers of times from two of them.
+#: Largest difference of two clocks that is not reported.
 _SKEW_S = 5.0
 _SLOW_EXCHANGE_S = 10.0
 
-#: What runs rely on: by the name of the attempt, what is missing and what follows.
+#: Guarantees that runs rely on, by the name of the test: the finding if it fails, and what follows.
 _NEEDED = {
     "renames_over": (
         PROBLEM,
-        "a rename does not replace a file at once",
+        "a rename does not replace a file atomically",
         "a checkpoint or record may be half-written: keep runs elsewhere",
     ),
     "creates_once": (PROBLEM, "a file can be created twice", "two submissions of a run may both go through"),
@@ -37,7 +37,7 @@ _NEEDED = {
         "locks do not hold (flock)",
         "a live run cannot be detected: never start one twice, or keep runs elsewhere",
     ),
-    "fcntl": (NOTE, "locks of ranges do not hold (fcntl)", "SQLite needs them where data are prepared"),
+    "fcntl": (NOTE, "locks of byte ranges do not hold (fcntl)", "SQLite needs them when data are prepared"),
     "mmap": (
         PROBLEM,
         "files cannot be mapped into memory",
@@ -48,20 +48,20 @@ _NEEDED = {
 
 
 def findings(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
-    """Findings about one folder. Pure.
+    """Yield findings about one folder. Pure.
 
-    what      what it is for: runs, data, code
-    variable  names it; empty where none does
+    what      purpose of the folder: runs, data, code
+    variable  the variable that sets it; empty if there is none
     """
     if facts.get("why"):
         place = f" {facts['path']}" if "path" in facts else ""
         found = f"{what}: the file system{place} does not answer: {facts['why']}"
-        yield Finding(PROBLEM, found, "is a file server away?", variable)
+        yield Finding(PROBLEM, found, "a file server may be down", variable)
         return
     yield _place(what, variable, facts)
     yield from _room(what, variable, facts)
     if what == "runs":
-        yield from _written(variable, facts)
+        yield from _write_findings(variable, facts)
 
 
 def _place(what: str, variable: str, facts: Facts) -> Finding:
@@ -84,7 +84,7 @@ def _place(what: str, variable: str, facts: Facts) -> Finding:
 def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
     if facts["free_mb"] < _LITTLE_MB and what != "code":
         found = f"{what}: only {size(facts['free_mb'])} are free"
-        yield Finding(CHANGE, found, "a save that finds no room is skipped", variable)
+        yield Finding(CHANGE, found, "a save without enough space is skipped", variable)
     files = facts["free_files"]
     if files is not None and files < _FEW_FILES and what != "code":
         yield Finding(
@@ -94,7 +94,7 @@ def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
         yield Finding(NOTE, f"{what}: mounted soft", "a server that is slow for long is an error, not a wait")
 
 
-def _written(variable: str, facts: Facts) -> Iterator[Finding]:
+def _write_findings(variable: str, facts: Facts) -> Iterator[Finding]:
     tried = facts["tried"]
     if tried is None:
         yield Finding(PROBLEM, f"runs: {facts['path']} cannot be written", "choose another folder", variable)
@@ -133,12 +133,12 @@ def _pace(variable: str, tried: Facts) -> Iterator[Finding]:
         )
     ahead_s = tried.get("clock_ahead_s")
     if isinstance(ahead_s, float | int) and abs(ahead_s) > _SKEW_S:
-        found = f"runs: files get times {_ahead(ahead_s)} this machine's clock"
+        found = f"runs: files get times {_clock_difference(ahead_s)} this machine's clock"
         yield Finding(NOTE, found, "ages of files are off by that; ask your site about its time server")
 
 
 def exchanged(host: str, facts: Facts) -> Iterator[Finding]:
-    """Findings about the folder of runs as seen from two hosts. Pure."""
+    """Yield findings about the folder of runs, as seen from two hosts. Pure."""
     if facts.get("why"):
         yield Finding(
             PROBLEM, f"{host} could not use the folder of runs: {facts['why']}", "", "STK_EXPERIMENT_DIR"
@@ -147,27 +147,28 @@ def exchanged(host: str, facts: Facts) -> Iterator[Finding]:
     if not facts["sees_folder"]:
         found = f"{host} does not see the folder of runs"
         yield Finding(
-            PROBLEM, found, "runs must lie on a file system that all hosts share", "STK_EXPERIMENT_DIR"
+            PROBLEM, found, "runs must be on a file system that all hosts share", "STK_EXPERIMENT_DIR"
         )
         return
     if facts["lock_holds"] is False:
         found = f"a lock that is held here does not hold on {host}"
-        yield Finding(NOTE, found, "a live run on another host is known by the scheduler and its fence only")
+        yield Finding(NOTE, found, "only Slurm and the run's fence show that a run is live on another host")
     elif facts["lock_holds"]:
         yield Finding(OK, f"a lock that is held here holds on {host}")
-    yield from _seen(host, facts["there_and_back_s"], facts["clock_ahead_s"])
+    yield from _exchange_findings(host, facts["there_and_back_s"], facts["clock_ahead_s"])
 
 
-def _seen(host: str, there_and_back_s: float | None, ahead_s: float | None) -> Iterator[Finding]:
+def _exchange_findings(host: str, there_and_back_s: float | None, ahead_s: float | None) -> Iterator[Finding]:
     if there_and_back_s is None or ahead_s is None:
         found = f"{host} and this machine did not see each other's files in time"
         yield Finding(PROBLEM, found, "", "STK_EXPERIMENT_DIR")
         return
     is_slow = there_and_back_s > _SLOW_EXCHANGE_S
     found = f"a file made here is seen on {host} and answered in {there_and_back_s:.2f} s"
-    yield Finding(NOTE if is_slow else OK, found, "ranks take as long to find each other" if is_slow else "")
+    follows = "the rendezvous of ranks takes as long" if is_slow else ""
+    yield Finding(NOTE if is_slow else OK, found, follows)
     if abs(ahead_s) > max(_SKEW_S, there_and_back_s):
-        found = f"the clock of this machine is {_ahead(ahead_s)} that of {host}"
+        found = f"the clock of this machine is {_clock_difference(ahead_s)} that of {host}"
         yield Finding(
             NOTE, found, "ages and times of runs are off by that; ask your site about its time server"
         )
@@ -175,5 +176,5 @@ def _seen(host: str, there_and_back_s: float | None, ahead_s: float | None) -> I
         yield Finding(OK, f"the clocks of {host} and this machine differ by {abs(ahead_s):.2f} s")
 
 
-def _ahead(seconds: float) -> str:
+def _clock_difference(seconds: float) -> str:
     return f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'}"

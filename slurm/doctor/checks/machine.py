@@ -1,4 +1,4 @@
-"""The meaning of a machine's answers: processors, memory, limits, network, GPUs, torch."""
+"""Findings about a machine: processors, memory, limits, network, GPUs, torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, count, siz
 
 Facts = Mapping[str, Any]
 
-#: Fewer are not enough for many ranks that each talk to all others.
+#: Fewer open files are not enough for many ranks that are all connected to each other.
 _OPEN_FILES = 4096
 _SHARED_MEMORY_MB = 1024
 _SLOW_IMPORT_S = 20.0
@@ -18,7 +18,7 @@ _BUSY_PERCENT, _TAKEN = 20, 0.05
 
 
 def findings(answers: Facts, elsewhere: str = "") -> Iterator[Finding]:
-    """Findings about a machine from what `toolkit.monitoring.diagnostics` answered there. Pure.
+    """Yield findings about a machine, from the answers of `toolkit.monitoring.diagnostics`. Pure.
 
     elsewhere  where to look for GPUs if this machine has none
     """
@@ -138,7 +138,7 @@ def _gpu(gpu: Facts) -> Iterator[Finding]:
         shown = f"{size(used)} in use" if used is not None else "memory unknown"
         busy = "" if gpu["utilization"] is None else f", {gpu['utilization']} % busy"
         yield Finding(
-            NOTE, f"{name} is at work: {shown}{busy}", "`stk run` takes the least busy ones with --gpus"
+            NOTE, f"{name} is in use: {shown}{busy}", "`stk run --gpus N` takes the least busy GPUs"
         )
     if gpu["is_cut"]:
         found = f"{name} is cut into parts (MIG)"
@@ -149,7 +149,7 @@ def _torch(facts: Facts, gpus: Facts) -> Iterator[Finding]:
     if not facts:
         return
     if not facts.get("version"):
-        why = facts.get("why") or "it does not say why"
+        why = facts.get("why") or "no reason is known"
         yield Finding(
             PROBLEM, f"torch cannot be imported: {why}", "no run starts here; is the environment active?"
         )

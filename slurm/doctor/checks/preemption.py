@@ -1,4 +1,4 @@
-"""Preemption of jobs: by whom, how it is announced, and whether the time left is enough for a save."""
+"""Findings about preemption: by which jobs, how it is announced, and whether there is time for a save."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from slurm.doctor.partitions import preempting
 from slurm.job.time_budget import takes_too_long
 from toolkit.system.output.few import few
 
-#: How a preempted job is notified, by setting: the second since 23.02.
+#: Settings that send the job's own signal to a preempted job: the second since 23.02.
 _SIGNAL_PARAMETERS = (
     ("SlurmctldParameters", "preempt_send_user_signal"),
     ("PreemptParameters", "send_user_signal"),
 )
 _MODES = {
-    "REQUEUE": "the run saves, goes back into the queue, and continues",
-    "CANCEL": "Slurm ends the job instead of putting it back: the run saves and requeues itself",
+    "REQUEUE": "the run saves, is requeued, and continues",
+    "CANCEL": "Slurm ends the job instead of requeueing it: the run saves and requeues itself",
     "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated",
 }
-#: Partitions or QOS that a line names at most.
+#: Largest number of partitions or QOS that a line names.
 _NAMED = 4
 _MORE_OFTEN = "checkpoint.every_minutes"
 
 
 def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> Iterator[Finding]:
-    """Findings about preemption; of one partition alone, where one is given. Pure."""
+    """Yield findings about preemption; only of one partition if it is given. Pure."""
     yield _before_the_limit(saves)
     kind = cluster.setting("PreemptType")
     if kind in ("", "none"):
@@ -44,19 +44,19 @@ def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> It
 
 
 def _before_the_limit(saves: Saves | None) -> Finding:
-    """The warning before a time limit, with the default of the experiment file."""
+    """Return the finding about the warning before a time limit, with the default lead."""
     seconds = Resources().signal_s
     found = f"a run is warned {seconds} s before its time limit, unless its file says otherwise"
     if saves is not None and takes_too_long(saves.longest_s, seconds):
-        follows = f"your longest save took {saves.longest_s:.1f} s: ask for an earlier warning"
+        follows = f"your longest save took {saves.longest_s:.1f} s: request an earlier warning"
         return Finding(CHANGE, found, follows, "resources.signal_s")
-    return Finding(OK, found, "it leaves in time for a step and a save, and continues in the next job")
+    return Finding(OK, found, "that is enough for a step and a save; it continues in the next job")
 
 
 def _signal(cluster: Cluster) -> Finding:
     sends_own = any(cluster.parameter(*each) is not None for each in _SIGNAL_PARAMETERS)
     name = "the job's own signal (USR2)" if sends_own else "SIGTERM"
-    return Finding(OK, f"a preempted job gets {name}", "a run takes it as a request to save and leave")
+    return Finding(OK, f"a preempted job gets {name}", "a run saves and ends on this signal")
 
 
 def _measured(saves: Saves | None) -> Finding:
@@ -100,14 +100,14 @@ def _by_qos(cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
 
 
 def _mode(printed: str) -> str:
-    """REQUEUE of GANG,REQUEUE."""
+    """Return the mode of a setting: REQUEUE for GANG,REQUEUE; SUSPEND if only others are named."""
     modes = [mode for mode in printed.upper().split(",") if mode not in ("GANG", "WITHIN", "PRIORITY")]
     return modes[0] if modes else "SUSPEND"
 
 
 def _leave(what: str, takers: str, mode: str, grace_s: int, kill_wait_s: int, saves: Saves | None) -> Finding:
-    """One kind of preemption, against the longest save that was measured."""
-    found = f"{what}: jobs make room for those of {takers} (PreemptMode {mode})"
+    """Return the finding about one kind of preemption, compared with the longest measured save."""
+    found = f"{what}: jobs are preempted by those of {takers} (PreemptMode {mode})"
     does = _MODES.get(mode, "")
     if mode == "SUSPEND":
         return Finding(NOTE, found, does)

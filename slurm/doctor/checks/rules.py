@@ -1,4 +1,4 @@
-"""The cluster's rules for every job: version, accounting, requeueing, limits, what holds on a job's hosts."""
+"""Findings about the cluster's rules for all jobs: version, accounting, requeueing, limits, hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def scheduler(cluster: Cluster) -> Iterator[Finding]:
-    """Findings about the scheduler itself. Pure."""
+    """Yield findings about the scheduler itself. Pure."""
     name, version = cluster.value("ClusterName"), cluster.value("SLURM_VERSION")
     level = OK if cluster.version >= _TESTED else NOTE
     follows = "" if level is OK else "slurm-toolkit is measured on 22.05 and newer"
@@ -47,10 +47,10 @@ def scheduler(cluster: Cluster) -> Iterator[Finding]:
 
 
 def requeueing(cluster: Cluster) -> Iterator[Finding]:
-    """Findings about going back into the queue. Pure."""
+    """Yield findings about requeueing. Pure."""
     if cluster.value("JobRequeue") == "0":
         found = "jobs are not requeued by default (JobRequeue=0)"
-        yield Finding(OK, found, "runs ask for it themselves, with --requeue")
+        yield Finding(OK, found, "runs request it themselves, with --requeue")
     else:
         yield Finding(OK, "jobs may be requeued (JobRequeue=1)")
     delay_s = requeue_delay_s(cluster)
@@ -66,7 +66,7 @@ def requeueing(cluster: Cluster) -> Iterator[Finding]:
 
 
 def requeue_delay_s(cluster: Cluster) -> int | None:
-    """Seconds before a requeued job may start: cred_expire of AuthInfo, since 25.11 requeue_delay."""
+    """Return the seconds before a requeued job may start: cred_expire, since 25.11 requeue_delay."""
     given = (
         cluster.parameter("SchedulerParameters", "requeue_delay")
         if cluster.version >= (25, 11)
@@ -76,7 +76,7 @@ def requeue_delay_s(cluster: Cluster) -> int | None:
 
 
 def limits(cluster: Cluster) -> Iterator[Finding]:
-    """Findings about the size and number of jobs. Pure."""
+    """Yield findings about limits of the size and number of jobs. Pure."""
     size = cluster.value("MaxArraySize")
     if size.isdecimal() and int(size) > 1:
         yield Finding(OK, f"an array has at most {size} tasks (MaxArraySize)", "a larger sweep needs several")
@@ -108,34 +108,34 @@ def _of_the_user(cluster: Cluster) -> Iterator[Finding]:
 def _limited(whose: str, limits: Mapping[str, str], key: str) -> Iterator[Finding]:
     if limits:
         listed = "; ".join(f"{value} {_WORDS[name]} ({name})" for name, value in limits.items())
-        yield Finding(NOTE, f"{whose}: at most {listed}", "more of it waits, or is refused", key)
+        yield Finding(NOTE, f"{whose}: at most {listed}", "larger requests wait, or are refused", key)
 
 
 def _memory(cluster: Cluster) -> Iterator[Finding]:
     if "MEMORY" not in cluster.value("SelectTypeParameters").upper():
-        found = "memory is not handed out to jobs (SelectTypeParameters)"
+        found = "memory is not allocated to jobs (SelectTypeParameters)"
         follows = "jobs on one host may take it from each other; resources.mem only picks hosts"
         yield Finding(NOTE, found, follows)
         return
     for name in ("MaxMemPerNode", "MaxMemPerCPU"):
         if cluster.value(name).isdecimal():
             yield Finding(NOTE, f"no job gets more memory than {name}={cluster.value(name)} (MB)")
-    # Either is printed as UNLIMITED where it is not set.
+    # Slurm prints UNLIMITED for an unset value.
     site = {n: cluster.value(n) for n in ("DefMemPerNode", "DefMemPerCPU") if cluster.value(n).isdecimal()}
     own = {each.default_memory for each in cluster.partitions if each.default_memory}
     default = ", ".join(sorted(own) or [f"{name}={value}" for name, value in site.items()])
     if default:
         yield Finding(
-            NOTE, f"a job that asks for no memory gets little: {default} (MB)", "ask for it", "resources.mem"
+            NOTE, f"a job that asks for no memory gets little: {default} (MB)", "request it", "resources.mem"
         )
     else:
         found = "a job that asks for no memory gets all of its host"
-        follows = "so it waits for a host that is empty; ask for what it needs"
+        follows = "so it waits for an empty host; request the memory that it needs"
         yield Finding(NOTE, found, follows, "resources.mem")
 
 
 def hosts(cluster: Cluster) -> Iterator[Finding]:
-    """Findings about what happens on a job's hosts. Pure."""
+    """Yield findings about processes, processors, memory and GPUs on a job's hosts. Pure."""
     yield _processes(cluster)
     yield _processors(cluster)
     yield _memory_of_a_host(cluster)
@@ -146,8 +146,8 @@ def hosts(cluster: Cluster) -> Iterator[Finding]:
         yield Finding(NOTE, found, "sacct and seff cannot show the peak of memory")
     limits = cluster.value("PropagateResourceLimits")
     if limits and limits != "NONE":
-        found = f"limits of your shell travel into jobs (PropagateResourceLimits={limits})"
-        yield Finding(OK, found, "`ulimit` here decides")
+        found = f"limits of your shell apply in jobs too (PropagateResourceLimits={limits})"
+        yield Finding(OK, found, "set them with `ulimit` before you submit")
 
 
 def _processes(cluster: Cluster) -> Finding:
@@ -155,13 +155,14 @@ def _processes(cluster: Cluster) -> Finding:
     if kind == "cgroup":
         return Finding(OK, "all processes of a job end with it (proctrack/cgroup)")
     found = f"processes that leave their parents may outlive a job (proctrack/{kind})"
-    return Finding(NOTE, found, "what is left of an earlier attempt finds the run's fence and writes nothing")
+    follows = "the run's fence keeps leftover processes of an earlier attempt from writing"
+    return Finding(NOTE, found, follows)
 
 
 def _processors(cluster: Cluster) -> Finding:
     plugins = {name.rpartition("/")[2] for name in cluster.value("TaskPlugin").split(",")}
     if plugins & {"cgroup", "affinity"}:
-        return Finding(OK, f"tasks keep to their processors (TaskPlugin {', '.join(sorted(plugins))})")
+        return Finding(OK, f"tasks are bound to their processors (TaskPlugin {', '.join(sorted(plugins))})")
     found = "tasks may use every processor of their host (TaskPlugin none)"
     follows = "jobs that share a host slow each other down: resources.exclusive=true where that matters"
     return Finding(NOTE, found, follows, "resources.exclusive")
@@ -170,7 +171,7 @@ def _processors(cluster: Cluster) -> Finding:
 def _memory_of_a_host(cluster: Cluster) -> Finding:
     limits = cluster.value("ConstrainRAMSpace").lower()
     if limits == "yes" or cluster.parameter("JobAcctGatherParams", "OverMemoryKill") is not None:
-        return Finding(OK, "a job that takes more memory than it asked for is killed", "", "resources.mem")
+        return Finding(OK, "a job that uses more memory than requested is killed", "", "resources.mem")
     if limits == "no":
         return Finding(NOTE, "no job is kept to the memory it asked for", "a host may run out of it")
     return Finding(NOTE, "whether jobs are kept to their memory is unknown (cgroup.conf)")
@@ -179,7 +180,7 @@ def _memory_of_a_host(cluster: Cluster) -> Finding:
 def _devices(cluster: Cluster) -> Finding:
     constrained = cluster.value("ConstrainDevices").lower()
     if constrained == "yes":
-        found = "a job sees no GPUs but its own (ConstrainDevices)"
+        found = "a job sees only its own GPUs (ConstrainDevices)"
         return Finding(OK, found, "CUDA_VISIBLE_DEVICES counts from 0 in each job")
     reach = (
         "other jobs' GPUs can be reached"

@@ -13,15 +13,15 @@ from toolkit.run.events import SaveEvent, last_events
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir, find_runs
 
-#: Runs and bytes that are looked at: the newest ones show what a save takes now.
+#: Number of runs, and bytes of events of each, that are read: the newest saves are relevant.
 _RUNS, _TAIL_BYTES = 20, 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saves:
-    """Saves of the newest runs: seconds until they lay on the disk, pauses of the writer left out.
+    """Saves of the newest runs: seconds until they were on the disk, without pauses of the writer.
 
-    longest_run   the run with the longest one
+    longest_run   the run with the longest save
     """
 
     runs: int
@@ -47,7 +47,7 @@ def measured_saves(experiments: Path) -> Saves | None:
 
 
 def _newest(experiments: Path) -> list[RunDir]:
-    """The most recently active runs."""
+    """Return the most recently active runs."""
     dated = []
     with suppress(OSError):
         for run in find_runs(experiments):
@@ -57,7 +57,7 @@ def _newest(experiments: Path) -> list[RunDir]:
 
 
 def saves_of(run: RunDir) -> Iterator[tuple[float, int]]:
-    """Seconds and bytes of the latest saves of a run."""
+    """Yield seconds and bytes of the latest saves of a run."""
     for event in last_events(run, _TAIL_BYTES):
         save = from_json(SaveEvent, event.facts)
         if event.name == "save" and save.work_s is not None and save.bytes:

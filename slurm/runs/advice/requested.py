@@ -1,4 +1,4 @@
-"""Advice on what was asked for: memory, CPUs and GPUs, by what the ranks noted, and the time limit."""
+"""Advice on the requested memory, CPUs and GPUs, from the records of the ranks, and on the time limit."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from toolkit.monitoring.usage.values import RankUsage
 from toolkit.report import Advice, RunSummary, formats
 from toolkit.system.output.few import few
 
-#: Shares of what was asked for: below the first it is too much, above the second too little.
+#: Shares of the request: below the first it is too large, above the second too small.
 LEAST_MEMORY, MOST_MEMORY = 0.5, 0.9
 LEAST_CPUS, MOST_CPUS = 0.5, 0.95
 #: Mean utilisation in per cent below which a GPU is idle, or has little to do.
 IDLE_GPU, LOW_GPU = 15.0, 50.0
 _ROOM = 1.25
 _WORTH_MB = 1024
-#: A shorter measurement shows nothing.
+#: A shorter measurement is not used.
 _MEASURED_S = 60.0
-#: Below this share of the limit, the longest attempt used little of it.
+#: Below this share of the time limit, a shorter limit is advised.
 LEAST_USED = 0.5
-#: A shorter limit than this gains nothing.
+#: No advice for limits up to this: a shorter one has no advantage.
 _LEAST_MINUTES = 30
-#: More of the time than this for the attempts that a short limit makes is much.
+#: Above this share of time for starts, a longer limit is advised.
 MOST_STARTING = 0.05
-#: The section `resources` as in job.yaml: runs older than a key lack it.
+#: The section `resources` as in job.yaml; in old runs, newer keys are missing.
 Resources = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedMemory:
-    """Memory of one host: megabytes, the key that asks for it, and how many units of the key that is."""
+    """Requested memory of a host: megabytes, the key, and the number of units (hosts, CPUs or GPUs)."""
 
     megabytes: int
     key: str
@@ -42,14 +42,14 @@ class AskedMemory:
 
 
 def asked_cpus(resources: Resources) -> int:
-    """Return the CPUs of each rank: those of the plan where nothing is asked for."""
+    """Return the CPUs of each rank; without a request, the default of the plan."""
     return int(resources.get("cpus_per_task") or (CPUS_BESIDE_A_GPU if asks_for_gpus(resources) else 1))
 
 
 def asked_memory(resources: Resources, ranks: Sequence[RankUsage]) -> AskedMemory | None:
-    """Return the memory of a host with these ranks; None where nothing definite was asked for.
+    """Return the requested memory of a host with these ranks; None if no amount was requested.
 
-    Raises UserError for an amount in no known notation.
+    Raises UserError for an unknown notation.
     """
     gpus = len({rank.gpu.uuid for rank in ranks if rank.gpu})
     known = (("mem", 1), ("mem_per_cpu", len(ranks) * asked_cpus(resources)), ("mem_per_gpu", gpus))
@@ -74,9 +74,9 @@ def asks_for_gpus(resources: Resources) -> bool:
 
 
 def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
-    """Yield whether less memory would suffice, or more is needed, on the host that used the largest share.
+    """Yield advice if less memory is enough, or more is needed, on the host that used the largest share.
 
-    A host's peak is the sum of its ranks' peaks, which is at least what they had at the same time.
+    A host's peak is estimated by the sum of its ranks' peaks, which is an upper bound.
     """
     hosts = [(ranks, asked_memory(resources, ranks)) for ranks in _hosts(summary.usage)]
     asked_for = [(_peak_mb(ranks), ranks, asked) for ranks, asked in hosts if asked is not None]
@@ -89,7 +89,7 @@ def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]
         why = "Less memory is free on more hosts, so the job starts sooner."
         yield _memory(asked, peak_mb, ranks[0].host, f"{100 * LEAST_MEMORY:.0f} %", why)
     elif share > MOST_MEMORY:
-        why = "A run that exceeds the memory it asked for is killed."
+        why = "A run that exceeds its requested memory is killed."
         yield _memory(asked, peak_mb, ranks[0].host, f"{100 * MOST_MEMORY:.0f} %", why)
 
 
@@ -104,18 +104,18 @@ def _memory(asked: AskedMemory, peak_mb: float, host: str, bound: str, reason: s
 
 
 def _near_limit(usage: Sequence[RankUsage]) -> Iterator[Advice]:
-    """Of what the cluster gives where nothing is asked for."""
+    """Yield advice if a host came near the cluster's own limit, without a request for memory."""
     for ranks in _hosts(usage):
         limit_mb, peak_mb = ranks[0].memory_limit_mb, _peak_mb(ranks)
         if limit_mb and peak_mb > MOST_MEMORY * limit_mb:
             asked = AskedMemory(megabytes=int(limit_mb), key="resources.mem", units=1)
-            why = "None was asked for, and beyond the cluster's own limit the run is killed."
+            why = "No memory was requested, and above the cluster's own limit the run is killed."
             yield _memory(asked, peak_mb, ranks[0].host, f"{100 * MOST_MEMORY:.0f} %", why)
             return
 
 
 def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
-    """Yield whether the ranks leave CPUs idle, or a GPU may be waiting for them."""
+    """Yield advice if the ranks leave CPUs idle, or a GPU may wait for the CPUs."""
     ranks = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
     if not ranks:
         return
@@ -141,7 +141,7 @@ def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
 
 
 def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Advice]:
-    """Yield GPUs that were held and not used, or had little to do."""
+    """Yield advice if GPUs were allocated and not used, or little used."""
     if (
         resources is not None
         and asks_for_gpus(resources)
@@ -149,10 +149,10 @@ def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Adv
     ):
         yield Advice(
             topic="GPUs",
-            found="GPUs were asked for, and the run trained on the CPU",
+            found="GPUs were requested, but the run trained on the CPU",
             bound="none",
             change="train.device=cuda",
-            reason="An attempt without a GPU then fails at once. Or ask for no GPUs.",
+            reason="An attempt without a GPU then fails at once. Or request no GPUs.",
         )
     measured = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
     means = _utilization(measured)
@@ -173,12 +173,12 @@ def _gpu(found: str, bound: str) -> Advice:
         found=found,
         bound=bound,
         change="fewer GPUs, or more work in a step: train.accumulation, train.batch_size, model",
-        reason="Hours count whether a GPU works or not. Changing batch size or model changes the result.",
+        reason="Idle GPUs count as GPU-hours too. Another batch size or model changes the result.",
     )
 
 
 def _utilization(ranks: Sequence[RankUsage]) -> dict[int, float]:
-    """Mean utilisation of each rank's GPU over its attempts, in per cent."""
+    """Return the mean utilisation of each rank's GPU over its attempts, in per cent."""
     found: dict[int, list[tuple[float, float]]] = {}
     for rank in ranks:
         if rank.gpu is not None and rank.gpu.utilization_mean is not None:
@@ -194,7 +194,7 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 def _hosts(usage: Sequence[RankUsage]) -> list[list[RankUsage]]:
-    """The ranks that shared a host in an attempt."""
+    """Return groups of ranks that shared a host in an attempt."""
     found: dict[tuple[str, str], list[RankUsage]] = {}
     for rank in usage:
         found.setdefault((rank.nonce, rank.host), []).append(rank)
@@ -206,15 +206,15 @@ def _peak_mb(ranks: Sequence[RankUsage]) -> float:
 
 
 def _rounded_mb(megabytes: float) -> int:
-    """Megabytes up to what a person would write: whole gigabytes, of little memory quarters of one."""
+    """Round megabytes up to whole gigabytes, or to quarters of one up to 2 GB."""
     step = 1024 if megabytes > 2048 else 256
     return step * max(1, math.ceil(megabytes / step))
 
 
 def limit_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
-    """Yield whether a shorter time limit would suffice, or a longer one would save attempts.
+    """Yield advice if a shorter time limit is enough, or a longer one would save attempts.
 
-    Raises UserError for a limit in no known notation.
+    Raises UserError for an unknown notation.
     """
     minutes = parse_minutes(str(resources.get("time") or "UNLIMITED"))
     if minutes is None:
@@ -251,11 +251,11 @@ def _longer(summary: RunSummary, minutes: int, stopped: int) -> Iterator[Advice]
         found=f"{stopped} attempts reached it; starting took {taken}",
         bound=f"{100 * MOST_STARTING:.0f} % of the time held",
         change=f"resources.time={format_minutes(2 * minutes)}",
-        reason="Fewer attempts, if the partition allows so long a job.",
+        reason="There will be fewer attempts, if the partition allows such a long job.",
     )
 
 
 def _rounded(minutes: float) -> int:
-    """Minutes up to what a person would write."""
+    """Round minutes up to multiples of 5, of 15 above an hour, of 60 above four hours."""
     step = 5 if minutes <= 60 else 15 if minutes <= 240 else 60
     return step * max(1, -(-int(minutes + 0.999) // step))

@@ -1,4 +1,4 @@
-"""Advice on a run: every figure beyond its bound, with the key to change."""
+"""Advice on a run: each figure beyond its bound, with the key to change."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from toolkit.report import Advice, RunSummary, formats
 from toolkit.report.model import section
 from toolkit.run.run_dir import RunDir
 
-#: Shares of the time held above which a part is mentioned.
+#: Shares of the time with allocated hosts; above them, a part is reported.
 MOST_STARTING, MOST_SAVING, MOST_REPEATED = 0.1, 0.05, 0.05
 #: Goodput below this is poor, after several attempts.
 LEAST_GOODPUT = 0.8
-#: A run that held its hosts for less is too short for advice.
+#: Runs with a shorter allocated time get no advice on their course.
 _LEAST_S = 600.0
 _MANY_ATTEMPTS = 3
 _LONG_WAIT_S = 3600.0
 
 
 def advise(run: RunDir, summary: RunSummary) -> list[Advice]:
-    """Return what to change, the most telling first; nothing for a run that has not begun.
+    """Return advice, the most important first; none for a run that has not begun.
 
-    What was asked for counts only where a scheduler gave it. A folder that cannot be read gives no advice.
+    The request is judged only if Slurm started the run. Errors in the request only omit that part.
     """
     if not summary.attempt_usage:
         return []
@@ -39,7 +39,7 @@ def advise(run: RunDir, summary: RunSummary) -> list[Advice]:
 
 
 def _given(run: RunDir, summary: RunSummary) -> Resources | None:
-    """The resources that a scheduler gave; None for a run on this machine."""
+    """Return the resources of a run that Slurm started; None for a run on this machine."""
     try:
         submission = last_submission(run)
     except (OSError, LookupError):
@@ -56,7 +56,7 @@ def _on_resources(summary: RunSummary, resources: Resources | None) -> Iterator[
 
 
 def course_advice(summary: RunSummary) -> Iterator[Advice]:
-    """Yield what took time besides the training."""
+    """Yield advice on the parts besides training that took much time."""
     yield from _exactness(summary)
     spent = summary.goodput
     if spent.waiting > max(spent.allocated, _LONG_WAIT_S):
@@ -164,7 +164,7 @@ def _restarts(summary: RunSummary) -> Advice:
 
 
 def _fixed_interval(summary: RunSummary) -> list[str]:
-    """The keys that fix how often the run saves; none where it chooses itself."""
+    """Return the keys that fix the interval of saves; empty if the run chooses it."""
     chosen = section(summary.config, "checkpoint")
     return [key for key in ("every_steps", "every_minutes") if chosen.get(key) is not None]
 

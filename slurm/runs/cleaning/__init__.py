@@ -1,1 +1,1 @@
-"""Making room: which old checkpoints, logs and set-aside runs may go, and taking them away."""
+"""Free space: choose old checkpoints, logs and set-aside runs, and delete them."""

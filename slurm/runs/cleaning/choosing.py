@@ -1,4 +1,4 @@
-"""Choice of files to delete: never the best checkpoint, one to continue from, or anything of a live run."""
+"""Choose files to delete: never the best checkpoint, one to resume from, or a file of a live run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.checkpoint.paths import best_named_by, matches_manifest
 from toolkit.files import read_json
 from toolkit.run.run_dir import MANIFEST, RunDir, archived_runs, find_runs
 
-#: States of runs that no longer change on their own.
+#: States of runs that do not change by themselves.
 ENDED = ("finished", "failed", "cancelled", "held")
 
 
@@ -24,10 +24,10 @@ ENDED = ("finished", "failed", "cancelled", "held")
 class Wishes:
     """The wishes of the user.
 
-    keep_last     newest checkpoints of each run that stay, besides the best
-    older_than_s  younger ones stay
-    states        runs in other states are left alone
-    logs, old     whether also logs of earlier attempts, and runs that were set aside
+    keep_last     number of the newest checkpoints of each run to keep, besides the best
+    older_than_s  minimal age of deleted items
+    states        states of the runs to clean
+    logs, old     whether to delete logs of earlier attempts, and runs that were set aside
     """
 
     keep_last: int = 1
@@ -39,11 +39,11 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing that may go.
+    """An item that may be deleted.
 
     kind   checkpoint, leftover, logs or old
-    what   in words
-    paths  what is deleted: one folder, or the files of logs
+    what   description
+    paths  paths to delete: one folder, or the files of logs
     """
 
     run: RunDir
@@ -91,13 +91,13 @@ class Proposal:
 
 
 def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
-    """Return what may be deleted of these runs, with one scheduler query for all. Touches nothing.
+    """Return what may be deleted of these runs, with one query of Slurm for all. Deletes nothing.
 
-    parent   the experiment folder: its other runs may begin with what these hold
+    parent   the experiment folder; its other runs may start from checkpoints of these
     """
     named = references([*find_runs(parent), *runs])
     rows = zip(runs, status(runs), strict=True)
-    found = [each for run, now in rows for each in _of_run_or_why_not(run, now, named, wishes)]
+    found = [each for run, now in rows for each in _of_run_or_kept(run, now, named, wishes)]
     if wishes.old:
         found += _archived(parent, named, wishes)
     return Proposal(
@@ -106,10 +106,10 @@ def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
     )
 
 
-def _of_run_or_why_not(
+def _of_run_or_kept(
     run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes
 ) -> list[Item | Kept]:
-    """Return what may be deleted of one run; nothing if its state is unknown."""
+    """Return the items of one run; if a file cannot be read, the whole run is kept."""
     try:
         return list(of_run(run, now, named, wishes))
     except OSError as error:
@@ -118,15 +118,15 @@ def _of_run_or_why_not(
 
 
 def of_run(run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
-    """Yield what may be deleted of one run, and what is kept although it is old."""
-    if (why := _not_ours(run.path)) and now.state in wishes.states:
+    """Yield items of a run that may be deleted, and selected items that are kept for a reason."""
+    if (why := _why_kept(run.path)) and now.state in wishes.states:
         yield Kept(run_id=run.run_id, what="all", why=why)
     elif now.is_live:
         yield Kept(run_id=run.run_id, what="all", why=f"it is {now.state}")
     elif now.state in wishes.states:
         yield from _checkpoints(run, named, wishes, is_finished=now.state == "finished")
         yield from _leftovers(run, wishes)
-        if wishes.logs and not _not_ours(run.logs):
+        if wishes.logs and not _why_kept(run.logs):
             yield from _logs(run, wishes)
     elif now.state == "unknown":
         yield Kept(run_id=run.run_id, what="all", why=f"it is not known whether it is live: {now.reason}")
@@ -135,7 +135,7 @@ def of_run(run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishe
 def _checkpoints(
     run: RunDir, named: Mapping[Path, str], wishes: Wishes, *, is_finished: bool
 ) -> Iterator[Item | Kept]:
-    if (why := _not_ours(run.checkpoints)) and run.checkpoints.is_dir():
+    if (why := _why_kept(run.checkpoints)) and run.checkpoints.is_dir():
         yield Kept(run_id=run.run_id, what="checkpoints", why=why)
         return
     steps = run.checkpoint_steps()
@@ -154,17 +154,17 @@ def _checkpoints(
 
 
 def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: bool) -> set[int]:
-    """Steps that stay: the newest, the best, and what an unfinished run would go on from."""
+    """Return the steps to keep: the newest, the best, and the one an unfinished run would resume from."""
     needed = set(steps[-wishes.keep_last :]) if wishes.keep_last else set()
     if not is_finished and set(steps) - needed:
         good = next((step for step in reversed(steps) if matches_manifest(run.checkpoint(step))), None)
-        # Without a good one, a person may want to look at all of them.
+        # Without a good checkpoint, a person may want to inspect all of them.
         needed |= set(steps) if good is None else {good}
     return needed | _best(run, needed)
 
 
 def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
-    """The best by all accounts: the result, the link, and the checkpoints that stay."""
+    """Return the best steps according to the result, the link `best`, and the kept checkpoints."""
     try:
         result = (read_json(run.result) or {}).get("best", {}).get("step")
     except (OSError, ValueError, AttributeError):
@@ -176,14 +176,14 @@ def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
 
 
 def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
-    for folder in () if _not_ours(run.checkpoints) else run.checkpoint_leftovers():
+    for folder in () if _why_kept(run.checkpoints) else run.checkpoint_leftovers():
         if (age_s := _age_s(folder)) >= wishes.older_than_s and not _of_another_user(folder):
             what = "damaged checkpoint" if ".damaged." in folder.name else "left by a killed process"
             yield _item(run, "leftover", what, [folder], age_s)
 
 
 def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
-    """Logs of the ranks of every attempt but the newest."""
+    """Yield the logs of the ranks of all attempts except the newest."""
     attempts: dict[str, list[Path]] = {}
     for path in filterfalse(_of_another_user, sorted(run.logs.glob("*.rank_*.log"))):
         attempts.setdefault(path.name.partition(".rank_")[0], []).append(path)
@@ -201,7 +201,7 @@ def _archived(parent: Path, named: Mapping[Path, str], wishes: Wishes) -> Iterat
         if (age_s := _age_s(run.path)) < wishes.older_than_s:
             continue
         no_run = "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is not a run"
-        if why := _not_ours(run.path) or no_run:
+        if why := _why_kept(run.path) or no_run:
             yield Kept(run_id=run.run_id, what="run that was set aside", why=why)
         elif (user := user_of(run.path, named)) is not None:
             yield Kept(run_id=run.run_id, what="run that was set aside", why=f"{user} begins with it")
@@ -214,14 +214,14 @@ def _item(run: RunDir, kind: str, what: str, paths: Sequence[Path], age_s: float
     return Item(run=run, kind=kind, what=what, paths=tuple(paths), bytes=size_now, age_s=age_s)
 
 
-def _not_ours(folder: Path) -> str:
-    """Why nothing is deleted in a folder: it is a link, or another user's; empty where it may be."""
+def _why_kept(folder: Path) -> str:
+    """Return why nothing is deleted in a folder: a link, or another user's; empty if it may be deleted."""
     try:
         found = folder.lstat()
     except OSError as error:
         return f"{folder.name} cannot be read: {error.strerror}"
     if stat.S_ISLNK(found.st_mode):
-        return f"{folder.name} is a link: what it points at may be another run's"
+        return f"{folder.name} is a link: its target may belong to another run"
     return _of_another_user(folder)
 
 
@@ -235,7 +235,7 @@ def _of_another_user(path: Path) -> str:
 
 
 def size(path: Path) -> int:
-    """Bytes of a file, or of all in a folder; links are not followed, what vanishes meanwhile is nothing."""
+    """Return the bytes of a file or a whole folder; links are not followed, removed files count as 0."""
     try:
         if path.is_dir() and not path.is_symlink():
             return sum(map(size, path.iterdir()))

@@ -1,4 +1,4 @@
-"""Checkpoints that runs begin with: the folders that configs name."""
+"""Find checkpoints that other runs start from: the paths in their configs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.run.run_dir import RunDir
 
 @cache
 def _keys() -> tuple[tuple[str, str], ...]:
-    """Section and key of each option that names what an earlier run has left, in any installed task."""
+    """Return section and key of each option that names a file of an earlier run, in all installed tasks."""
     sections = {("train", Train), *sections_of_kinds()}
     found = {(name, each.name) for name, of in sections for each in fields(of) if limits(each).run}
     return tuple(sorted(found))
@@ -26,18 +26,18 @@ def _keys() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _given() -> re.Pattern[str]:
-    """Matches a config in which one of these keys has a value."""
+    """Return a pattern that matches a config in which one of these keys has a value."""
     names = "|".join(sorted({key for _, key in _keys()}))
     return re.compile(rf"^ +({names}): (?!null\s*$)", re.MULTILINE)
 
 
 def references(runs: Iterable[RunDir]) -> dict[Path, str]:
-    """Return the paths that configs of runs name, resolved, each with the run's id."""
+    """Return the resolved paths in configs of runs, each with the run's id."""
     return {path: run.run_id for run in runs for path in _named_by(run)}
 
 
 def _named_by(run: RunDir) -> Iterator[Path]:
-    # Most configs name nothing, and reading them as YAML takes long.
+    # Most configs have no such path, and parsing YAML is slow.
     try:
         text = read_text(run.config)
         tree = parse(text).value if _given().search(text) else {}
@@ -51,6 +51,6 @@ def _named_by(run: RunDir) -> Iterator[Path]:
 
 
 def user_of(folder: Path, named: Mapping[Path, str]) -> str | None:
-    """The run that names this folder or something in it; None if there is no such run."""
+    """Return the id of the run whose config names this folder or a file in it; None without one."""
     target = folder.resolve()
     return next((run_id for path, run_id in named.items() if path.is_relative_to(target)), None)

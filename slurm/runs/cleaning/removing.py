@@ -1,4 +1,4 @@
-"""Taking things away, so that a crash in the middle leaves nothing half there under its name."""
+"""Delete items, so that a crash in the middle leaves no incomplete folder under its name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from toolkit.run.run_dir import RunDir, find_runs
 
 
 def remove_items(items: Sequence[Item], parent: Path, wishes: Wishes) -> tuple[list[Item], dict[str, str]]:
-    """Delete what was proposed and still may go; return that, and why other runs were left as they are.
+    """Delete proposed items that may still be deleted; return them, and errors by run id.
 
-    Each run is held against its submission meanwhile, and looked at again: it may have been started since.
-    If one cannot be deleted, the others still are.
+    Each run is locked against submission and checked again, because it may have been started since.
+    An error in one run does not stop the others.
     """
     removed: list[Item] = []
     failed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""`stk clean` for people."""
+"""The text output of `stk clean`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def table(proposal: Proposal) -> Group:
-    """What would be deleted, and below it what was selected but stays, to be printed."""
+    """Return a table of the items to delete, with the kept items below."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("what", overflow="fold")
@@ -39,7 +39,7 @@ def _kept(proposal: Proposal) -> Iterator[str]:
 
 
 def readable(size: int) -> str:
-    """Bytes with three digits or so, such as 803 MB or 1.6 GB."""
+    """Return bytes with two or three digits, such as 803 MB or 1.6 GB."""
     amount, unit = float(size), 0
     while amount >= 999.5 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1000, unit + 1

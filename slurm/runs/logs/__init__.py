@@ -1,1 +1,1 @@
-"""Logs of a run's attempts and ranks, as they are or as they grow, and failures, for `stk logs`."""
+"""Logs of a run's attempts and ranks, existing or followed, and failures, for `stk logs`."""

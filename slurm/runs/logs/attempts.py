@@ -1,4 +1,4 @@
-"""The attempts of a run by what they left: the writer and the file of each log, and its failure."""
+"""The attempts of a run, found by their records and logs: each log's file and rank, and the failure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from toolkit.run.run_dir import RunDir
 class LoggedAttempt:
     """One attempt of a run.
 
-    number  as in attempts.jsonl; of one that has no line there yet, the number that it will get; None
-            for one that never got a line although others came after it
+    number  as in attempts.jsonl; without a line there, the number that it will get, or None if later
+            attempts have a line
     logs    file by rank
-    hosts   host by rank, as far as the ranks came to write it down
-    record  from attempts.jsonl; None where it has none
+    hosts   host by rank, for ranks that have recorded it
+    record  line of attempts.jsonl; None without one
     """
 
     number: int | None
@@ -39,18 +39,18 @@ class LoggedAttempt:
 
     @property
     def time_s(self) -> float | None:
-        """When it began, in seconds since 1970; None if its line has no time."""
+        """The start in seconds since 1970; None without a record, or if it has no time."""
         return self.record.time_start if self.record else None
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """The name in headings."""
         name = f"attempt {self.number}" if self.number is not None else f"attempt {self.nonce}"
         return f"{name}, job {self.job_id}" if self.job_id else name
 
 
 def logged_attempts(run: RunDir) -> list[LoggedAttempt]:
-    """All attempts of a run that have a line in attempts.jsonl or a log, oldest first."""
+    """Return all attempts of a run that have a line in attempts.jsonl or a log, oldest first."""
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for nonce, rank, path in run.rank_logs():
         logs[nonce][rank] = path
@@ -62,7 +62,7 @@ def logged_attempts(run: RunDir) -> list[LoggedAttempt]:
         _attempt(run, record.attempt, nonce, logs, record)
         for record, nonce in zip(records, claimed, strict=True)
     ]
-    late, early = _unclaimed({name: logs[name] for name in logs if name not in claimed}, known)
+    late, early = _without_record({name: logs[name] for name in logs if name not in claimed}, known)
     last = known[-1].number or 0 if known else 0
     return [
         *(_attempt(run, None, nonce, logs) for nonce in early),
@@ -88,9 +88,9 @@ def _attempt(
 
 
 def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
-    """The name of an attempt's logs; one that died early has a line with no more than its job and restart.
+    """Return the nonce of an attempt; without one in its record, that of logs with its job and restart.
 
-    unnamed  logs that no line names: a job may have had other attempts
+    unnamed  nonces of logs that no record names
     """
     if record.nonce:
         return record.nonce
@@ -98,10 +98,10 @@ def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
     return next((nonce for nonce in unnamed if nonce.startswith(begin) and nonce.endswith(end)), "")
 
 
-def _unclaimed(
+def _without_record(
     logs: Mapping[str, Mapping[int, Path]], known: Sequence[LoggedAttempt]
 ) -> tuple[list[str], list[str]]:
-    """Attempts without a line: those that are just beginning, and those that never got one; by time."""
+    """Return attempts without a record, by time: starting ones, and those that ended without a record."""
     last = max((attempt.time_s or 0.0 for attempt in known), default=0.0)
     written = {nonce: max(_written(path) for path in files.values()) for nonce, files in logs.items()}
     ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))
@@ -116,7 +116,7 @@ def _written(path: Path) -> float:
 
 
 def chosen(run: RunDir, number: int, every: Sequence[LoggedAttempt]) -> LoggedAttempt:
-    """The attempt of that number. Raises RunNotFound."""
+    """Return the attempt with this number. Raises RunNotFound."""
     for attempt in every:
         if attempt.number == number:
             return attempt
@@ -127,7 +127,7 @@ def chosen(run: RunDir, number: int, every: Sequence[LoggedAttempt]) -> LoggedAt
 def failure_of(run: RunDir, attempt: LoggedAttempt | None, *, is_newest: bool) -> dict[str, Any] | None:
     """Return the first failure of an attempt; None if no failure is known.
 
-    failure.json is the newest attempt's, and knows best of that one. Raises RunFailed where the file is
+    failure.json belongs to the newest attempt and takes precedence for it. Raises RunFailed if the file is
     damaged.
     """
     try:

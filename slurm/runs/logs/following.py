@@ -1,4 +1,4 @@
-"""The logs as they come: across requeues and restarts, until the run is no longer live."""
+"""Follow logs across requeues and restarts, until the run is no longer live."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_S = 0.5
 
 
 def liveness(run: RunDir, ask: Ask | None = None) -> Callable[[], bool]:
-    """Return a test whether a run may be live. Call it often: Slurm is asked twice a minute at most."""
+    """Return a function that says whether a run may be live. It queries Slurm at most twice a minute."""
     ask = ask or RateLimitedPoll()
     return lambda: not run.result.exists() and status([run], ask)[0].may_live
 
@@ -33,8 +33,8 @@ class _Followed:
 class Follower:
     """Follows the logs of a run.
 
-    lines     how many of those that are there are shown first; None for all of the newest attempt's
-    is_live   asked before each look, so that nothing is missed that was written before the end
+    lines     number of existing lines that are shown first; None for all of the newest attempt
+    is_live   called before each look, so that no line before the end is missed
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Follower:
             self._pause(POLL_S)
 
     def _find(self) -> None:
-        """Take up logs that have appeared: at first the newest attempt's, then all later ones."""
+        """Add new logs: at first those of the newest attempt, then all later ones."""
         listing = self._listing()
         if listing == self._listed:
             return
@@ -84,7 +84,7 @@ class Follower:
             self._seen.update(source.path.name for source in self._wanted("all"))
 
     def _listing(self) -> frozenset[str]:
-        """The logs that there are: only when others have come, attempts.jsonl and files are read."""
+        """Return the names of the existing logs; attempts.jsonl is read only if they have changed."""
         if self._rank == "batch":
             return frozenset(path.name for path in self._run.job_logs())
         return frozenset(path.name for _, _, path in self._run.rank_logs())
@@ -93,7 +93,7 @@ class Follower:
         try:
             return sources(self._run, self._rank, attempt)
         except RunNotFound:
-            # Not yet.
+            # There is no log yet.
             return []
 
     def _take_up(self, source: Source, lines: int | None) -> None:
@@ -105,14 +105,14 @@ class Follower:
         self._followed.append(_Followed(source, Tail(source.path, position)))
 
     def _one_by_one(self, last: bool) -> Iterator[str]:
-        """The lines of one rank, or of the job."""
+        """Yield new lines of one rank, or of the batch script."""
         for followed in self._followed:
             for line in followed.tail.look(last=last):
                 yield from self._heading(followed.source)
                 yield shown(line)
 
     def _mixed(self, last: bool) -> Iterator[str]:
-        """The lines of all ranks, by time as far as they have come."""
+        """Yield the new lines of all ranks, by time."""
         looks = [followed.tail.look(last=last) for followed in self._followed]
         for number, line in merged(looks, [followed.clock for followed in self._followed]):
             source = self._followed[number].source
@@ -125,7 +125,7 @@ class Follower:
             return
         is_first, self._group = not self._group, source.group
         if not is_first:
-            # Asked for again: more is known of the attempt now than when its log appeared.
+            # Read again: more is known about the attempt now than when its log appeared.
             found = [each for each in self._wanted("all") if each.path == source.path]
             title = found[0].title if found else source.title
             yield from ("", heading(title.rpartition(": ")[0] if self._rank == "all" else title))

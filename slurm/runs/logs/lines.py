@@ -1,4 +1,4 @@
-"""Reading logs of any size: from the end, line by line, and made safe for a terminal."""
+"""Read logs of any size, from the end and line by line, and make their lines safe for a terminal."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 
 from toolkit.system.output.sanitize import clean
 
-#: Bytes read at once, and the longest line: what never ends its line is cut here.
+#: Bytes read at once, and the longest line: longer lines are split.
 _BLOCK = 1 << 16
 
-#: Colours, and all else that a terminal takes as an order beginning with ESC [.
+#: Colours and other escape sequences of a terminal that begin with ESC [.
 _ORDERS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def tail_start(path: Path, lines: int) -> int:
-    """The byte at which the last `lines` lines of a file begin. Raises OSError."""
+    """Return the offset at which the last `lines` lines of a file begin. Raises OSError."""
     with open(path, "rb") as stream:
         position = end = stream.seek(0, os.SEEK_END)
         while position > 0:
             size = min(_BLOCK, position)
             position = stream.seek(position - size)
             block = stream.read(size)
-            # The line end at the very end begins no line.
+            # No line begins after a line end at the end of the file.
             at = size - 1 if position + size == end else size
             while (at := block.rfind(b"\n", 0, at)) >= 0:
                 lines -= 1
@@ -34,7 +34,7 @@ def tail_start(path: Path, lines: int) -> int:
 
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
-    """The lines of a file from a byte on, with their ends. Raises OSError."""
+    """Yield the lines of a file from an offset on, with their ends. Raises OSError."""
     with open(path, "rb") as stream:
         stream.seek(start)
         while line := stream.readline(_BLOCK):
@@ -42,14 +42,14 @@ def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
 
 
 class Tail:
-    """A file that grows: each look gives the lines that have come since the last one."""
+    """A growing file: each look gives the lines since the previous look."""
 
     def __init__(self, path: Path, position: int = 0) -> None:
         self._path = path
         self._position = position
 
     def look(self, *, last: bool = False) -> Iterator[bytes]:
-        """New lines; one without an end is kept for the next look, unless there will be none."""
+        """Yield new lines; a line without an end is kept for the next look, unless this is the last one."""
         try:
             size = self._path.stat().st_size
             if size < self._position:
@@ -58,7 +58,7 @@ class Tail:
             if size > self._position:
                 yield from self._read(last)
         except OSError:
-            # Not there for a moment, on a network file system; the next look may find it.
+            # On a network file system, the file may be missing for a moment.
             return
 
     def _read(self, last: bool) -> Iterator[bytes]:
@@ -70,9 +70,9 @@ class Tail:
 
 
 def shown(raw: bytes) -> str:
-    """A line for a terminal, without its end: of a line that was written over, the last state.
+    """Return a line for a terminal, without its end; of a line with carriage returns, the last part.
 
-    Colours are left out, and other control characters become their pictures.
+    Colours are removed, and other control characters are replaced by visible symbols.
     """
     text = _ORDERS.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
     return str(clean(text.rpartition("\r")[2]))

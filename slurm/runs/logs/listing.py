@@ -1,4 +1,4 @@
-"""Which logs there are: a row for each attempt, or an entry for each file."""
+"""List the logs: a row for each attempt, or an entry for each file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.system.output.few import few
 
 
 def entries(run: RunDir) -> list[dict[str, Any]]:
-    """One entry for each log, as `stk logs --list --json` prints them; times in seconds since 1970."""
+    """Return an entry for each log, for `stk logs --list --json`; times in seconds since 1970."""
     of_ranks = [
         _entry(attempt, rank, path) for attempt in logged_attempts(run) for rank, path in attempt.logs.items()
     ]
@@ -51,7 +51,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def table(run: RunDir) -> list[str]:
-    """One line for each attempt, and one for each log of a job: for a terminal."""
+    """Return a line of text for each attempt, and for each log of a job."""
     rows: list[tuple[str, ...]] = [
         ("attempt", "job", "ranks", "hosts", "size", "began", "last line", "ended")
     ]
@@ -86,7 +86,7 @@ def _job_row(path: Path) -> tuple[str, ...]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """0-3, 7"""
+    """Return sorted numbers as ranges: 0-3, 7."""
     groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     spans = [[number for _, number in group] for _, group in groups]
     return ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)

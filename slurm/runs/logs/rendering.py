@@ -1,4 +1,4 @@
-"""A failure on a terminal: coloured, and folded to its width."""
+"""A failure on a terminal, with colours, and wrapped to its width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.run.failure.format import failure_facts
 
 
 def failure_view(failure: Mapping[str, Any]) -> Group:
-    """The message above a table of facts. Text from the run is not read as markup."""
+    """Return the message above a table of facts. Text from the run is not interpreted as markup."""
     message, facts = failure_facts(failure)
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True, style="bright_black")

@@ -1,4 +1,4 @@
-"""The existing logs: one after the other, or merged by time."""
+"""Show existing logs, one after the other, or merged by time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from slurm.runs.logs.lines import read_lines, shown, tail_start
 from slurm.runs.logs.sources import Source
 
-#: How the logs of ranks begin a line (toolkit.training.attempt.rank_log): as text, these sort by time.
+#: The time at the beginning of a line (toolkit.training.attempt.rank_log); its text sorts by time.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 
 
@@ -21,7 +21,7 @@ def heading(title: str) -> str:
 
 
 def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
-    """The logs one after the other, of each the last lines or all; headings where there are several."""
+    """Yield the logs in sequence, all lines or the last ones of each, with headings if there are several."""
     for number, source in enumerate(sources):
         if len(sources) > 1:
             yield from ["", heading(source.title)] if number else [heading(source.title)]
@@ -29,7 +29,7 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
-    """The lines of all logs by time, each after its rank; of all together the last ones, or all."""
+    """Yield the lines of all logs by time, with their rank; all, or the last ones of the merged lines."""
     labels = _labels(sources)
     logs = [_lines(source.path, lines) for source in sources]
     found = (labelled(labels[number], line) for number, line in merged(logs))
@@ -44,7 +44,7 @@ def _labels(sources: Sequence[Source]) -> list[str]:
 
 
 def labelled(label: str, raw: bytes) -> str:
-    """A line after the label of its writer."""
+    """Return a line with the label of its rank."""
     return f"{label} | {shown(raw)}"
 
 
@@ -56,16 +56,16 @@ def _lines(path: Path, lines: int | None) -> Iterator[bytes]:
 
 
 class Clock:
-    """The times of one log's lines: a line without a time belongs to the one before it."""
+    """The times of one log's lines: a line without a time has that of the line before."""
 
     def __init__(self) -> None:
         self._last = b""
 
     def times(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Each line after its time."""
+        """Yield the time and the text of each line."""
         for line in lines:
             if match := _TIME.match(line):
-                # A host's clock may be set back: the lines of one log keep their order all the same.
+                # A host's clock may be set back, but the lines of one log must keep their order.
                 self._last = max(self._last, match[0])
             yield self._last, line
 
@@ -73,7 +73,7 @@ class Clock:
 def merged(
     logs: Sequence[Iterable[bytes]], clocks: Sequence[Clock] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of all logs by time, each after the number of its log; those of one log in their order."""
+    """Yield the lines of all logs by time, each with the number of its log; each log keeps its order."""
     known = clocks or [Clock() for _ in logs]
     streams = [_numbered(number, known[number].times(lines)) for number, lines in enumerate(logs)]
     for _, number, line in heapq.merge(*streams, key=lambda each: each[0]):

@@ -1,4 +1,4 @@
-"""Which files are shown, in which order, and the heading of each."""
+"""Choose the log files to show, their order, and their headings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slurm.runs.logs.attempts import LoggedAttempt, chosen, logged_attempts
 from toolkit.errors import RunNotFound
 from toolkit.run.run_dir import RunDir
 
-#: Of whom a log is wanted: one rank, all of them, or the job itself.
+#: The wanted logs: of one rank, of all ranks, or of the batch script.
 Rank = int | Literal["all", "batch"]
 Attempt = int | Literal["all", "newest"]
 
@@ -20,9 +20,9 @@ Attempt = int | Literal["all", "newest"]
 class Source:
     """A file to show.
 
-    title  its heading where several are shown
-    label  prefix of its lines where they are mixed with others'
-    group  the same for all logs of one attempt
+    title  heading if several files are shown
+    label  prefix of its lines if they are merged with other logs
+    group  equal for all logs of one attempt
     """
 
     path: Path
@@ -32,7 +32,7 @@ class Source:
 
 
 def sources(run: RunDir, rank: Rank, attempt: Attempt, first: int | None = None) -> list[Source]:
-    """The logs that are wanted, oldest attempt first.
+    """Return the wanted logs, oldest attempt first.
 
     first   the rank whose log comes first in each attempt
 

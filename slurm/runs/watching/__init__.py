@@ -1,1 +1,1 @@
-"""Runs watched live: their folders are read every few seconds, and the scheduler is asked now and then."""
+"""Watch runs live: their folders are read every few seconds, and Slurm is queried less often."""

@@ -1,4 +1,4 @@
-"""Numbers as characters: curves, spans on a line, bars; lines of a certain width. Pure functions."""
+"""Draw numbers as characters: curves, timelines and bars; cut lines to a width. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from toolkit.run.attempts.goodput import Span
 
-#: Keys and what they do.
+#: Keys and their actions.
 Keys = Sequence[tuple[str, str]]
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -27,9 +27,9 @@ SAVE = ("◆", "cyan")
 
 
 def sparkline(values: Sequence[float], width: int, top: float | None = None) -> str:
-    """Values as bars; of several in one place, their mean.
+    """Return values as bars; several values in one place are averaged.
 
-    top  value of a full bar, an empty one being 0; without it they range over the values
+    top  value of a full bar, if an empty bar is 0; None: bars range from the least to the largest value
     """
     if not values or width < 1:
         return ""
@@ -40,7 +40,7 @@ def sparkline(values: Sequence[float], width: int, top: float | None = None) -> 
 
 
 def stretched(values: Sequence[float], width: int) -> Sequence[float]:
-    """Values that fill a width, each as often as it takes; more than that as they are."""
+    """Return values repeated to fill a width; unchanged if there are already enough."""
     if not values or len(values) >= width:
         return values
     return [values[number * len(values) // width] for number in range(width)]
@@ -52,7 +52,7 @@ def _binned(values: Sequence[float], count: int) -> list[float]:
 
 
 def timeline(spans: Sequence[Span], saves: Sequence[float], width: int) -> Text:
-    """Spans over the whole width, each place as what most of it was; a mark where a checkpoint was saved."""
+    """Return spans over the whole width; each place shows its main kind, or the mark of a save."""
     if not spans or width < 1:
         return Text()
     begin, end = spans[0].begin, max(span.end for span in spans)
@@ -68,18 +68,18 @@ def _kind(spans: Sequence[Span], begin: float, end: float) -> str:
 
 
 def bar(share: float, width: int) -> Text:
-    """A share of a whole as a bar."""
+    """Return a share from 0 to 1 as a bar."""
     full = round(max(0.0, min(1.0, share)) * width)
     return Text.assemble(("━" * full, "green"), ("─" * (width - full), "bright_black"))
 
 
 def key_line(keys: Keys) -> Text:
-    """Keys and what they do, on one line."""
+    """Return keys and their actions on one line."""
     return Text("   ").join(Text.assemble((key, "bold reverse"), f" {words}") for key, words in keys)
 
 
 def cut(line: Text, width: int) -> Text:
-    """One line, cut to this width."""
+    """Return a line cut to this width."""
     line = line.copy()
     line.truncate(width, overflow="ellipsis")
     line.no_wrap = True

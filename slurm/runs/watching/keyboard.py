@@ -1,4 +1,4 @@
-"""Single keys of a terminal, and the signals that a view has to answer, awaited together."""
+"""Wait for single keys of a terminal and for the signals of a view together."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-#: What is awaited besides keys: another size of the window, and Ctrl-Z.
+#: Signals that are awaited besides keys: a new size of the window, and Ctrl-Z.
 _SIGNALS = (signal.SIGWINCH, signal.SIGTSTP)
-#: These end the view as Ctrl-C does.
+#: Signals that end the view as Ctrl-C does.
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 _ESCAPE = b"\x1b"
@@ -21,16 +21,16 @@ _NAMES = {b"\r": "enter", b"\n": "enter"}
 #: Keys that send several characters, by their last character. They begin with an escape and one of _STARTS.
 _SEQUENCES = {b"A": "up", b"B": "down"}
 _STARTS = (b"[", b"O")
-#: Characters that may precede the last one.
+#: Characters of a sequence before the last one.
 _MIDDLES = frozenset(b"0123456789:;<=>?[")
-#: Seconds. A terminal sends the characters of one key at once; over a slow line they may come apart.
+#: Seconds to wait for the next character of one key: over a slow connection they may arrive separately.
 _SEQUENCE_S = 0.05
 
 
 class Keyboard:
-    """Reads keys without waiting for the end of a line, and without showing them. A context manager.
+    """A context manager that reads keys without waiting for a line end, and without showing them.
 
-    On leaving, however that comes about, the terminal and the signals are as before. It may be entered again.
+    On exit, also by an error, it restores the terminal and the signals. It may be entered again.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -46,14 +46,14 @@ class Keyboard:
         self._was_awake = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self._handlers: dict[int, Any] = {each: signal.signal(each, _note) for each in _SIGNALS}
         self._handlers |= {each: signal.signal(each, signal.default_int_handler) for each in _ENDS}
-        # Not the module's default, which would drop keys that were pressed in the meantime.
+        # TCSANOW: the default of setcbreak would drop keys that were pressed before.
         tty.setcbreak(self._descriptor, termios.TCSANOW)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A terminal that has gone has nothing to restore.
+        # termios.error: the terminal no longer exists.
         with suppress(termios.error):
             termios.tcsetattr(self._descriptor, termios.TCSANOW, self._mode)
         for each, handler in self._handlers.items():
@@ -63,10 +63,10 @@ class Keyboard:
         os.close(self._wake)
 
     def wait(self, timeout_s: float) -> str:
-        """The next key; `resized` or `stopped` for a signal; empty when the time is over.
+        """Wait for a key and return it; `resized` or `stopped` for a signal; empty after the timeout.
 
         A key is a letter in lower case, or `up`, `down`, `enter` or `escape`; any other that sends several
-        characters is `unknown`. Raises EOFError where the terminal has gone.
+        characters is `unknown`. Raises EOFError if the terminal no longer exists.
         """
         if not self._unread:
             ready, _, _ = select.select([self._descriptor, self._woken], [], [], max(0.0, timeout_s))
@@ -80,7 +80,7 @@ class Keyboard:
         return _NAMES.get(key) or key.decode("ascii", "replace").lower()
 
     def _escape(self) -> str:
-        """The key that an escape character comes from: Esc itself, or one that sends several characters."""
+        """Return the key of an escape character: Esc itself, or a key that sends several characters."""
         start = self._read_at_once()
         if start not in _STARTS:
             self._unread = start
@@ -91,7 +91,7 @@ class Keyboard:
         return _SEQUENCES.get(last, "unknown")
 
     def _read_at_once(self) -> bytes:
-        """A character that belongs to the one before; empty where none follows."""
+        """Return the next character of the same key; empty if none follows in time."""
         ready, _, _ = select.select([self._descriptor], [], [], _SEQUENCE_S)
         return self._read() if ready else b""
 
@@ -107,4 +107,4 @@ class Keyboard:
 
 
 def _note(*_: object) -> None:
-    """Nothing: the number of the signal is in the pipe that is waited at."""
+    """Do nothing: the wakeup pipe already has the number of the signal."""

@@ -1,4 +1,4 @@
-"""A view that fills the terminal and is redrawn until a key, or the end of its runs, closes it."""
+"""A view that fills the terminal and is redrawn until a key or the end of its runs closes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slurm.runs.watching.keyboard import Keyboard
 
 
 class Ending(Enum):
-    """Why a view has ended."""
+    """The reason why a view has ended."""
 
     QUIT = auto()
     STOPPED = auto()
@@ -24,32 +24,32 @@ class Ending(Enum):
 
 
 class LiveView(ABC):
-    """A view on the whole terminal, read anew after each interval and drawn anew after each key."""
+    """A view on the whole terminal, read again after each interval and redrawn after each key."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
 
     @abstractmethod
     def refresh(self) -> Ending | None:
-        """Read anew what is shown; return whether the view ends with that."""
+        """Read the shown data again; return why the view ends, or None."""
 
     @abstractmethod
     def draw(self, width: int, height: int) -> RenderableType:
-        """Return the last reading, for a terminal of this size."""
+        """Return the last data, drawn for a terminal of this size."""
 
     @abstractmethod
     def press(self, key: str) -> Ending | None:
-        """Act on a key; return whether the view ends with that."""
+        """Act on a key; return why the view ends, or None."""
 
     def show(self, console: Console, keyboard: Keyboard) -> Ending:
-        """Show the view until a key, or its own end, ends it."""
+        """Show the view until a key or `refresh` ends it; return the reason."""
         while (ending := self._show(console, keyboard)) is Ending.STOPPED:
-            # As Ctrl-Z would have done, with the terminal as it was; `fg` goes on here.
+            # Stop as Ctrl-Z does, with the terminal restored; `fg` continues here.
             os.kill(os.getpid(), signal.SIGSTOP)
         return ending
 
     def _show(self, console: Console, keyboard: Keyboard) -> Ending:
-        # The keyboard outside: should drawing fail, the terminal is restored before the error is shown.
+        # The keyboard is the outer context, so that the terminal is restored before an error is shown.
         with keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 ending = self.refresh() or self._until_next_refresh(keyboard, live)
@@ -57,7 +57,7 @@ class LiveView(ABC):
                     return ending
 
     def _until_next_refresh(self, keyboard: Keyboard, live: Live) -> Ending | None:
-        """Answer keys until it is time to read anew."""
+        """Handle keys until the next refresh is due; return why the view ends, or None."""
         next_refresh = time.monotonic() + self._interval_s
         while True:
             live.update(self.draw(*live.console.size), refresh=True)

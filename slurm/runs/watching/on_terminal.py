@@ -1,4 +1,4 @@
-"""`stk watch` on a terminal with a keyboard: one run, or several from which each can be opened."""
+"""`stk watch` on a terminal with a keyboard: one run, or a table from which each run can be opened."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from slurm.status.rows import RunStatus
 from toolkit.errors import StkError
 from toolkit.run.run_dir import RunDir
 
-#: Gives the newest status of the run.
+#: A function that returns the current status of the run.
 Look = Callable[[], RunStatus]
 
 
 class Screen(LiveView):
-    """The view of one run, and what its keys do.
+    """The view of one run, and the actions of its keys.
 
     look            reads the state of the run
     until_finished  whether the view ends when the run is not live any more
-    is_opened       whether it was opened from the overview, to which Esc goes back
+    is_opened       whether it was opened from the overview; Esc then returns to it
     """
 
     _snapshot: Snapshot
@@ -77,12 +77,12 @@ class Screen(LiveView):
             return str(error)
 
 
-#: Gives the runs that there are now.
+#: A function that returns the current runs.
 Find = Callable[[], list[RunDir]]
 
 
 def watch_one(target: RunDir, interval_s: float, until_finished: bool) -> None:
-    """Show one run until a key, or its end, ends the view."""
+    """Show one run until a key or the end of the run ends the view."""
     poller = RunPoller()
     screen = Screen(target, lambda: poller.look([target])[0], interval_s, until_finished)
     if screen.show(Console(), Keyboard(sys.stdin.fileno())) is Ending.LOG:
@@ -97,13 +97,13 @@ def watch_several(find: Find, interval_s: float, until_finished: bool) -> None:
         row = overview.selected
         assert row is not None
         target = RunDir(Path(row.run_dir))
-        # A run that had ended before stays open to be read.
+        # The view of a run that has already ended stays open.
         ends = until_finished and row.is_live
         screen = _opened(target, poller, find, interval_s, until_finished=ends)
         if screen.show(console, keyboard) is Ending.LOG:
             _follow_log(target)
     if until_finished:
-        # How the runs ended stays on the terminal.
+        # Leave the final states on the terminal.
         show(overview.rows)
 
 
@@ -114,6 +114,6 @@ def _opened(
 
 
 def _follow_log(run: RunDir) -> None:
-    """Become `stk logs --follow`. Does not return."""
+    """Replace this process by `stk logs --follow`. Does not return."""
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "slurm", "logs", "--follow", str(run.path)])

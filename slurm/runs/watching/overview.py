@@ -1,4 +1,4 @@
-"""Several runs on the whole terminal, one of them selected, until a key opens it or ends the view."""
+"""A table of runs on the whole terminal; a key opens the selected run or ends the view."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from slurm.runs.watching.live_view import Ending, LiveView
 from slurm.status.layout import Line, blocks
 from slurm.status.rows import RunStatus
 
-#: How many rows a key moves the selection.
+#: Keys that move the selection, with the number of rows.
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1}
 KEYS = (("↑ ↓", "select"), ("Enter", "open"), ("q", "quit"))
 
-#: Lines of a terminal that the rows, their title and the keys need before the sum gets any.
+#: Lines of the terminal for rows, title and keys; the sum is shown only if there are more.
 _LEAST = 6
 
 
 class Overview(LiveView):
-    """The table of runs, and what its keys do.
+    """The table of runs, and the actions of its keys.
 
     look            reads the states of the runs
     until_finished  whether the view ends when no run is live any more
@@ -40,7 +40,7 @@ class Overview(LiveView):
 
     @property
     def selected(self) -> RunStatus | None:
-        """The run whose row is highlighted; None where there is no run."""
+        """The run of the highlighted row; None if there is no run."""
         return self.rows[self._number] if self.rows else None
 
     def refresh(self) -> Ending | None:
@@ -52,8 +52,8 @@ class Overview(LiveView):
         return Ending.QUIT if has_ended else None
 
     def _number_of(self, row: RunStatus | None) -> int:
-        """The row of a run. If the run is gone, the row that took its place."""
-        # By the folder and not by the id: runs in different places may have the same id.
+        """Return the row number of a run; if the run is gone, the same number as before."""
+        # Compared by folder, because runs in different places may have the same id.
         folders = [each.run_dir for each in self.rows]
         if row is not None and row.run_dir in folders:
             return folders.index(row.run_dir)
@@ -64,7 +64,7 @@ class Overview(LiveView):
 
     def draw(self, width: int, height: int) -> Group:
         if width != self._width:
-            # Once for each reading and not for each key: thousands of rows take long.
+            # Only once for each refresh, not for each key: thousands of rows are slow.
             self._blocks, self._width = list(blocks(self.rows, width)), width
         return table_view(self._blocks, self._number, width, height)
 
@@ -76,9 +76,9 @@ class Overview(LiveView):
 
 
 def table_view(blocks: Sequence[Sequence[Line]], selected: int, width: int, height: int) -> Group:
-    """Draw a table. What does not fit is left out: rows far from the selected one, on a low terminal the sum.
+    """Draw a table; if it does not fit, without rows far from the selected one, and perhaps without the sum.
 
-    blocks    the title, each row with its reason, the sum, as `layout.blocks` gives them
+    blocks    title, rows with reasons, and sum, from `layout.blocks`
     selected  number of the row that is highlighted
     """
     title, *rows, foot = blocks
@@ -92,7 +92,7 @@ def table_view(blocks: Sequence[Sequence[Line]], selected: int, width: int, heig
 
 
 def _body(rows: Sequence[Sequence[Line]], selected: int, width: int, room: int) -> list[Text]:
-    """As many lines as have room, with the selected row in the middle where there are others around it."""
+    """Return the lines that fit, with the selected row in the middle if possible."""
     if not rows:
         return []
     lines = [line for row in rows for line in row]
@@ -105,6 +105,6 @@ def _body(rows: Sequence[Sequence[Line]], selected: int, width: int, room: int) 
 
 def _text(line: Line, width: int, is_selected: bool = False) -> Text:
     text = Text.assemble(*line, style="reverse" if is_selected else "", no_wrap=True, overflow="crop")
-    # Not with an ellipsis: each cell of a table ends with a gap that may be cut.
+    # Cropped without an ellipsis, because each cell ends with a gap.
     text.truncate(width, overflow="crop", pad=is_selected)
     return text

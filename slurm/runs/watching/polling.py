@@ -1,4 +1,4 @@
-"""Looking at runs again and again, gently: the scheduler is asked rarely, and requeued jobs may start."""
+"""Poll the states of runs with few queries to Slurm, and release requeued jobs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from slurm.status.rows import RunStatus, status
 from toolkit.errors import SchedulerError
 from toolkit.run.run_dir import RunDir
 
-#: Seconds for each question: two of them a minute.
+#: Seconds for each query: at most two a minute.
 PER_QUESTION_S = 30.0
 
-#: Of a job that was submitted since the last question.
+#: State of a job that was submitted after the last query.
 _NOT_ASKED = JobState(state="pending", reason="Slurm has not been asked about it yet")
 
 
 class RateLimitedPoll:
-    """Like `poll`, with two questions to the scheduler a minute, however many jobs and calls.
+    """Like `poll`, but with at most two queries of Slurm a minute for any number of jobs and calls.
 
-    In between it repeats the last answers. It never asks again about a job that has ended. Accounting is a
-    second question: after a round that may have needed it, the next one comes a minute later.
+    In between it repeats the last answers. It never queries again for a job that has ended. Accounting counts
+    as a second query: after a call that may have used it, the next one is a minute later.
 
-    is_fresh  whether the last call has asked
+    is_fresh  whether the last call has queried Slurm
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,7 +36,7 @@ class RateLimitedPoll:
         self.is_fresh = False
 
     def __call__(self, ids: Iterable[str]) -> dict[str, JobState]:
-        """Return the states of these jobs, as far as known. Raises SchedulerError like the last question."""
+        """Return the known states of these jobs. Raises the SchedulerError of the last query."""
         wanted = list(ids)
         open_ids = [key for key in wanted if not self._has_ended(key)]
         self.is_fresh = bool(open_ids) and self._clock() >= self._due
@@ -51,7 +51,7 @@ class RateLimitedPoll:
 
     def _ask(self, ids: list[str]) -> None:
         self._trouble = None
-        # As long as nothing better is known, and also if it fails.
+        # The assumption until the answer is known, and for a failed query.
         questions = 2
         try:
             found = poll(ids)
@@ -65,21 +65,21 @@ class RateLimitedPoll:
 
 
 class RunPoller:
-    """States of runs, round after round: their folders each time, the scheduler twice a minute."""
+    """Polls the states of runs: reads their folders each time, queries Slurm at most twice a minute."""
 
     def __init__(self) -> None:
         self._ask = RateLimitedPoll()
         self._releaser = Releaser()
 
     def look(self, runs: Sequence[RunDir]) -> list[RunStatus]:
-        """Return the states of these runs now. A run that waits only for its begin time is released."""
+        """Return the current states of these runs; release runs that only wait for their begin time."""
         rows = status(runs, self._ask)
         if self._ask.is_fresh:
-            # Only then: an answer of half a minute ago is not a reason to act on a job.
+            # Not on a repeated answer, which may be half a minute old.
             for row in rows:
                 self._releaser.release(row)
         return rows
 
     def look_at(self, run: RunDir, runs: Iterable[RunDir]) -> RunStatus:
-        """Return the state of one run now. The others are read too, so that they are released."""
+        """Return the current state of one run. The others are read too, so that they are released."""
         return self.look([run, *(each for each in runs if each != run)])[0]

@@ -1,4 +1,4 @@
-"""A run at one moment, from its folder, which is read again and again: only what is new and is shown."""
+"""Read a run's folder repeatedly into snapshots; only new and shown data are read."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from toolkit.run.failure.records import last_heartbeat
 from toolkit.run.records.ranks import RankRecord, read_ranks
 from toolkit.run.run_dir import RunDir
 
-#: Of very many only the first are read.
+#: Largest numbers of ranks, attempts and lines of the log that are read.
 RANKS, ATTEMPTS, LOG_LINES = 64, 5, 60
-#: Characters of a line of a log.
+#: Largest number of characters of a line of the log.
 _LINE = 500
 
 Record = Mapping[str, Any]
 T = TypeVar("T")
-#: Bytes of the end of a log.
+#: Bytes that are read at the end of a log.
 _END = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A series of numbers under its name, oldest first."""
+    """A series of numbers and its name, oldest first."""
 
     name: str
     values: tuple[float, ...]
@@ -46,8 +46,8 @@ class Curve:
 class Rank:
     """One rank of the newest attempt.
 
-    phase    what it last reported to be doing; empty if it has reported nothing
-    silent_s seconds since that report
+    phase    phase of the last heartbeat; empty without one
+    silent_s seconds since that heartbeat
     """
 
     rank: int
@@ -60,12 +60,12 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A run at one moment.
+    """The state of a run at one time.
 
     now      seconds since the epoch
-    spans    its time so far, oldest first, and saves, the moments of its checkpoints
-    attempts   the newest ones that began, oldest first, of attempt_count
-    ranks    the first ones, of rank_count
+    spans    its time so far, oldest first; saves: the times of its checkpoints
+    attempts   the newest of attempt_count attempts, oldest first
+    ranks    the first of rank_count ranks
     log      the last lines of rank 0
     """
 
@@ -82,7 +82,7 @@ class Snapshot:
 
 
 class RunReader:
-    """Reads one run. Missing and damaged files of its folder are left out."""
+    """Reads one run. Missing and damaged files of its folder are ignored."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -90,12 +90,12 @@ class RunReader:
         self._events = GrowingLines(run.events)
 
     def read(self, row: RunStatus) -> Snapshot:
-        """The run at this moment. row: its state, as from `status`."""
+        """Return a snapshot of the run. row: its state from `status`."""
         now = time.time()
         metrics = self._metrics.look()
         attempts = _read(read_attempts, self._run)
         newest = attempts[-1] if attempts else None
-        until = now if row.is_live else self._last_sign(newest, metrics)
+        until = now if row.is_live else self._last_known_time(newest, metrics)
         nonce = newest.nonce if newest else ""
         known = _read(read_ranks, self._run, nonce)
         submitted = [each.time for each in _read(submissions, self._run)]
@@ -112,8 +112,8 @@ class RunReader:
             log=tuple(self._log(nonce)),
         )
 
-    def _last_sign(self, newest: AttemptRecord | None, metrics: Sequence[Record]) -> float:
-        """When a run that is not live was last heard of."""
+    def _last_known_time(self, newest: AttemptRecord | None, metrics: Sequence[Record]) -> float:
+        """Return the latest known time of a run that is not live; 0 if none is known."""
         signs = [*metrics[-1:], *self._events.look()[-1:], read_object(self._run.progress)]
         times = [moment for sign in signs for moment in _numbers(sign, "time")]
         known = (newest.time_start, newest.time_end) if newest else ()
@@ -140,12 +140,12 @@ class RunReader:
     def _log(self, nonce: str) -> Iterable[str]:
         path = self._run.log(nonce, 0)
         for line in last_lines(path, LOG_LINES):
-            # Of a line that was drawn several times, the last drawing.
+            # For a line that was redrawn with carriage returns, the last state.
             yield _one_line(Text.from_ansi(line.rstrip("\r").rpartition("\r")[2][:_LINE]).plain)
 
 
 def _read(read: Callable[..., list[T]], *what: Any) -> list[T]:
-    """The records of a file; none where it cannot be read, or a line is damaged or of another version."""
+    """Return the records of a file; none if it cannot be read, or a line is damaged or of another version."""
     try:
         return read(*what)
     except (OSError, KeyError, TypeError):
@@ -153,13 +153,13 @@ def _read(read: Callable[..., list[T]], *what: Any) -> list[T]:
 
 
 def _numbers(record: Record, *names: str) -> list[float]:
-    """The finite numbers under these names."""
+    """Return the finite numbers with these names."""
     values = (record.get(name) for name in names)
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 
 
 def _one_line(value: object) -> str:
-    """Foreign text that may be shown: nothing in it moves a cursor."""
+    """Return text on one line, without control characters that move a cursor."""
     return str(clean(str(value))).replace("\n", "␊").replace("\t", "    ")
 
 
@@ -167,7 +167,7 @@ def _one_line(value: object) -> str:
 
 
 def curves(metrics: Sequence[Record]) -> tuple[Curve, ...]:
-    """Loss, the main metric of the validation, and the speed, as far as they are there."""
+    """Return the curves of training loss, validation's main metric, and speed, if they have values."""
     wanted = [("train", "loss"), ("validation", _main_metric(metrics)), ("train", _speed(metrics))]
     found = (
         Curve(name=_title(split, name), values=tuple(_series(metrics, split, name))) for split, name in wanted
@@ -182,13 +182,13 @@ def _series(metrics: Sequence[Record], split: str, name: str) -> Iterable[float]
 
 
 def _main_metric(metrics: Sequence[Record]) -> str:
-    """The first score of the validation beside its loss; without one, the loss."""
+    """Return the name of the first validation score besides the loss; without one, the loss."""
     line: Record = next((line for line in reversed(metrics) if line.get("split") == "validation"), {})
     return next((name for name in line if name != "loss" and name not in NOT_SCORES), "loss")
 
 
 def _speed(metrics: Sequence[Record]) -> str:
-    """Tokens a second where a sample has several, else samples."""
+    """Return tokens_per_s if samples have several tokens, else samples_per_s."""
     tokens, samples = (list(_series(metrics, "train", name)) for name in ("tokens_per_s", "samples_per_s"))
     return "tokens_per_s" if any(tokens) and tokens != samples else "samples_per_s"
 
@@ -200,9 +200,9 @@ def _title(split: str, name: str) -> str:
 
 
 class GrowingLines:
-    """The records of a JSON-lines file that another process appends to, or replaces.
+    """Reads the records of a JSON-lines file that another process appends to or replaces.
 
-    A line that is not whole yet is left for the next look; a damaged one is passed over.
+    An incomplete line is left for the next look; a damaged line is skipped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -212,7 +212,7 @@ class GrowingLines:
         self.records: list[dict[str, Any]] = []
 
     def look(self) -> list[dict[str, Any]]:
-        """All records by now; only the new ones are read."""
+        """Return all records so far; only new lines are read from the file."""
         try:
             with open(self._path, "rb") as stream:
                 if not self._continues(stream.fileno()):
@@ -222,12 +222,12 @@ class GrowingLines:
         except FileNotFoundError:
             self._forget()
         except OSError:
-            # Unreadable for the moment: what is known still holds.
+            # Temporarily unreadable: keep the known records.
             pass
         return self.records
 
     def _continues(self, descriptor: int) -> bool:
-        """Whether the file is unchanged up to where it was read."""
+        """Whether the last line that was read is still there: the file was not replaced."""
         return os.pread(descriptor, len(self._last), self._position - len(self._last)) == self._last
 
     def _forget(self) -> None:
@@ -245,10 +245,10 @@ class GrowingLines:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last `count` lines of a text file, out of its last 16 KB; none where it cannot be read."""
+    """Return the last `count` lines in the last 16 KB of a text file; none if it cannot be read."""
     raw = read_end(path, _END + 1)
     lines = raw.decode("utf-8", "replace").split("\n")
     if len(raw) > _END:
-        # The first one is cut.
+        # The first line is incomplete.
         del lines[0]
     return [line for line in lines if line.strip()][-count:]

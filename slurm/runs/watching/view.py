@@ -1,4 +1,4 @@
-"""The view of one run: a snapshot drawn for a terminal of some size. Pure functions."""
+"""Draw a snapshot of a run for a terminal of a given size. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from toolkit.run.attempts.records import AttemptRecord
 from toolkit.system.output.few import few
 
 KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
-#: Of a run that was opened from the overview.
+#: Keys for a run that was opened from the overview.
 KEYS_OF_OPENED = (*KEYS[:-1], ("q Esc", "back"))
 
-#: A rank's heartbeat comes every 15 s at the latest.
+#: Seconds without a heartbeat until a rank is marked; heartbeats come at least every 15 s.
 _SILENT_S = 60.0
 _LABEL, _VALUE = 22, 24
 _DIM = "bright_black"
@@ -26,9 +26,9 @@ _STATES = {"running": "green", "finished": "green", "failed": "red", "unknown": 
 
 
 def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: Keys = KEYS) -> Group:
-    """Draw a snapshot. What does not fit is left out: ranks first, then lines of the log.
+    """Draw a snapshot. If it does not fit, ranks are left out first, then lines of the log.
 
-    message  shown above the keys: a question, or its outcome
+    message  shown above the keys: a question, or the result of an action
     """
     top = [*_head(snapshot, width), Text(), *_curves(snapshot.curves, width), *_time(snapshot, width)]
     foot = [Text(one_line(clean(message), 1000), style="bold yellow"), key_line(keys)]
@@ -45,7 +45,7 @@ def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: K
 
 def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
     row = snapshot.row
-    # In the user's words, where `status` has them.
+    # The plain words for the state, if there are any.
     doing = row.doing or row.state
     job = f"job {row.job_id}" if row.job_id and not row.job_id.startswith("local-") else ""
     facts = [
@@ -70,7 +70,7 @@ def _hosts(snapshot: Snapshot) -> str:
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:
-    """Two texts at the two ends of a line."""
+    """Return two texts at both ends of a line."""
     gap = width - left.cell_len - right.cell_len
     return Text.assemble(left, " " * gap, right) if gap > 0 else left
 
@@ -96,14 +96,14 @@ def _curves(curves: Sequence[Curve], width: int) -> Iterator[Text]:
         first, last = (_number(value) for value in (curve.values[0], curve.values[-1]))
         values = f"{first} → {last}" if len(curve.values) > 1 else last
         room = width - _LABEL - _VALUE
-        # Of a speed its share of the best one counts, of a score how it changes.
+        # Bars of a speed begin at 0; bars of other metrics show the change.
         top = max(curve.values) if curve.name.endswith("/s") else None
         line = sparkline(stretched(curve.values, room), room, top)
         yield Text.assemble((label, _DIM), f"{values:<{_VALUE}}", (line, "cyan"))
 
 
 def _number(value: float) -> str:
-    """Four digits that count."""
+    """Return a number with four significant digits."""
     return count(value) if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -134,7 +134,7 @@ def _attempt(attempt: AttemptRecord, snapshot: Snapshot) -> Text:
     end = attempt.time_end or (snapshot.now if is_newest and snapshot.row.is_live else None)
     first, last = attempt.first_step, attempt.last_step
     steps = "" if first is None else f"from step {count(first)}" + (f" to {count(last)}" if last else "")
-    why = attempt.why or ("goes on" if is_newest and snapshot.row.is_live else "its end is unknown")
+    why = attempt.why or ("running" if is_newest and snapshot.row.is_live else "its end is unknown")
     facts = [
         f"attempt {attempt.attempt}",
         f"{_clock(attempt.began, snapshot.now):<12}",
@@ -146,7 +146,7 @@ def _attempt(attempt: AttemptRecord, snapshot: Snapshot) -> Text:
 
 
 def _clock(moment: float, now: float) -> str:
-    """A point in time: the clock of today, or with the day before it."""
+    """Return a time of today as HH:MM:SS, of another day with the date."""
     then = time.localtime(moment)
     is_today = time.strftime("%F", then) == time.strftime("%F", time.localtime(now))
     return time.strftime("%H:%M:%S" if is_today else "%d %b %H:%M", then)

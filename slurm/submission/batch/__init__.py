@@ -1,1 +1,1 @@
-"""The batch script of a run, as a value: its options, its lines, its quoting."""
+"""The batch script of a run: its options, its lines, its quoting."""

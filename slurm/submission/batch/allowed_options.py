@@ -1,7 +1,7 @@
-"""Which options of sbatch `resources.sbatch` may hold, and what to use instead of the others.
+"""The options of sbatch that `resources.sbatch` may have, and what to use instead of the others.
 
-sbatch takes the beginning of a name for the name: `arr` is `array`. Only full names pass, from a list.
-Variables that sbatch would read as options are not used: a run does not depend on the shell that submits it.
+sbatch accepts abbreviated names: `arr` is `array`. Here only full names from a list are allowed. Variables
+that sbatch would read as options are not used: a run does not depend on the shell that submits it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from slurm.config.resources import Resources
 from toolkit.config.faults import nearest
 from toolkit.errors import UserError
 
-#: Fields that sbatch knows by the same name, with dashes.
+#: Keys of `resources` that are options of sbatch with the same name, with dashes.
 SAME_NAME = (
     "gres",
     "gpus_per_node",
@@ -37,24 +37,24 @@ SAME_NAME = (
     "exclusive",
 )
 
-#: Options that the promises of this project rest on, and what to use instead.
+#: Options that are refused because this project sets them, with the reason or what to use instead.
 OURS = {
     "job-name": "a lost job is found again by its name; `name` is its first part",
     "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses its place",
-    "open-mode": "what an earlier attempt wrote must stay",
-    "requeue": "an interrupted job must go back into the queue",
-    "no-requeue": "an interrupted job must go back into the queue",
+    "open-mode": "the output of earlier attempts must be kept",
+    "requeue": "an interrupted job must be requeued",
+    "no-requeue": "an interrupted job must be requeued",
     "signal": "resources.signal_s sets the warning before the time limit",
     "array": "one run is one job, and `stk sweep` makes arrays of runs",
-    "wrap": "the batch script is the plan's own",
+    "wrap": "the batch script comes from the plan",
     "nodes": "use resources.nodes",
     "ntasks": "use resources.nodes and resources.tasks_per_node",
     "ntasks-per-node": "use resources.tasks_per_node",
     "tasks-per-node": "use resources.tasks_per_node",
     "ntasks-per-gpu": "use resources.tasks_per_node",
-    "resources": "use resources.nodes, resources.tasks_per_node, resources.gres and the like",
+    "resources": "use keys such as resources.nodes, resources.tasks_per_node and resources.gres",
     "license": "use resources.licenses",
-    "test-only": "`stk plan --test-only` asks Slurm whether it would take the job",
+    "test-only": "`stk plan --test-only` asks Slurm whether it would accept the job",
     "wait": "the submission does not wait for the job; `stk watch` shows when it ends",
     "clusters": "a run belongs to the cluster where it is submitted",
     "cluster-constraint": "a run belongs to the cluster where it is submitted",
@@ -65,13 +65,13 @@ OURS = {
     "version": "the job would not be submitted; `stk doctor` shows the version",
     "export": "the ranks get the script's environment; resources.environment sets a variable",
     "export-file": "the ranks get the script's environment; resources.environment sets a variable",
-    "output": "the logs lie in the run's folder, where `stk logs` finds them",
-    "error": "the logs lie in the run's folder, where `stk logs` finds them",
-    # Given twice, the job would get one value and the plan reckon with the other.
+    "output": "the logs are in the run's folder, where `stk logs` finds them",
+    "error": "the logs are in the run's folder, where `stk logs` finds them",
+    # If an option were given twice, the plan might use another value than the job.
     **{name.replace("_", "-"): f"use resources.{name}" for name in SAME_NAME},
 }
 
-#: All others: of `sbatch --help` and the manual of 22.05, then those that came until 26.05, then those of the
+#: All other options: of `sbatch --help` and the manual of 22.05, new ones until 26.05, and those of the
 #: plugin pyxis, which many clusters with GPUs have.
 OTHERS = (
     "acctg-freq", "batch", "bb", "bbf", "begin", "container", "contiguous", "core-spec", "cores-per-socket",
@@ -90,22 +90,22 @@ OTHERS = (
     "no-container-remap-root",
 )  # fmt: skip
 _VARIABLE_PREFIX = "SBATCH_"
-#: Options whose variable has another name.
+#: Variables with another name than their option.
 _OPTION_OF_VARIABLE = {"TIMELIMIT": "time", "MEM_PER_NODE": "mem", "CONSTRAINT": "constraint", "MEM": "mem"}
 
 
 def check_options(resources: Resources) -> None:
-    """Raise UserError for an option that sbatch does not have, or that would break what the job relies on."""
+    """Raise UserError for an unknown option of sbatch, or one that this project sets itself."""
     for given in resources.sbatch:
         name = given.replace("_", "-")
         if name in OURS:
             raise UserError(f"resources.sbatch.{given} cannot be set here: {OURS[name]}.")
         if name not in OTHERS:
-            raise UserError(f"resources.sbatch.{given}: sbatch has no such option. {_meant(name)}")
+            raise UserError(f"resources.sbatch.{given}: sbatch has no such option. {_suggestion(name)}")
 
 
-def _meant(name: str) -> str:
-    """Return the names that an unknown name begins, or the nearest one."""
+def _suggestion(name: str) -> str:
+    """Return a hint: the names that begin with an unknown name, or the nearest one."""
     known = (*OURS, *OTHERS)
     if full := [each for each in known if each.startswith(name)]:
         return f"Write the full name: {' or '.join(sorted(full))}."
@@ -114,7 +114,7 @@ def _meant(name: str) -> str:
 
 
 def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterator[str]:
-    """A line for each variable SBATCH_… that sets what the experiment leaves open, with the key for it."""
+    """Yield a line for each variable SBATCH_… that is not used, with the key to set instead."""
     for variable in sorted(environ):
         name = variable.removeprefix(_VARIABLE_PREFIX)
         if name == variable or name in ("", "CLUSTERS"):

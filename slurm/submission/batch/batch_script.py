@@ -1,4 +1,4 @@
-"""JobPlan: an experiment, where it will run, and the very script that does it. Pure."""
+"""JobPlan: an experiment, its run, and the exact batch script. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolkit.errors import ExitCode, UserError
 from toolkit.run.module_names import module_in
 from toolkit.run.run_dir import RunDir
 
-#: Measured with Slurm 22.05: a batch script in such a folder starts nowhere, or elsewhere.
+#: Characters of folders in which a batch script fails to start, or starts elsewhere (measured, 22.05).
 _NOT_IN_FOLDERS = {
     "%": "Slurm expands it as a pattern",
     "\\": "Slurm drops it",
@@ -30,9 +30,9 @@ _NOT_IN_FOLDERS = {
 
 #: Run by the batch script after a step that did not finish the run, with the run's own code.
 DECIDE_RESTART = "slurm.job.decide_restart"
-#: The argument by which it learns that the script can start the step again.
+#: The argument which tells it that the script can start the step again.
 IN_PLACE = "in-place"
-#: Each task of the step.
+#: The module of each task of the step.
 _START_TASK = "slurm.job.start_task"
 
 
@@ -40,10 +40,10 @@ _START_TASK = "slurm.job.start_task"
 class JobPlan:
     """The plan of `stk submit`; str(plan) is the batch script, byte for byte.
 
-    number is how often the run was submitted before: it makes the job's name unique, so that a job
-    whose id was never recorded is found again by name. after is the job that this one follows, whatever
-    that comes to; what the resources depend on has come true by then. awaits is a job that must have
-    ended well, or this one is taken out of the queue.
+    number is the number of earlier submissions: it makes the job's name unique, so that a job without a
+    recorded id is found by name. after is the job that this one continues, however it ends; dependencies of
+    the resources are already met then. awaits is a job that must succeed, otherwise Slurm removes this job
+    from the queue.
     """
 
     experiment: Experiment
@@ -89,9 +89,9 @@ class JobPlan:
         )
 
     def options(self) -> dict[str, object]:
-        """Return the options of sbatch for the job, or for the first component of an uneven one."""
-        # Slurm must put the job back after a preemption or the loss of a host, and what the first
-        # start wrote must still be there then.
+        """Return the options of sbatch for the job, or for the first component of a heterogeneous job."""
+        # Slurm must requeue the job after a preemption or the loss of a host, and must keep the output of
+        # the first start.
         fixed = {
             "job-name": self.job_name,
             "chdir": self.run.path,
@@ -102,7 +102,7 @@ class JobPlan:
         }
         given = components(self.resources)[0].options
         if self.after:
-            # They were for the first job: this one goes on.
+            # They were only for the first job; this job continues the run.
             given = {name: value for name, value in given.items() if name not in ("begin", "hold")}
         return {**fixed, **given, **self._dependencies(given.get("dependency"))}
 
@@ -114,11 +114,11 @@ class JobPlan:
             return {}
         if "?" in str(given or ""):
             raise UserError(
-                f"resources.dependency is {given}, where one of several is enough: the run before must also "
-                "finish, and Slurm cannot combine both"
+                f"resources.dependency is {given}, where one of several is enough: the previous run must "
+                "also finish, and Slurm cannot combine both"
             )
         every = ",".join(filter(None, [str(given or ""), f"afterok:{self.awaits}"]))
-        # What can never start would stay in the queue for ever.
+        # Without this option, a job that can never start would stay in the queue for ever.
         return {"dependency": every, "kill-on-invalid-dep": "yes"}
 
     def _environment(self) -> list[str]:
@@ -128,7 +128,7 @@ class JobPlan:
             f"export PYTHONPATH={shlex.quote(str(self.run.code))}${{PYTHONPATH:+:$PYTHONPATH}}",
             "export PYTHONUNBUFFERED=1",
             "export SUBMITIT_EXECUTOR=slurm",
-            # torch warns on each connection where a host has no name for an address.
+            # torch warns on each connection if a host cannot resolve the name of an address.
             "export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}",
         ]
 
@@ -136,13 +136,13 @@ class JobPlan:
         pickle = '"submitit/${SLURM_JOB_ID}_submitted.pkl"'
         return [
             # The submitter may have died before naming the pickle after the job.
-            # -f, for the submitter may be naming it in this very moment.
+            # -f, because the submitter may create this link at the same time.
             f"[ -e {pickle} ] || ln -f submitit/job.pkl {pickle} || exit 1",
             "mkdir -p logs",
             "",
-            # Ignored, not trapped: bash heeds a trapped signal only after the command that runs, and a
-            # `wait` for one in the background returns early, even for a signal that came before it did.
-            # srun takes its signals whether they are ignored or not, and the ranks are not its children.
+            # Ignored, not trapped: bash handles a trapped signal only after the running command, and a
+            # `wait` for a background command returns early, even for a signal that came before it.
+            # srun handles its signals even if they are ignored, and the ranks are not its children.
             "# The ranks save when they are asked to leave: no signal may end this script before them.",
             "trap '' TERM INT HUP USR1 USR2",
             "# What the submitting shell or its job passed on must not shape the step.",
@@ -152,7 +152,7 @@ class JobPlan:
         ]
 
     def _steps(self, srun: str) -> list[str]:
-        """One step; or one after another, as long as a crash does not require giving the hosts back."""
+        """Return one step, or a loop that starts another step while decide_restart requests it."""
         module = module_in(self.run, DECIDE_RESTART) or DECIDE_RESTART
         words = [self.python, "-P", "-m", module, str(self.run.path)]
         question = "# A step that did not finish the run: does the run go on, and how?"
@@ -174,7 +174,7 @@ class JobPlan:
     def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
         options = [
             "--kill-on-bad-exit=1",
-            # Rank 0 writes the report alone: a cluster's WaitTime would have it killed meanwhile.
+            # Only rank 0 writes the report, and a cluster's WaitTime would kill it meanwhile.
             "--wait=0",
             *(f"--{name}={value}" for name, value in _step_options(parts[0]).items()),
             "--unbuffered",
@@ -186,7 +186,7 @@ class JobPlan:
         return options
 
     def _command(self) -> list[str]:
-        # Code of an earlier version would not take back the signals that today's module holds back.
+        # Code of an earlier version does not unblock the signals that the current module blocks.
         is_earlier = self.run.code.exists() and not self.run.has_code(_START_TASK)
         module = "submitit.core._submit" if is_earlier else _START_TASK
         return [shlex.quote(self.python), "-u", "-m", module, "submitit"]
@@ -203,12 +203,12 @@ class JobPlan:
 
 
 def directives(options: Mapping[str, object]) -> list[str]:
-    """One #SBATCH line for each option."""
+    """Return one #SBATCH line for each option."""
     return [directive(name, value) for name, value in options.items()]
 
 
 def _check_folder(run: RunDir) -> None:
-    """Raise UserError for a folder that would not reach the job unchanged."""
+    """Raise UserError for a folder with a character that Slurm or the job would change."""
     for character, reason in _NOT_IN_FOLDERS.items():
         if character in str(run.path):
             raise UserError(
@@ -222,8 +222,8 @@ def _step_options(first: Component) -> dict[str, str]:
     if first.step_options:
         return {name: shlex.quote(str(value)) for name, value in first.step_options.items()}
     if "cpus-per-gpu" in first.options:
-        # srun takes it over from the job, and another number would win.
+        # srun inherits it from the job, and an additional number of CPUs would take precedence.
         return {}
     cpus = first.options.get("cpus-per-task")
-    # From 22.05 on srun does not take this over from the job.
+    # Since 22.05, srun does not inherit this from the job.
     return {"cpus-per-task": "${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))}

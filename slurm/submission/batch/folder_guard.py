@@ -1,14 +1,14 @@
-"""The check that a batch script makes of its run's folder, before it executes anything in it.
+"""Lines of a batch script that check its run's folder before it executes anything there.
 
-`toolkit.run.folder_trust` has checked before the job was submitted. The job may start hours
-later. A user who may write in the folder of all runs can have replaced this one by then.
+`toolkit.run.folder_trust` has checked the folder before the submission. The job may start hours later, and a
+user who may write to the folder of all runs may have replaced this folder.
 """
 
 from __future__ import annotations
 
 from toolkit.run.folder_trust import VARIABLE
 
-#: Lines of bash that end the script, in a run's folder, if another user owns or may write what it executes.
+#: Lines of bash, for a run's folder, that exit if another user owns or may write files that are executed.
 LINES = (
     "# Refuse to execute anything here that another user owns or may write.",
     "refuse_others() {",

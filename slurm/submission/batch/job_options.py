@@ -1,4 +1,4 @@
-"""Resources -> sbatch's options: one component, or several for uneven hosts."""
+"""Options of sbatch from resources: one component, or several for a heterogeneous job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slurm.submission.batch.allowed_options import SAME_NAME, check_options
 from toolkit.errors import UserError
 from toolkit.launch.machines.host_names import is_local_name
 
-#: Options of the whole job: the first component of a heterogeneous job carries them.
+#: Options of the whole job: only the first component of a heterogeneous job has them.
 _OF_THE_JOB = ("dependency", "kill-on-invalid-dep", "mail-user", "mail-type", "comment", "licenses")
 
 
@@ -22,9 +22,9 @@ _OF_THE_JOB = ("dependency", "kill-on-invalid-dep", "mail-user", "mail-type", "c
 class Component:
     """Equal hosts of a job.
 
-    least_nodes   enough to start
-    options       for sbatch, by its long names
-    step_options  for its srun, because sbatch did not get them
+    least_nodes   the number of hosts that is enough to start
+    options       options of sbatch, by long names
+    step_options  options of srun that sbatch does not get
     """
 
     tasks_per_node: int
@@ -33,24 +33,24 @@ class Component:
     step_options: Mapping[str, object]
 
     def text(self, name: str) -> str:
-        """An option as text, empty where it was not given."""
+        """Return an option as text; empty if it is not given."""
         value = self.options.get(name)
         return "" if value is None else str(value).strip()
 
     def hosts(self, name: str) -> list[str]:
-        """The hosts of an option; none for a file of hosts, which sbatch reads itself."""
+        """Return the hosts of an option; none for a file of hosts, which sbatch reads itself."""
         text = self.text(name)
         return [] if "/" in text else expand(text)
 
     def partitions(self, known: Iterable[Partition]) -> list[str]:
-        """Names of the partitions that it may run in: those that it names, else the default one."""
+        """Return the names of the partitions that it may run in: the given ones, else the default."""
         named = [name for name in self.text("partition").split(",") if name]
         return named or [each.name for each in known if each.is_default]
 
     @property
     def cpus(self) -> int:
         """CPUs on each host."""
-        # A range of hosts is asked for by what each host must give.
+        # With a range of hosts, cpus-per-task already includes all tasks of a host.
         tasks = self.tasks_per_node if "ntasks-per-node" in self.options else 1
         return tasks * int(self.text("cpus-per-task") or 1)
 
@@ -69,9 +69,9 @@ class Component:
         return sum(count for (name, _), count in self.gres.items() if name == "gpu")
 
     def memory_mb(self, *, is_tracked: bool) -> int:
-        """Memory that each host must have at least, 0 where nothing definite was asked for.
+        """Return the least memory of each host; 0 if no amount was requested.
 
-        Where memory is not handed out (measured), one CPU's share must fit a host and nothing more.
+        If Slurm does not allocate memory (measured), only the memory of one CPU must fit a host.
         """
         per_cpu, per_gpu = parse_mb(self.text("mem-per-cpu")), parse_mb(self.text("mem-per-gpu"))
         if not is_tracked or self.options.get("overcommit"):
@@ -80,7 +80,7 @@ class Component:
 
 
 def components(resources: Resources) -> tuple[Component, ...]:
-    """The job's components: one, or one for each group of uneven hosts, or for each host that is named."""
+    """Return the job's components: one, or one for each group of hosts, or for each named host."""
     if resources.hosts:
         return tuple(
             _group(resources, Group(nodes=1, gpus=gpus), number, _job_host(name))
@@ -92,15 +92,15 @@ def components(resources: Resources) -> tuple[Component, ...]:
 
 
 def partitions_of(resources: Resources, partitions: Iterable[Partition]) -> list[str]:
-    """Names of the partitions that a job may run in."""
+    """Return the names of the partitions that a job may run in."""
     return components(resources)[0].partitions(partitions)
 
 
 def _job_host(name: str) -> str:
-    """A host's name for sbatch. Raises UserError for one that means another host there than here."""
+    """Return a host's name for sbatch. Raises UserError for a name such as localhost."""
     if is_local_name(name):
         raise UserError(
-            f"resources.hosts holds {name}, which on each host means that host itself: a Slurm job needs the "
+            f"resources.hosts has {name}, which on each host means that host itself: a Slurm job needs the "
             "name that `sinfo -N` shows"
         )
     return name
@@ -131,7 +131,7 @@ def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]
 
 
 def _with_cpus(options: dict[str, object]) -> dict[str, object]:
-    """Options with CPUs for all threads of a rank on a GPU, if the user has not set their number."""
+    """Return options with CPUs for all threads of a rank on a GPU, if the user has not set the number."""
     gpus = any(name.startswith("gpus-per") for name in options) or "gpu" in str(options.get("gres"))
     if not gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
         return options
@@ -139,10 +139,10 @@ def _with_cpus(options: dict[str, object]) -> dict[str, object]:
 
 
 def _elastic(tasks: int, options: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """Options of a range of hosts: for sbatch, what each host must give; for srun, what each task gets.
+    """Return options for a range of hosts: for sbatch those of each host, for srun those of each task.
 
-    Given the tasks of a host, sbatch would count them for the smallest number of hosts and give no
-    more than those (measured, 22.05).
+    With the tasks of a host, sbatch would compute the total for the smallest number of hosts and allocate
+    no more (measured, 22.05).
     """
     cpus, gpus = options.get("cpus-per-task"), options.get("gpus-per-task")
     asked = {name: value for name, value in options.items() if name != "gpus-per-task"}
@@ -165,10 +165,10 @@ def _whole(option: str, value: object) -> int:
 
 
 def signal_lead_s(resources: Resources) -> int:
-    """Seconds before the time limit at which Slurm is to warn the ranks.
+    """Return the seconds before the time limit at which Slurm warns the ranks.
 
-    Slurm may be a minute early, and a warning in the first seconds of a short job would find ranks that
-    cannot take it yet: it comes two minutes after the start at the earliest, or in the last sixth.
+    Slurm may be a minute early, and in the first seconds of a short job the ranks cannot handle a warning
+    yet: it comes two minutes after the start at the earliest, or in the last sixth.
     """
     minutes = parse_minutes(resources.time) if resources.time else None
     if minutes is None:
@@ -182,11 +182,11 @@ def _options(resources: Resources) -> dict[str, object]:
     named = {name.replace("_", "-"): getattr(resources, name) for name in SAME_NAME}
     given: dict[str, object] = {n: v for n, v in named.items() if v is not None and v is not False}
     for name in ("mem", "mem-per-cpu", "mem-per-gpu"):
-        # A site may mean gigabytes by a number alone.
+        # On some clusters, a number without a unit means gigabytes.
         if (amount := str(given.get(name, "0"))).isdecimal() and amount != "0":
             given[name] = f"{amount}M"
     if "dependency" in given:
-        # A job that can never start because of it would stay in the queue for ever.
+        # Otherwise a job whose dependency can never be met would stay in the queue for ever.
         given["kill-on-invalid-dep"] = "yes"
     for name, value in resources.sbatch.items():
         key = name.replace("_", "-")

@@ -1,4 +1,4 @@
-"""Text that reaches sbatch's option parser or a shell unchanged."""
+"""Quote text for sbatch's option parser and for a shell."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^&|!*\[\]()-]+")
 
 
 def directive(name: str, value: object) -> str:
-    """One #SBATCH line; True means a flag without a value.
+    """Return one #SBATCH line; True means a flag without a value.
 
-    Raises UserError for a line break or NUL, which sbatch cannot take in any quoting.
+    Raises UserError for a line break or NUL, which sbatch cannot read in any quoting.
     """
     if value is True:
         return f"#SBATCH --{name}"
@@ -29,9 +29,9 @@ def directive(name: str, value: object) -> str:
 
 
 def export(name: str, value: str) -> str:
-    """A shell line that sets a variable to any value, line breaks included.
+    """Return a shell line that sets a variable to any value, also with line breaks.
 
-    Raises UserError for NUL, which no variable can hold.
+    Raises UserError for NUL, which no variable can contain.
     """
     if "\0" in value:
         fault = Fault(key=name, problem=f"{value!r} holds NUL", origin="environment")
@@ -40,7 +40,7 @@ def export(name: str, value: str) -> str:
 
 
 def _shell_text(value: str) -> str:
-    """A value for the shell; a secret is taken from the job's own environment, which must have it."""
+    """Return a value for the shell; a secret becomes a reference to the job's own environment."""
     parts = split_references(getattr(value, "reference", value))
     words = [
         f'"${{{part}?is not set where the job was submitted}}"' if is_name else _word(part)

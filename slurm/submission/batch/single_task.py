@@ -1,4 +1,4 @@
-"""The resources of a job of one task on one host, from those of a run."""
+"""Resources of a job of one task on one host, derived from those of a run."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from slurm.config.resources import Resources
 
 
 def single_task(resources: Resources, **changes: Any) -> Resources:
-    """Resources for one task on one host, with these changes; the job's logs go where it puts them."""
+    """Return resources for one task on one host, with these changes."""
     own: dict[str, Any] = {"nodes": 1, "tasks_per_node": 1, "world_size": None, "groups": (), "hosts": {}}
     if names_several(resources.nodelist):
-        # A job gets all hosts of its list, and this one wants one.
+        # A job gets all hosts of its list, but this job needs only one.
         own["nodelist"] = None
     return replace(resources, max_parallel=None, **{**own, **changes})
 
 
 def without_gpus(resources: Resources) -> dict[str, Any]:
-    """Changes that ask for no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
+    """Return changes that request no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
     kept = [each for each in (resources.gres or "").split(",") if each and not _is_gpu(each)]
     nothing = dict.fromkeys(("gpus_per_node", "gpus_per_task", "mem_per_gpu"))
     return {**nothing, "gres": ",".join(kept) or None}
 
 
 def with_one_gpu(resources: Resources) -> dict[str, Any]:
-    """Changes that ask for one GPU where there are any: gpu:a100:4,disk:9 -> gpu:a100:1,disk:9."""
+    """Return changes that request one GPU if any are requested: gpu:a100:4,disk:9 -> gpu:a100:1,disk:9."""
     changes: dict[str, Any] = {}
     if resources.groups or resources.hosts:
         gpus = max([*resources.hosts.values(), *(group.gpus for group in resources.groups)])
@@ -44,6 +44,6 @@ def _is_gpu(gres: str) -> bool:
 
 
 def _one_gpu(gpus: str) -> str:
-    """One of these GPUs: gpu:a100:4 -> gpu:a100:1, a100:4 -> a100:1, 4 -> 1."""
+    """Return a request for one of these GPUs: gpu:a100:4 -> gpu:a100:1, a100:4 -> a100:1, 4 -> 1."""
     kind, colon, count = gpus.rpartition(":")
     return f"{kind}{colon}{min(int(count), 1)}" if count.isdecimal() else gpus

@@ -1,1 +1,1 @@
-"""Errors of a job, as far as they are known before it is queued."""
+"""Checks that find errors of a job before it is queued."""

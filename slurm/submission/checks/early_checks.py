@@ -26,11 +26,11 @@ def check_before_queue(
     cluster: str,
     coming: Mapping[Path, Experiment] | None = None,
 ) -> list[str]:
-    """Return a line for each warning. Raise DataError, which has them as well, if the run would fail.
+    """Return a line for each warning. Raise DataError with errors and warnings if the run would fail.
 
     origins   where the experiment's keys were written
-    cluster   slurm or local; with local the GPUs that the experiment asks Slurm for are not checked
-    coming    runs that will have finished when this one begins, by their folders
+    cluster   slurm or local; with local, requested GPUs are not checked
+    coming    runs that will have finished when this one begins, by folder
     """
     found = list(input_violations(experiment, coming=coming))
     if cluster == "slurm":
@@ -54,7 +54,7 @@ def check_before_queue(
 
 
 def ranks_without_gpus(experiment: Experiment) -> Iterator[Violation]:
-    """Find hosts that get fewer GPUs than ranks, where ranks compute on GPUs. Jobs without GPUs have none."""
+    """Find hosts with fewer GPUs than ranks, if each rank needs one; jobs without any GPU are accepted."""
     if not experiment.each_rank_needs_a_gpu:
         return
     for part in components(experiment.resources):
@@ -66,7 +66,7 @@ def ranks_without_gpus(experiment: Experiment) -> Iterator[Violation]:
 
 
 def gpus_without_ranks(experiment: Experiment) -> Iterator[Violation]:
-    """Find hosts that get more GPUs than ranks, where each rank computes on one: the others would be idle."""
+    """Find hosts with more GPUs than ranks, if each rank uses one: the others would be idle."""
     if not experiment.each_rank_needs_a_gpu or experiment.train.parallel == "dp":
         return
     for part in components(experiment.resources):
@@ -81,7 +81,7 @@ def gpus_without_ranks(experiment: Experiment) -> Iterator[Violation]:
 
 
 def hidden_gpus(experiment: Experiment) -> Iterator[Violation]:
-    """Find ranks of a host that would each see their own GPUs alone (measured, 22.05)."""
+    """Find hosts on which each rank would only see its own GPUs (measured, 22.05)."""
     for part in components(experiment.resources):
         if part.tasks_per_node > 1 and {**part.options, **part.step_options}.get("gpus-per-task"):
             problem = "each rank sees only its own GPUs, so NCCL may not use NVLink between them"
@@ -91,7 +91,7 @@ def hidden_gpus(experiment: Experiment) -> Iterator[Violation]:
 
 
 def late_warning(experiment: Experiment) -> Iterator[Violation]:
-    """Find a time limit that is too short for the warning that was asked for."""
+    """Find a time limit that is too short for the requested lead of the warning."""
     resources = experiment.resources
     if resources.signal_s != Resources().signal_s and (lead := signal_lead_s(resources)) < resources.signal_s:
         yield Violation(
@@ -103,5 +103,5 @@ def late_warning(experiment: Experiment) -> Iterator[Violation]:
 
 
 def _blamed(resources: Resources) -> str:
-    """The key that sets the number of ranks."""
+    """Return the key that sets the number of ranks."""
     return "tasks_per_node" if resources.world_size is None else "world_size"

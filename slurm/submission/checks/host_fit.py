@@ -1,4 +1,4 @@
-"""Which hosts of a partition have what a job asks for of each of its hosts."""
+"""Find out whether enough hosts of a partition have what a job requests of each host."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from toolkit.system.output.few import few
 
 
 def unseen_hosts(partition: Partition, groups: Iterable[HostGroup]) -> int:
-    """Hosts that a partition has but sinfo does not show, as clouds do: their properties are unknown."""
+    """Return how many hosts sinfo does not show, such as cloud hosts; their properties are unknown."""
     seen = sum(len(expand(group.hosts)) for group in groups if group.partition == partition.name)
     return max(0, partition.total_nodes - seen)
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """Something that each host must have."""
+    """A requirement for each host."""
 
     label: str
     has: Callable[[HostGroup], bool]
@@ -33,10 +33,10 @@ class _Need:
 def host_reasons(
     part: Component, partition: Partition, groups: Iterable[HostGroup], *, tracks_memory: bool
 ) -> Iterator[str]:
-    """Why too few hosts of a partition serve: each thing alone, else all of them together.
+    """Yield why too few hosts of a partition fit: single unmet requirements, else their combination.
 
-    groups          equal hosts of any partition
-    tracks_memory   whether Slurm hands out memory
+    groups          groups of equal hosts, of any partition
+    tracks_memory   whether Slurm allocates memory to jobs
     """
     groups = [group for group in groups if group.partition == partition.name]
     try:
@@ -60,7 +60,7 @@ def host_reasons(
 def _shortages(
     needs: list[_Need], nodes: int, partition: Partition, kinds: Mapping[HostGroup, int]
 ) -> Iterator[str]:
-    """kinds   how many hosts there are of each kind."""
+    """Yield unmet requirements. kinds: number of hosts of each kind."""
     total = sum(kinds.values())
     enough = min(nodes, total)  # too few hosts altogether is another reason
     fitting = {need.label: sum(n for kind, n in kinds.items() if need.has(kind)) for need in needs}
@@ -114,5 +114,5 @@ def _has_gres(name: str, kind: str, count: int) -> Callable[[HostGroup], bool]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in order, the first twenty."""
+    """Return sorted names, at most twenty of them."""
     return few(sorted(names), 20)

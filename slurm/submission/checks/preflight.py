@@ -1,8 +1,8 @@
-"""Find what can never run before it is queued, and name the limit that forbids it.
+"""Find jobs that can never run before they are queued, and name the limits that forbid them.
 
-`sbatch` takes many of these requests and lets them wait for ever (measured: time, node count, account
-and state of the partition, unless EnforcePartLimits is set). What cannot be known from outside, such
-as limits of accounts, is left to Slurm.
+`sbatch` accepts many of these requests, and they stay pending for ever (measured: time, node count, account
+and state of the partition, unless EnforcePartLimits is set). Limits that are not visible here, such as those
+of accounts, are left to Slurm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from slurm.submission.checks.host_fit import host_reasons, listed, unseen_hosts
 from toolkit.config.faults import nearest
 from toolkit.errors import SlurmRefused, UserError
 
-#: Words of AccountingStorageEnforce with which limits hold.
+#: Values of AccountingStorageEnforce that enforce limits.
 _ENFORCING = {"limits", "safe", "all"}
 
 
@@ -29,8 +29,8 @@ class Facts:
     """Resources and limits of the cluster.
 
     max_array_size   one more than the largest index of an array; None for unknown, 0 for no arrays
-    max_jobs         jobs that the controller holds at a time, each task of an array one; None for unknown
-    tracks_memory    whether memory is handed out to jobs
+    max_jobs         jobs that the controller keeps, each array task counts; None for unknown
+    tracks_memory    whether Slurm allocates memory to jobs
     limits_submits   whether limits of accounts and QOS are enforced
     qos_flags        flags of the requested QOS, which may lift a partition's limits; None for unknown
     """
@@ -45,9 +45,9 @@ class Facts:
 
 
 def preflight(resources: Resources) -> Facts:
-    """Raise SlurmRefused with all reasons why these resources would never be given; return what was asked.
+    """Raise SlurmRefused with all reasons why these resources can never be allocated; return the facts.
 
-    Costs three short calls of Slurm's programs, four with a QOS.
+    Makes three short calls of Slurm's programs, four with a QOS.
     """
     facts = read_facts(resources)
     if reasons := check_fits(resources, facts):
@@ -57,7 +57,7 @@ def preflight(resources: Resources) -> Facts:
 
 
 def read_facts(resources: Resources) -> Facts:
-    """Ask the controller for what `check_fits` needs."""
+    """Query the controller for the facts that `check_fits` needs."""
     qos = components(resources)[0].options.get("qos")
     config = programs.config()
     return Facts(
@@ -72,7 +72,7 @@ def read_facts(resources: Resources) -> Facts:
 
 
 def check_fits(resources: Resources, facts: Facts) -> list[str]:
-    """All reasons why these resources would never be given; empty where none is known."""
+    """Return all reasons why these resources can never be allocated; empty if none is known."""
     reasons = _reasons(resources, facts)
     return reasons + list(_fewer_cpus(resources, facts)) if reasons else []
 
@@ -99,7 +99,7 @@ def _reasons(resources: Resources, facts: Facts) -> list[str]:
 
 
 def _component(part: Component, facts: Facts) -> list[str]:
-    """Reasons against one component: it may run in any partition that it names."""
+    """Return reasons against one component; empty if one of its partitions can run it."""
     known = {partition.name: partition for partition in facts.partitions}
     if not known:
         return []
@@ -117,9 +117,9 @@ def _component(part: Component, facts: Facts) -> list[str]:
 
 
 def _partition(part: Component, partition: Partition, facts: Facts) -> Iterator[str]:
-    # In one that is DOWN jobs wait until it is UP again.
+    # In a partition that is DOWN, jobs wait until it is UP again.
     if partition.state not in ("UP", "DOWN"):
-        yield f"partition {partition.name} is {partition.state}: it takes no jobs"
+        yield f"partition {partition.name} is {partition.state}: it accepts no jobs"
     yield from _time(part, partition, facts.qos_flags)
     yield from _node_count(part, partition, facts.qos_flags)
     yield from _permissions(part, partition)
@@ -153,7 +153,7 @@ def _node_count(part: Component, partition: Partition, qos_flags: frozenset[str]
 
 
 def _is_lifted(flag: str, qos_flags: frozenset[str] | None) -> bool:
-    """Whether the QOS lifts a limit of the partition; taken for granted where its flags are unknown."""
+    """Whether the QOS lifts a limit of the partition; True if its flags are unknown."""
     return qos_flags is None or flag in qos_flags
 
 
@@ -163,7 +163,7 @@ def _permissions(part: Component, partition: Partition) -> Iterator[str]:
         ("qos", "AllowQos", partition.allow_qos, partition.deny_qos),
     )
     for option, rule, allowed, denied in rules:
-        # The default account and QOS are not known here. Slurm writes both in small letters.
+        # The default account and QOS are not known here. Slurm writes both in lower case.
         if not (value := part.text(option).lower()):
             continue
         if allowed is not None and value not in {name.lower() for name in allowed}:
@@ -173,7 +173,7 @@ def _permissions(part: Component, partition: Partition) -> Iterator[str]:
 
 
 def _host_names(part: Component, facts: Facts) -> Iterator[str]:
-    """Hosts that are named but do not exist."""
+    """Yield a reason for each named host that does not exist."""
     if any(unseen_hosts(partition, facts.hosts) for partition in facts.partitions):
         return
     known = {host for group in facts.hosts for host in expand(group.hosts)}

@@ -1,4 +1,4 @@
-"""Two machines that all tests of a module share, and what they are held against."""
+"""Two machines that all tests of a module share, and the run that theirs are compared with."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def has_begun(pair: Pair) -> bool:
 
 
 @pytest.mark.slow
-def test_an_uneven_split_of_ranks_ends_with_the_bytes_of_a_run_alone(
+def test_uneven_split_of_ranks_ends_with_the_bytes_of_one_process(
     machines: Pair, alone: RunDir, tmp_path: Path
 ) -> None:
     """Gradients are sums over what each rank has really seen, divided once by the count of all."""
@@ -53,7 +53,7 @@ def test_an_uneven_split_of_ranks_ends_with_the_bytes_of_a_run_alone(
 
 
 @pytest.mark.slow
-def test_machines_without_a_common_folder_train_all_the_same(
+def test_machines_without_a_shared_folder_train_to_the_same_bytes(
     machines: Pair, alone: RunDir, tmp_path: Path
 ) -> None:
     pair = machines.apart(tmp_path)
@@ -65,7 +65,7 @@ def test_machines_without_a_common_folder_train_all_the_same(
 
 
 @pytest.mark.slow
-def test_hosts_in_a_json_file_say_who_is_who(machines: Pair, alone: RunDir, tmp_path: Path) -> None:
+def test_json_hosts_file_gives_each_machine_its_ranks(machines: Pair, alone: RunDir, tmp_path: Path) -> None:
     """Each machine finds itself by its address; the first is where they meet."""
     pair = machines.sharing(tmp_path / "runs")
     world = tmp_path / "world.json"
@@ -95,7 +95,7 @@ def test_a_rank_killed_on_one_machine_ends_the_other_and_both_start_again(
 
 
 @pytest.mark.slow
-def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
+def test_stopped_machine_stops_the_other_and_the_run_resumes_later(
     machines: Pair, long_alone: RunDir, tmp_path: Path
 ) -> None:
     pair = machines.apart(tmp_path)
@@ -109,9 +109,7 @@ def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
 
 
 @pytest.mark.slow
-def test_a_machine_that_is_lost_is_named_and_the_other_does_not_go_on_alone(
-    machines: Pair, tmp_path: Path
-) -> None:
+def test_lost_machine_is_named_and_the_other_does_not_continue_alone(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
     started = pair.start("train.epochs=5000")
     wait_until(lambda: has_begun(pair), lambda: "no step")
@@ -130,7 +128,7 @@ def test_a_machine_that_is_lost_is_named_and_the_other_does_not_go_on_alone(
 # -- machines that do not come together
 
 
-def test_a_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_path: Path) -> None:
+def test_absent_second_machine_is_named(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
     ((code, output),) = ended([pair.start_one(0, "train.rendezvous_timeout_s=1")])
     assert code == 4
@@ -139,7 +137,7 @@ def test_a_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_pa
     assert not pair.first.home.exists()
 
 
-def test_a_first_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_path: Path) -> None:
+def test_absent_first_machine_is_named(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
     ((code, output),) = ended([pair.start_one(1, "train.rendezvous_timeout_s=1")])
     assert code == 4
@@ -147,7 +145,7 @@ def test_a_first_machine_that_does_not_come_is_named_in_seconds(machines: Pair, 
     assert not pair.second.home.exists()
 
 
-def test_counts_that_contradict_each_other_are_told_on_both_machines(machines: Pair, tmp_path: Path) -> None:
+def test_contradicting_process_counts_are_reported_on_both_machines(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
     for code, output in ended([pair.start_one(0, counts="3,1"), pair.start_one(1, counts="3,2")]):
         assert code == 2

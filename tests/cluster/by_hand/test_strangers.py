@@ -1,4 +1,4 @@
-"""A stranger on the host or in the network changes nothing: the run ends with its bytes, and names it."""
+"""A stranger on the host or in the network changes no byte of a run, which names the stranger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PORT = 29500
 
 @pytest.fixture
 def marker(tmp_path: Path) -> Path:
-    """What a stranger's payload would make: everybody may write there, so that it could."""
+    """The file that a stranger's payload would make, in a folder that everybody may write."""
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(0o777)
@@ -43,7 +43,7 @@ def refused(run: RunDir) -> set[str]:
     return {line["address"] for line in events(run, "connection_refused")}
 
 
-def test_processes_of_one_machine_do_not_let_in_another_user_of_it(
+def test_ranks_of_one_machine_refuse_another_user_of_it(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
 ) -> None:
     machine = replace(machines.first, home=tmp_path / "runs")
@@ -74,7 +74,7 @@ def test_machines_joined_by_hand_refuse_a_stranger_of_their_network(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
-def test_ranks_of_two_machines_let_in_no_user_of_either(
+def test_ranks_of_two_machines_refuse_other_users_of_either(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path, which: int
 ) -> None:
     pair = machines.apart(tmp_path)
@@ -89,7 +89,7 @@ def test_ranks_of_two_machines_let_in_no_user_of_either(
 def test_ranks_of_torchrun_refuse_a_stranger(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
 ) -> None:
-    """Its own store is open to everybody, so that nothing is believed which stands there."""
+    """The store of torchrun is open to everybody, so nothing in it is trusted."""
     machine = replace(machines.first, home=tmp_path / "runs")
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", PORT)
     with stranger(on(machine), marker) as other:

@@ -1,4 +1,4 @@
-"""Users of the cluster, and what their experiments come to when nothing happens to them."""
+"""Users of the cluster, and the results of their experiments without interruptions."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     return events
 
 
-def test_a_plan_is_that_of_the_command(user: User, fake: FakeSlurm) -> None:
+def test_plan_equals_that_of_the_command(user: User, fake: FakeSlurm) -> None:
     plan = stk.plan(user.config, {"resources.nodes": 2, "train.batch_size": 16})
     words = ("resources.nodes=2", "train.batch_size=16")
     told = json.loads(user.stk("plan", user.config, *words, "--json").out)
@@ -54,7 +54,7 @@ def test_a_job_is_submitted_and_nothing_is_printed(
         stk.submit(user.config, {"train.device": "cpu"}, cluster="slurm")
 
 
-def test_what_is_set_means_the_same_as_on_the_command_line(user: User, fake: FakeSlurm) -> None:
+def test_values_mean_the_same_as_on_the_command_line(user: User, fake: FakeSlurm) -> None:
     values = {"optimizer.lr": 1e-05, "resources.time": "1:00:00", "resources.comment": "a, b: ${x}"[:4]}
     found = stk.plan(user.config, values, overrides=None).config
     assert found["optimizer"]["lr"] == 1e-05
@@ -63,7 +63,7 @@ def test_what_is_set_means_the_same_as_on_the_command_line(user: User, fake: Fak
     assert lists["model"]["kernels"] == [2, 3]
 
 
-def test_what_a_command_would_warn_of_is_a_warning_at_the_call(user: User, fake: FakeSlurm) -> None:
+def test_warnings_of_a_command_are_python_warnings_at_the_caller(user: User, fake: FakeSlurm) -> None:
     values = {"train.epochs": None, "train.steps": 10, "lr_scheduler.warmup": 5000}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -76,7 +76,7 @@ def test_what_a_command_would_warn_of_is_a_warning_at_the_call(user: User, fake:
     assert {each.filename for each in caught} == {__file__}
 
 
-def test_waiting_goes_on_over_a_requeue_until_there_is_a_result(
+def test_result_waits_through_a_requeue_and_an_absent_controller(
     user: User, fake: FakeSlurm, sleeps: list[Callable[[], None]]
 ) -> None:
     run = stk.submit(user.config, cluster="slurm")
@@ -92,7 +92,7 @@ def test_waiting_goes_on_over_a_requeue_until_there_is_a_result(
     assert sleeps == []
 
 
-def test_an_end_is_believed_when_it_is_seen_twice(
+def test_cancelled_state_counts_once_it_is_seen_twice(
     user: User, fake: FakeSlurm, sleeps: list[Callable[[], None]]
 ) -> None:
     run = stk.submit(user.config, cluster="slurm")
@@ -106,19 +106,19 @@ def test_an_end_is_believed_when_it_is_seen_twice(
     assert sleeps == []
 
 
-def test_a_wait_that_is_too_short_says_what_the_run_does(user: User, fake: FakeSlurm) -> None:
+def test_wait_raises_timeout_error_if_the_run_has_not_ended(user: User, fake: FakeSlurm) -> None:
     run = stk.submit(user.config, cluster="slurm")
     with pytest.raises(TimeoutError, match=f"{run.id} has not ended after 0 s"):
         run.wait(timeout=0)
 
 
-def test_a_run_is_cancelled_as_by_the_command(user: User, fake: FakeSlurm) -> None:
+def test_cancel_calls_scancel_for_the_job(user: User, fake: FakeSlurm) -> None:
     run = stk.submit(user.config, cluster="slurm")
     run.cancel()
     assert fake.calls("scancel") == [["--", "101"]]
 
 
-def test_a_sweep_is_an_array(user: User, fake: FakeSlurm) -> None:
+def test_sweep_is_submitted_as_an_array(user: User, fake: FakeSlurm) -> None:
     values = {"seed": [1, 2], "optimizer.lr": [1e-3, 1e-4], "train.batch_size": 16}
     runs = stk.sweep(user.config, values, name="both", cluster="slurm")
     assert [run.status()["job_id"] for run in runs] == [f"101_{task}" for task in range(4)]
@@ -135,7 +135,7 @@ def test_a_range_is_given_as_a_text(user: User, fake: FakeSlurm, drawn: str) -> 
     assert len(runs) == 2
 
 
-def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(user: User, fake: FakeSlurm) -> None:
+def test_unreachable_controller_raises_scheduler_error(user: User, fake: FakeSlurm) -> None:
     fake.goes_away()
     with pytest.raises(stk.SchedulerError):
         stk.submit(user.config, cluster="slurm")
@@ -160,7 +160,7 @@ def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(user: User, f
         (lambda config: stk.runs(3), "expected a pattern"),
     ],
 )
-def test_a_mistake_is_told_and_nothing_is_written(
+def test_invalid_arguments_raise_user_error_and_write_nothing(
     user: User, fake: FakeSlurm, call: Callable[[Path], Any], words: str
 ) -> None:
     before = user.listing
@@ -170,5 +170,5 @@ def test_a_mistake_is_told_and_nothing_is_written(
     assert user.listing == before
 
 
-def test_without_runs_there_is_an_empty_list(user: User) -> None:
+def test_runs_returns_an_empty_list_without_runs(user: User) -> None:
     assert stk.runs() == stk.runs("tiny-*") == []

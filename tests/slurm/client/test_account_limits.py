@@ -10,7 +10,7 @@ from slurm.client.parse import parse_seconds
 from tests.slurm.doctor.clusters import recorded
 
 
-def test_qos_with_its_grace_whom_it_preempts_and_what_it_limits() -> None:
+def test_qos_is_read_with_its_grace_preempted_qos_and_limits() -> None:
     normal, preemptor, spare = parse_qos(recorded("qos.txt"))
     assert (normal.grace_s, normal.limits, normal.preempts) == (0, {}, frozenset())
     assert preemptor.preempts == {"normal", "spare"}
@@ -23,7 +23,7 @@ def test_qos_with_its_grace_whom_it_preempts_and_what_it_limits() -> None:
     }
 
 
-def test_associations_with_their_limits() -> None:
+def test_associations_are_read_with_their_limits() -> None:
     research, root = parse_associations(recorded("associations.txt"))
     assert (research.account, root.account, research.partition) == ("research", "root", "")
     assert research.qos == {"normal", "spare"}
@@ -37,7 +37,7 @@ def test_lines_of_another_form_are_passed_over() -> None:
 
 
 @given(st.text(max_size=300))
-def test_no_text_is_too_odd(text: str) -> None:
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
     parse_qos(text)
     parse_associations(text)
 
@@ -50,5 +50,5 @@ def test_spans_of_time_are_counted_in_seconds(days: int, hours: int, minutes: in
 
 
 @given(st.text(max_size=20))
-def test_a_span_in_another_notation_is_none(text: str) -> None:
+def test_any_text_is_read_as_a_non_negative_number_of_seconds(text: str) -> None:
     assert parse_seconds(text) >= 0

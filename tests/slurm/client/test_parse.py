@@ -61,7 +61,7 @@ def test_a_running_job_is_read_in_full(jobs: dict[str, Job]) -> None:
     )
 
 
-def test_a_job_name_with_a_line_break_breaks_nothing(jobs: dict[str, Job]) -> None:
+def test_job_name_with_a_line_break_is_read(jobs: dict[str, Job]) -> None:
     assert jobs["116"].name == "new\nline"
     assert jobs["116"].reason == "JobHeldUser"
 
@@ -77,11 +77,11 @@ def test_restarts_permission_to_requeue_and_missing_times_are_read(jobs: dict[st
     assert jobs["117"].started is None
 
 
-def test_an_array_task_that_runs_has_a_number_of_its_own(jobs: dict[str, Job]) -> None:
+def test_running_array_task_has_its_own_job_number(jobs: dict[str, Job]) -> None:
     assert (jobs["115_0"].raw_id, jobs["115_2"].raw_id) == ("124", "115")
 
 
-def test_nothing_is_no_job() -> None:
+def test_empty_output_holds_no_jobs() -> None:
     assert parse_jobs("") == []
 
 
@@ -144,7 +144,7 @@ def test_denied_accounts_and_allowed_qos_are_read() -> None:
     assert (partition.max_cpus_per_node, partition.grace_s) == (4, 30)
 
 
-def test_equal_hosts_come_together() -> None:
+def test_equal_hosts_are_grouped() -> None:
     groups = parse_hosts(_recorded("sinfo.txt"))
     assert [(g.partition, g.hosts, g.cpus, g.memory_mb, g.gres) for g in groups] == [
         ("main", "rack2node[01-02]", 8, 16000, "gpu:v100:3"),
@@ -160,7 +160,7 @@ def test_a_host_without_gres_and_features_has_none() -> None:
     assert (group.cpus, group.memory_mb, group.gres, group.features) == (4, 8000, "", frozenset())
 
 
-def test_accounting_tells_each_start_of_a_job() -> None:
+def test_accounting_has_a_record_for_each_start_of_a_job() -> None:
     rows = [
         (
             "7",

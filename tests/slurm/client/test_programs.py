@@ -38,7 +38,7 @@ def test_a_program_never_waits_for_the_keyboard(stubs: Stubs) -> None:
     assert programs.call("scancel") == "end\n"
 
 
-def test_a_missing_program_is_named_with_what_follows(stubs: Stubs) -> None:
+def test_error_of_a_missing_program_names_it_and_the_local_option(stubs: Stubs) -> None:
     with pytest.raises(SlurmUnavailable, match=r"squeue is not on PATH: .*--cluster local"):
         programs.call("squeue")
 
@@ -72,13 +72,13 @@ def test_a_refusal_without_words_says_so(stubs: Stubs) -> None:
         programs.call("scontrol")
 
 
-def test_a_program_that_is_killed_may_have_been_heard(stubs: Stubs) -> None:
+def test_killed_program_raises_answer_lost(stubs: Stubs) -> None:
     stubs.add("scontrol", "kill -TERM $$")
     with pytest.raises(AnswerLost, match=rf"signal {signal.SIGTERM:d} before .*: scontrol requeue 6"):
         programs.call("scontrol", "requeue", "6")
 
 
-def test_a_silent_controller_is_unavailable_in_slurms_own_words(stubs: Stubs) -> None:
+def test_unreachable_controller_is_unavailable_with_slurms_words(stubs: Stubs) -> None:
     stubs.fails("sinfo", NO_CONTROLLER)
     with pytest.raises(SlurmUnavailable, match="Unable to contact slurm controller") as failure:
         programs.call("sinfo")
@@ -170,27 +170,25 @@ def test_a_submission_returns_the_jobs_id(stubs: Stubs, tmp_path: Path, answer: 
         "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
     ],
 )
-def test_a_submission_whose_answer_is_lost_may_have_succeeded(
-    stubs: Stubs, tmp_path: Path, words: str
-) -> None:
+def test_submission_without_an_answer_raises_answer_lost(stubs: Stubs, tmp_path: Path, words: str) -> None:
     stubs.fails("sbatch", words)
     with pytest.raises(AnswerLost, match=words.split(": ")[-1].split(",")[0]):
         programs.sbatch(tmp_path / "job.sh")
 
 
-def test_a_submission_without_an_id_may_have_succeeded(stubs: Stubs, tmp_path: Path) -> None:
+def test_submission_without_a_job_id_raises_answer_lost(stubs: Stubs, tmp_path: Path) -> None:
     stubs.answers("sbatch", "Welcome!\n")
     with pytest.raises(AnswerLost, match="Welcome!"):
         programs.sbatch(tmp_path / "job.sh")
 
 
-def test_a_test_says_when_a_job_would_start(stubs: Stubs) -> None:
+def test_sbatch_test_only_says_when_a_job_would_start(stubs: Stubs) -> None:
     stubs.add("sbatch", "/bin/cat > /dev/null; echo 'sbatch: Job 7 to start at noon using 4 processors' >&2")
     assert programs.test_only("#!/bin/sh\n") == "Job 7 to start at noon using 4 processors"
     assert stubs.calls("sbatch") == [["--test-only"]]
 
 
-def test_a_refused_submission_has_certainly_failed(stubs: Stubs, tmp_path: Path) -> None:
+def test_refused_submission_raises_slurm_refused(stubs: Stubs, tmp_path: Path) -> None:
     stubs.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified\n")
     with pytest.raises(SlurmRefused, match="Invalid partition name"):
         programs.sbatch(tmp_path / "job.sh")
@@ -206,17 +204,17 @@ def test_all_jobs_are_asked_for_in_one_call(stubs: Stubs) -> None:
     assert {"--noheader", "--array", "--states=all"} <= set(first) & set(second)
 
 
-def test_no_jobs_are_asked_for_without_a_call(stubs: Stubs) -> None:
+def test_asking_for_no_jobs_calls_no_program(stubs: Stubs) -> None:
     assert programs.jobs() == []
     assert programs.accounting([]) == []
 
 
-def test_an_unknown_job_is_no_job(stubs: Stubs) -> None:
+def test_unknown_job_is_left_out(stubs: Stubs) -> None:
     stubs.fails("squeue", UNKNOWN_ID)
     assert programs.jobs(ids=["99999"]) == []
 
 
-def test_another_refusal_of_squeue_is_an_error(stubs: Stubs) -> None:
+def test_other_refusals_of_squeue_raise_slurm_refused(stubs: Stubs) -> None:
     stubs.fails("squeue", "squeue: error: Invalid user: nobody\n")
     with pytest.raises(SlurmRefused, match="Invalid user"):
         programs.jobs(user="nobody")
@@ -234,7 +232,7 @@ def test_a_job_that_waits_already_counts_as_requeued(stubs: Stubs) -> None:
     assert stubs.calls("scontrol") == [["requeue", "6"]]
 
 
-def test_a_job_that_may_not_be_requeued_is_an_error(stubs: Stubs) -> None:
+def test_requeue_of_a_job_that_may_not_be_requeued_raises_slurm_refused(stubs: Stubs) -> None:
     stubs.fails("scontrol", "Requested operation is presently disabled for job 16\n")
     with pytest.raises(SlurmRefused, match="presently disabled"):
         programs.requeue("16")
@@ -246,7 +244,7 @@ def test_an_ended_job_counts_as_cancelled(stubs: Stubs) -> None:
     assert stubs.calls("scancel") == [["--", "6"]]
 
 
-def test_a_job_of_somebody_else_is_not_cancelled(stubs: Stubs) -> None:
+def test_cancel_of_a_job_of_another_user_raises_slurm_refused(stubs: Stubs) -> None:
     stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Access/permission denied\n")
     with pytest.raises(SlurmRefused, match="permission denied"):
         programs.cancel("6")
@@ -287,13 +285,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return pauses
 
 
-def test_patience_asks_again_with_growing_pauses(clock: list[float]) -> None:
+def test_patient_request_is_repeated_with_growing_pauses(clock: list[float]) -> None:
     ask = Asked(SlurmUnavailable("busy"), AnswerLost("lost"), RunBusy("submitted by another"))
     assert programs.patiently(ask, 30) == "done"
     assert clock == [0.5, 1, 2]
 
 
-def test_patience_ends(clock: list[float]) -> None:
+def test_patient_request_gives_up_after_its_time(clock: list[float]) -> None:
     ask = Asked(*[SlurmUnavailable("busy")] * 100)
     with pytest.raises(SlurmUnavailable, match="busy"):
         programs.patiently(ask, 30)
@@ -301,14 +299,14 @@ def test_patience_ends(clock: list[float]) -> None:
     assert 15 <= sum(clock) <= 30
 
 
-def test_a_refusal_is_an_answer(clock: list[float]) -> None:
+def test_patient_request_does_not_repeat_a_refusal(clock: list[float]) -> None:
     ask = Asked(SlurmRefused("no"))
     with pytest.raises(SlurmRefused):
         programs.patiently(ask, 30)
     assert (ask.calls, clock) == (1, [])
 
 
-def test_a_requeued_job_is_released_but_not_within_the_second_of_its_end(stubs: Stubs) -> None:
+def test_release_now_starts_a_job_five_seconds_later(stubs: Stubs) -> None:
     stubs.answers("scontrol", "")
     programs.release_now("12_3")
     assert stubs.calls("scontrol") == [["update", "jobid=12_3", "starttime=now+5"]]

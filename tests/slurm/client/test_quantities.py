@@ -28,7 +28,7 @@ def test_memory_is_read_in_megabytes(text: str, megabytes: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["16 G", "G", "1.5G", "-1", "16X"])
-def test_another_notation_of_memory_is_refused(text: str) -> None:
+def test_invalid_memory_notation_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="amount of memory"):
         parse_mb(text)
 
@@ -85,7 +85,7 @@ def test_requested_gpus_need_no_name(text: str, wanted: dict[tuple[str, str], in
         ("craynetwork:no_consume:4", {("craynetwork", ""): 4}),
     ],
 )
-def test_offered_gres_are_counted_by_type_and_together(
+def test_offered_gres_are_counted_by_type_and_in_total(
     text: str, offered: dict[tuple[str, str], int]
 ) -> None:
     assert gres_of_host(text) == offered

@@ -62,11 +62,11 @@ def _job(state: str, reason: str = "", *, restarts: int = 0, requeue: bool = Tru
         (_job("SOME_STATE_OF_A_LATER_RELEASE"), "unknown"),
     ],
 )
-def test_the_controllers_word_becomes_a_state(job: Job, state: str) -> None:
+def test_state_word_of_the_controller_maps_to_a_job_state(job: Job, state: str) -> None:
     assert from_controller(job).state == state
 
 
-def test_only_ends_are_terminal() -> None:
+def test_only_end_states_are_terminal() -> None:
     words = [*queue.STATES, *queue.INTERRUPTED, "SOMETHING_NEW"]
     terminal = {word for word in words if from_controller(_job(word)).is_terminal}
     assert terminal == {
@@ -82,8 +82,8 @@ def test_only_ends_are_terminal() -> None:
         ("PartitionNodeLimit", "resources.nodes"),
         ("QOSMaxWallDurationPerJobLimit", "time limit"),
         ("AssocMaxWallDurationPerJobLimit", "time limit"),
-        ("AssocMaxGRESPerJob", "ask for less"),
-        ("QOSMinGRESPerJob", "ask for less"),
+        ("AssocMaxGRESPerJob", "request less"),
+        ("QOSMinGRESPerJob", "request less"),
         ("BadConstraints", "constraint"),
         ("DependencyNeverSatisfied", "cancel"),
         ("Job's account not known, so it can't use this partition (small allows physics)", "account"),
@@ -103,7 +103,7 @@ def test_a_reason_that_never_clears_comes_with_advice(reason: str, advice: str) 
         "ReqNodeNotAvail, UnavailableNodes:n1",
     ],
 )
-def test_a_reason_that_time_clears_comes_without(reason: str) -> None:
+def test_reason_that_clears_by_itself_comes_without_advice(reason: str) -> None:
     assert from_controller(_job("PENDING", reason)).advice == ""
 
 
@@ -127,12 +127,12 @@ def test_a_held_job_says_how_to_release_it() -> None:
         (["SOMETHING_NEW"], "unknown"),
     ],
 )
-def test_the_last_start_in_accounting_becomes_a_state(words: list[str], state: str) -> None:
+def test_last_accounting_record_maps_to_a_job_state(words: list[str], state: str) -> None:
     found = from_accounting([replace(START, state=word) for word in words])
     assert (found.state, found.restarts) == (state, len(words) - 1)
 
 
-def test_accounting_tells_who_cancelled_and_how_a_job_ended() -> None:
+def test_accounting_reason_names_the_cancelling_user_or_the_exit_code() -> None:
     assert from_accounting([replace(START, state="CANCELLED by 0")]).reason == "cancelled by user id 0"
     assert from_accounting([replace(START, state="FAILED", exit_code="3:0")]).reason == "exit code 3:0"
 
@@ -144,7 +144,7 @@ def _sacct(*rows: tuple[str, str, str]) -> str:
     )
 
 
-def test_jobs_that_the_controller_knows_cost_one_call(stubs: Stubs) -> None:
+def test_jobs_known_to_the_controller_are_polled_with_one_call(stubs: Stubs) -> None:
     stubs.answers("squeue", SQUEUE)
     stubs.answers("sacct", _sacct())
     ids = ["114", "117", "120", "115_2", "123"]
@@ -155,7 +155,7 @@ def test_jobs_that_the_controller_knows_cost_one_call(stubs: Stubs) -> None:
     assert (len(stubs.calls("squeue")), len(stubs.calls("sacct"))) == (1, 0)
 
 
-def test_a_name_of_any_bytes_hides_no_job(stubs: Stubs) -> None:
+def test_job_name_of_any_bytes_hides_no_job(stubs: Stubs) -> None:
     """Slurm prints what the owner of a job has called it."""
     stubs.answers("squeue", "")
     odd = SQUEUE.encode().replace(b"we|ird, na me=x\ttab", b"a|b\xff\xfe\x00\x1b[2J\r|c")
@@ -165,7 +165,7 @@ def test_a_name_of_any_bytes_hides_no_job(stubs: Stubs) -> None:
     assert [states[key].state for key in ("114", "117")] == ["running", "pending"]
 
 
-def test_jobs_that_the_controller_has_forgotten_cost_one_call_more(stubs: Stubs) -> None:
+def test_jobs_forgotten_by_the_controller_are_polled_with_one_more_call(stubs: Stubs) -> None:
     stubs.answers("squeue", SQUEUE)
     stubs.answers("sacct", _sacct(("7", "7", "PREEMPTED"), ("7", "7", "COMPLETED"), ("8_1", "9", "FAILED")))
     states = poll(["114", "7", "8_1", "9", "99999", "7"])
@@ -183,7 +183,7 @@ def test_jobs_that_the_controller_has_forgotten_cost_one_call_more(stubs: Stubs)
     assert "--duplicates" in call
 
 
-def test_an_array_task_answers_to_its_own_number_too(stubs: Stubs) -> None:
+def test_array_task_is_found_by_its_own_job_number_too(stubs: Stubs) -> None:
     stubs.answers("squeue", SQUEUE)
     states = poll(["115_0", "124"])
     assert (
@@ -213,18 +213,18 @@ def test_without_accounting_a_forgotten_job_is_unknown(stubs: Stubs) -> None:
     assert poll(["5"]) == {"5": queue.UNKNOWN}
 
 
-def test_nothing_is_guessed_while_no_controller_answers(stubs: Stubs) -> None:
+def test_poll_raises_slurm_unavailable_while_no_controller_answers(stubs: Stubs) -> None:
     stubs.fails("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
     stubs.answers("sacct", _sacct(("5", "5", "COMPLETED")))
     with pytest.raises(SlurmUnavailable):
         poll(["5"])
 
 
-def test_no_jobs_are_polled_without_a_call(stubs: Stubs) -> None:
+def test_polling_no_jobs_calls_no_program(stubs: Stubs) -> None:
     assert poll([]) == {}
 
 
-def test_of_an_uneven_job_the_leader_speaks(stubs: Stubs) -> None:
+def test_state_of_an_uneven_job_is_that_of_its_leader(stubs: Stubs) -> None:
     """The other component still runs while the leader has been put back."""
     lines = SQUEUE.replace("121+0\x1f121\x1fRUNNING", "121+0\x1f121\x1fPENDING")
     stubs.answers("squeue", lines)
@@ -232,14 +232,14 @@ def test_of_an_uneven_job_the_leader_speaks(stubs: Stubs) -> None:
     assert (state.state, state.raw_id) == ("pending", "121")
 
 
-def test_a_dependency_is_known_by_its_jobs(stubs: Stubs) -> None:
+def test_dependency_of_a_pending_job_is_read(stubs: Stubs) -> None:
     record = SQUEUE.split("\x1e\n")[0].split("\x1f")
     record[2], record[3], record[11] = "PENDING", "Dependency", "afterok:12(unfulfilled),afterany:13_2"
     stubs.answers("squeue", "\x1f".join(record) + "\x1e\n")
     assert poll(["123"])["123"].depends == "afterok:12(unfulfilled),afterany:13_2"
 
 
-def test_of_very_many_tasks_their_arrays_are_asked_for(stubs: Stubs) -> None:
+def test_very_many_array_tasks_are_polled_by_their_array(stubs: Stubs) -> None:
     """One argument of a program may have 128 KiB."""
     stubs.answers("squeue", SQUEUE)
     tasks = [f"115_{task}" for task in range(20_000)]
@@ -249,7 +249,7 @@ def test_of_very_many_tasks_their_arrays_are_asked_for(stubs: Stubs) -> None:
     assert "--jobs=115,114" in call
 
 
-def test_of_far_too_many_jobs_the_newest_are_asked_for(stubs: Stubs) -> None:
+def test_only_the_newest_of_too_many_jobs_are_polled(stubs: Stubs) -> None:
     stubs.answers("squeue", SQUEUE)
     states = poll([str(number) for number in range(100, 40_000)])
     assert len(states) == 39_900

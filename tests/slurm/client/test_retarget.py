@@ -28,7 +28,7 @@ from toolkit.errors import SlurmRefused
         ("singleton", "singleton"),
     ],
 )
-def test_one_job_takes_the_place_of_another(words: str, expected: str) -> None:
+def test_job_id_in_a_dependency_is_replaced(words: str, expected: str) -> None:
     assert renamed(words, "12", "99") == expected
 
 
@@ -36,23 +36,23 @@ _IDS = st.integers(1, 10**6).map(str)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["after", "afterok", "afterany"]), _IDS), min_size=1), _IDS, _IDS)
-def test_all_other_jobs_stay(parts: list[tuple[str, str]], old: str, new: str) -> None:
+def test_other_job_ids_of_a_dependency_are_kept(parts: list[tuple[str, str]], old: str, new: str) -> None:
     words = ",".join(f"{kind}:{job_id}" for kind, job_id in parts)
     expected = ",".join(f"{kind}:{new if job_id == old else job_id}" for kind, job_id in parts)
     assert renamed(words, old, new) == expected
 
 
-def test_what_squeue_adds_is_left_out() -> None:
+def test_words_added_by_squeue_are_left_out_of_dependencies() -> None:
     text = "12|afterok:7(unfulfilled),afterany:8(failed)\n13|(null)\n14|NULL\n15|\n nonsense\n"
     assert parse_dependencies(text) == {"12": "afterok:7,afterany:8"}
 
 
-def test_tasks_that_wait_together_are_an_array_and_parts_of_an_uneven_job_stand_alone() -> None:
+def test_pending_tasks_are_listed_as_their_array_and_uneven_components_one_by_one() -> None:
     text = "".join(f"{job_id}|afterok:7(unfulfilled)\n" for job_id in ("4_[0-3%2]", "5_2", "6+0", "6+1"))
     assert list(parse_dependencies(text)) == ["4", "5_2", "6+0", "6+1"]
 
 
-def test_only_jobs_that_wait_for_the_old_one_are_moved(fake: FakeSlurm) -> None:
+def test_only_jobs_that_wait_for_the_old_job_are_moved(fake: FakeSlurm) -> None:
     fake.add("1", dependency="afterok:101")
     fake.add("2", dependency="afterok:1010")
     fake.add("3", dependency="afterany:101,afterok:5")
@@ -65,7 +65,7 @@ def test_only_jobs_that_wait_for_the_old_one_are_moved(fake: FakeSlurm) -> None:
     assert move_dependants("101", "200") == []
 
 
-def test_parts_of_an_uneven_job_go_on_waiting_for_the_one_before_it(fake: FakeSlurm) -> None:
+def test_new_uneven_job_itself_keeps_waiting_for_the_old_job(fake: FakeSlurm) -> None:
     """Told to wait for each other they would never start, and keep hosts from everybody else."""
     for job_id in ("200+0", "200+1", "300+0", "300+1"):
         fake.add(job_id, dependency="afterany:101")
@@ -73,7 +73,7 @@ def test_parts_of_an_uneven_job_go_on_waiting_for_the_one_before_it(fake: FakeSl
     assert [job["dependency"] for job in fake.jobs] == ["afterany:101"] * 2 + ["afterany:200"] * 2
 
 
-def test_a_run_that_goes_on_in_a_new_job_takes_its_followers_along(user: User, fake: FakeSlurm) -> None:
+def test_run_that_continues_in_a_new_job_moves_its_dependants_there(user: User, fake: FakeSlurm) -> None:
     job = PretendJob(fake, user)
     fake.add("900", dependency="afterok:101")
     following = chain(job.run, "101", job.environ)
@@ -84,7 +84,7 @@ def test_a_run_that_goes_on_in_a_new_job_takes_its_followers_along(user: User, f
     assert (event["jobs"], event["next_job_id"]) == (["900"], following.job_id)
 
 
-def test_the_run_goes_on_where_its_followers_cannot_be_moved(user: User, fake: FakeSlurm) -> None:
+def test_run_continues_if_its_dependants_cannot_be_moved(user: User, fake: FakeSlurm) -> None:
     job = PretendJob(fake, user)
     fake.add("900", dependency="afterok:101")
     fake.refuses_to("update jobid=900 dependency=afterok:103", "slurm_update error: Access denied")
@@ -94,7 +94,7 @@ def test_the_run_goes_on_where_its_followers_cannot_be_moved(user: User, fake: F
     assert "Access denied" in event["reason"]
 
 
-def test_a_job_that_cannot_be_moved_stops_no_other(fake: FakeSlurm) -> None:
+def test_job_that_cannot_be_moved_does_not_stop_the_others(fake: FakeSlurm) -> None:
     for job_id in ("1", "2"):
         fake.add(job_id, dependency="afterok:101")
     fake.refuses_to("update jobid=1 dependency=afterok:200", "slurm_update error: Access denied")
@@ -103,7 +103,7 @@ def test_a_job_that_cannot_be_moved_stops_no_other(fake: FakeSlurm) -> None:
     assert fake.jobs[1]["dependency"] == "afterok:200"
 
 
-def test_the_controller_is_asked_for_waiting_jobs_of_the_user_alone(fake: FakeSlurm) -> None:
+def test_only_pending_jobs_of_the_user_are_queried(fake: FakeSlurm) -> None:
     assert programs.dependencies("ada") == {}
     (call,) = fake.calls("squeue")
     assert "--states=PENDING" in call

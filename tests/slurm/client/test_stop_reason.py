@@ -82,13 +82,13 @@ def test_slurm_and_the_signal_tell_why(job: dict[str, str], reason: str | None, 
     assert classify_stop(job, StopEvidence(reason=reason, signal_s=30), after(now)) == why
 
 
-def test_near_the_end_only_the_request_itself_tells_stk_requeue_from_the_warning() -> None:
+def test_near_the_end_the_recorded_request_distinguishes_requeue_from_warning() -> None:
     for requested, why in ((False, "time_limit"), (True, "requested")):
         seen = StopEvidence(reason="SIGUSR2", signal_s=30, requested=requested)
         assert classify_stop(record(), seen, after(250)) == why
 
 
-def test_an_earlier_preemption_is_not_this_one() -> None:
+def test_preemption_before_the_start_does_not_count() -> None:
     assert is_preempted(record(PreemptTime=at(4)))
     assert not is_preempted(record(PreemptTime=at(-100)))
     assert not is_preempted(record(PreemptTime=None))
@@ -101,7 +101,7 @@ def test_a_job_is_back_once_it_waits_or_its_restart_is_counted() -> None:
     assert not is_back(record(), 0)
 
 
-def test_the_end_is_known_where_there_is_a_limit() -> None:
+def test_end_is_known_only_with_a_time_limit() -> None:
     assert (end_of(record()), length_s(record())) == (after(300), 300)
     assert (end_of(record(EndTime="Unknown")), length_s(record(EndTime="Unknown"))) == (None, None)
 
@@ -116,7 +116,7 @@ def test_the_end_is_known_where_there_is_a_limit() -> None:
         ({"SLURM_JOB_ID": "13", "SLURM_HET_JOB_ID": "12"}, "12"),
     ],
 )
-def test_of_an_array_the_own_task_is_meant_and_of_an_uneven_job_its_leader(
+def test_job_target_is_the_own_array_task_or_the_leader_of_an_uneven_job(
     environ: dict[str, str], target: str
 ) -> None:
     assert job_target(environ) == target

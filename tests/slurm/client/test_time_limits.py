@@ -34,7 +34,7 @@ def test_a_time_limit_counts_in_whole_minutes_rounded_up(text: str, minutes: int
 
 
 @pytest.mark.parametrize("text", ["UNLIMITED", "infinite", "-1", "0", "0:0", "0:00:00"])
-def test_no_limit_is_none(text: str) -> None:
+def test_unlimited_time_is_none(text: str) -> None:
     assert parse_minutes(text) is None
 
 
@@ -42,7 +42,7 @@ def test_no_limit_is_none(text: str) -> None:
     "text",
     ["", ":5", "5:", "1-", "1-:30", "5m", "1 ", " 1", "1.5", "+5", "1:2:3:4", "1-1-1", "2h", "-2", "١"],
 )
-def test_another_notation_is_refused_with_the_notations_that_are_valid(text: str) -> None:
+def test_invalid_time_limit_is_refused_with_the_valid_notations(text: str) -> None:
     with pytest.raises(UserError, match="days-hours:minutes") as refusal:
         parse_minutes(text)
     assert repr(text) in str(refusal.value)

@@ -58,7 +58,7 @@ def test_the_program_that_srun_pty_itself_started_on_several_tasks_is_a_rank() -
     assert how_started(environ, has_terminal=True, pid=int(environ["SLURM_TASK_PID"])) == "rank"
 
 
-def test_outside_a_job_there_is_nothing() -> None:
+def test_process_outside_a_job_is_neither_rank_nor_shell() -> None:
     assert how_started({"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf"}) == "none"
 
 
@@ -131,12 +131,12 @@ def test_a_world_knows_its_host_and_another_one_by_slurms_names(name: str, names
     assert world_from_step(launched).known_as == (*names, "10.117.3.11")
 
 
-def test_a_list_of_hosts_that_cannot_be_read_names_none() -> None:
+def test_unreadable_host_list_leaves_only_the_own_host() -> None:
     environ = {**ENVIRONMENTS["srun of 1 task"], "SLURM_STEP_NODELIST": "rack1node[0"}
     assert world_from_step(environ).known_as == ("rack1node01",)
 
 
-def test_a_world_is_joined_by_nonce_not_by_address() -> None:
+def test_world_of_a_step_has_a_nonce_and_no_master_address() -> None:
     world = world_from_step(ENVIRONMENTS["srun of 1 task"])
     assert world == World(
         rank=0,
@@ -220,5 +220,5 @@ def test_a_scrubbed_environment_is_that_of_a_process_outside_any_job(name: str) 
         *("MASTER_ADDR", "STK_RENDEZVOUS", "STK_LAUNCHER"),
     ],
 )
-def test_what_a_launcher_left_is_scrubbed(name: str) -> None:
+def test_variables_of_a_launcher_are_scrubbed(name: str) -> None:
     assert scrub({name: "1", "CUDA_VISIBLE_DEVICES": "0"}) == {"CUDA_VISIBLE_DEVICES": "0"}

@@ -132,7 +132,7 @@ def test_a_finished_run_needs_its_data_no_longer(finished: User) -> None:
         aside.rename(table)
 
 
-def test_run_in_json_is_a_row_of_status(finished: User) -> None:
+def test_run_json_equals_the_row_of_status(finished: User) -> None:
     row = json.loads(finished.stk("run", finished.config, *LONG, "--json").out)
     assert [row] == json.loads(finished.stk("status", "--json").out)
     assert (row["state"], row["step"], row["restarts"]) == ("finished", row["total_steps"], 0)
@@ -187,7 +187,7 @@ def test_a_report_in_json_is_one_document(finished: User) -> None:
     assert summary["run_id"] == finished.run(*LONG).run_id
 
 
-def test_one_report_is_written_where_it_always_is(finished: User) -> None:
+def test_output_option_is_refused_for_one_report(finished: User) -> None:
     answer = finished.stk("report", "tiny", "--output", finished.root / "one.html")
     assert answer.code == 2
     assert f"is written to {finished.run(*LONG).report_html}" in answer.err
@@ -195,7 +195,7 @@ def test_one_report_is_written_where_it_always_is(finished: User) -> None:
 
 
 @pytest.mark.slow
-def test_several_reports_stand_side_by_side(finished: User) -> None:
+def test_several_reports_are_written_to_one_page(finished: User) -> None:
     name = finished.run(*LONG).run_id
     page = finished.root / "both.html"
     answer = finished.stk("report", name, finished.run(*LONG).path, "--output", page, "--json")
@@ -204,7 +204,7 @@ def test_several_reports_stand_side_by_side(finished: User) -> None:
     assert name in page.read_text()
 
 
-def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finished: User) -> None:
+def test_comparison_in_a_folder_names_a_run_that_cannot_be_read(finished: User) -> None:
     run = finished.run(*LONG)
     broken = run.path.parent / "broken-0"
     broken.mkdir()
@@ -221,7 +221,7 @@ def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finish
 
 
 def test_data_that_are_prepared_are_not_prepared_again(finished: User) -> None:
-    """In a process of its own, for it needs numpy and torch's neighbours."""
+    """In a process of its own, because it imports numpy."""
     (prepared,) = (finished.root.parent / "prepared").glob("reviews-*")
     before = prepared.stat().st_mtime_ns
     answer = finished.call("prepare", finished.config)
@@ -292,7 +292,7 @@ def test_a_live_local_run_is_not_started_twice(background: Background) -> None:
 
 
 def test_a_cancelled_local_run_saves_and_says_why_it_left(background: Background) -> None:
-    assert background.cancelled.out == f"{background.run.run_id}: asked to save and leave\n"
+    assert background.cancelled.out == f"{background.run.run_id}: asked to save and exit\n"
     row = background.row_cancelled
     assert row["state"] == "cancelled"
     assert re.fullmatch(r"stopped by SIGTERM after step \d+; .*", str(row["reason"]))

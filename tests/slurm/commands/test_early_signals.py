@@ -1,4 +1,4 @@
-"""A stop that comes while `stk run` is still being imported ends it in order."""
+"""A stop signal during the imports of `stk run` ends it in order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def signalled(
 
 
 @pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGUSR2]))
-def test_the_command_is_interrupted_before_anything_is_there(user: User, number: signal.Signals) -> None:
+def test_early_signal_interrupts_the_command_without_a_run(user: User, number: signal.Signals) -> None:
     code, output = signalled(user.root, "slurm.cli", number, "slurm", "run", user.config)
     assert code == ExitCode.INTERRUPTED, output
     assert "Traceback" not in output
@@ -74,7 +74,7 @@ def test_the_command_is_interrupted_before_anything_is_there(user: User, number:
 
 
 @pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGUSR2]))
-def test_a_launcher_in_the_background_starts_no_rank(user: User, number: signal.Signals) -> None:
+def test_early_signal_ends_a_background_launcher_before_any_rank(user: User, number: signal.Signals) -> None:
     run = create_run(user.experiment(), user.experiments)
     code, output = signalled(user.root, "toolkit.launch.launcher", number, "toolkit.launch", run.path, 1)
     assert code == ExitCode.INTERRUPTED, output
@@ -83,7 +83,7 @@ def test_a_launcher_in_the_background_starts_no_rank(user: User, number: signal.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_a_rank_of_another_launcher_saves_and_leaves(user: User, number: signal.Signals) -> None:
+def test_early_signal_stops_a_rank_of_another_launcher_in_order(user: User, number: signal.Signals) -> None:
     """It must take part in the stop of all ranks: one that just ended would be a crash for the others."""
     rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     rank |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}

@@ -43,7 +43,7 @@ def refused(answer: Answer, *words: str) -> None:
         assert word in answer.err
 
 
-def test_the_test_set_is_scored_again_and_found_the_next_time(user: User, finished: RunDir) -> None:
+def test_second_evaluation_finds_the_scores_of_the_first(user: User, finished: RunDir) -> None:
     first = json.loads(user.stk("evaluate", finished.run_id, "--json").out)
     assert first["metrics"]["test"] == read_json(finished.result)["metrics"]["test"]
     assert (first["run_id"], first["found"]) == (finished.run_id, False)
@@ -52,7 +52,7 @@ def test_the_test_set_is_scored_again_and_found_the_next_time(user: User, finish
 
 
 @pytest.mark.slow
-def test_another_file_is_scored_and_shown_with_what_was_left_out(user: User, finished: RunDir) -> None:
+def test_evaluation_of_another_file_shows_scores_and_left_out_rows(user: User, finished: RunDir) -> None:
     answer = user.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS)
     assert answer.code == 0, answer.err
     assert re.search("state +evaluated", answer.out)
@@ -71,7 +71,7 @@ def test_another_file_is_scored_and_shown_with_what_was_left_out(user: User, fin
 
 
 @pytest.mark.slow
-def test_a_fault_is_told_once_however_many_processes_there_are(user: User, finished: RunDir) -> None:
+def test_error_is_shown_once_with_several_processes(user: User, finished: RunDir) -> None:
     refused(
         user.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev"),
         "no split 'dev': its data have train, validation, test",
@@ -80,7 +80,7 @@ def test_a_fault_is_told_once_however_many_processes_there_are(user: User, finis
     assert answer.err.count("error:") == 1
 
 
-def test_other_columns_are_named_at_once(user: User, finished: RunDir) -> None:
+def test_missing_column_is_refused_with_the_found_columns(user: User, finished: RunDir) -> None:
     refused(
         user.stk("evaluate", finished.run_id, "--data", "other.tsv"),
         "no column 'text', found: body, verdict",
@@ -94,7 +94,7 @@ def test_other_columns_are_named_at_once(user: User, finished: RunDir) -> None:
         (["data.text_column=body"], "give it with --data"),
         (["--data", "other.tsv", "--split", "test"], "leave one of them out"),
         (["--data", "nowhere.csv"], "nowhere.csv"),
-        (["--data", "other.tsv", *COLUMNS, "train.epochs=9"], "train.epochs: is settled by the run"),
+        (["--data", "other.tsv", *COLUMNS, "train.epochs=9"], "train.epochs: is fixed by the run"),
         (["--procs", "0"], "--procs is 0"),
     ],
 )
@@ -167,9 +167,7 @@ def test_a_report_in_a_read_only_folder_is_shown_and_says_that_its_pages_are_not
 
 
 @pytest.mark.slow
-def test_a_run_that_is_older_than_the_command_is_scored_by_the_code_that_is_installed(
-    user: User, finished: RunDir
-) -> None:
+def test_run_older_than_the_command_is_scored_by_the_installed_code(user: User, finished: RunDir) -> None:
     module = finished.code / "toolkit" / "analysis" / "reevaluate.py"
     kept = module.rename(module.with_suffix(".kept"))
     try:

@@ -35,7 +35,7 @@ def run(finished: RunDir, tmp_path: Path) -> RunDir:
     return RunDir(Path(shutil.copytree(finished.path, tmp_path / finished.run_id, symlinks=True)))
 
 
-def test_the_folder_predicts_as_the_run_does(user: User, finished: RunDir, tmp_path: Path) -> None:
+def test_exported_folder_predicts_as_the_run_does(user: User, finished: RunDir, tmp_path: Path) -> None:
     folder = tmp_path / "slim"
     answer = user.call("export", finished.run_id, str(folder))
     assert answer.code == 0, answer.err
@@ -46,9 +46,7 @@ def test_the_folder_predicts_as_the_run_does(user: User, finished: RunDir, tmp_p
     assert user.call("predict", str(folder), str(rows)).out == expected.out
 
 
-def test_the_state_of_training_and_the_logs_are_left_out(
-    user: User, finished: RunDir, tmp_path: Path
-) -> None:
+def test_training_state_and_logs_are_left_out(user: User, finished: RunDir, tmp_path: Path) -> None:
     folder = tmp_path / "slim"
     user.call("export", finished.run_id, str(folder))
     assert {path.name for path in folder.iterdir()} == KEPT
@@ -76,7 +74,7 @@ def test_a_run_that_has_not_finished_is_refused(user: User, run: RunDir, tmp_pat
     assert "has not finished" in answer.err
 
 
-def test_damaged_weights_are_not_handed_on(user: User, run: RunDir, tmp_path: Path) -> None:
+def test_damaged_weights_are_not_exported(user: User, run: RunDir, tmp_path: Path) -> None:
     weights = run.best / WEIGHTS
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
@@ -87,14 +85,14 @@ def test_damaged_weights_are_not_handed_on(user: User, run: RunDir, tmp_path: Pa
     assert not (tmp_path / "slim").exists()
 
 
-def test_a_link_into_the_run_is_no_place_for_the_folder(user: User, run: RunDir, tmp_path: Path) -> None:
+def test_target_behind_a_link_into_the_run_is_refused(user: User, run: RunDir, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(run.path)
     answer = user.call("export", str(run.path), str(tmp_path / "link" / "slim"))
     assert answer.code == 2
     assert not (run.path / "slim").exists()
 
 
-def test_code_that_others_may_write_does_not_become_trusted_by_it(
+def test_code_that_others_may_write_is_exported_only_with_trust_folder(
     user: User, run: RunDir, tmp_path: Path
 ) -> None:
     run.code.chmod(0o777)

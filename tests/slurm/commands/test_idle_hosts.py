@@ -24,9 +24,9 @@ def test_the_hosts_of_the_job_are_named(name: str, hosts: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("environ", [{}, ENVIRONMENTS["srun --pty"], {"SLURM_JOB_NODELIST": "a[1-2]"}])
-def test_one_host_or_no_job_is_nothing_to_tell(environ: dict[str, str]) -> None:
+def test_nothing_is_shown_for_one_host_or_outside_a_job(environ: dict[str, str]) -> None:
     assert told_idle(environ) == ""
 
 
-def test_a_list_of_hosts_that_cannot_be_read_is_passed_over() -> None:
+def test_unreadable_host_list_is_ignored() -> None:
     assert told_idle({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a[1-"}) == ""

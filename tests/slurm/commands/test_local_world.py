@@ -1,4 +1,4 @@
-"""What is typed at `stk run` becomes this machine and the others; what contradicts itself is refused."""
+"""The options of `stk run` describe this machine and the others; contradictions are refused."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def arguments_of(user: User, line: str) -> Namespace:
         ('resources.hosts={"node-b":3,"node-c":1} --node-rank 0 --nnodes 2 --gpus-per-node 1', (1, 1), 0),
     ],
 )
-def test_a_command_says_which_machine_this_is(
+def test_options_determine_process_counts_and_node_number(
     typed: Typed, line: str, counts: tuple[int, ...], node: int
 ) -> None:
     machines = typed(line)
     assert (machines.layout.counts, machines.node) == (counts, node)
 
 
-def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> None:
+def test_master_address_is_the_option_or_the_first_host(typed: Typed) -> None:
     machines = typed("--node-rank 1 --nnodes 2 --master-addr node-x --master-port 1234")
     assert (machines.master_addr, machines.master_port) == ("node-x", 1234)
     hosts = 'resources.hosts={"node-b":1,"node-a":1}'
@@ -126,7 +126,7 @@ def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> No
         ("--procs 2 --world-size 4", "--world-size is 4, but 2 processes make up this world"),
     ],
 )
-def test_what_contradicts_itself_is_refused_before_there_is_a_run(user: User, line: str, said: str) -> None:
+def test_contradicting_options_are_refused_before_there_is_a_run(user: User, line: str, said: str) -> None:
     before = user.listing
     answer = user.stk("run", user.config, *line.split())
     assert answer.code == 2
@@ -134,17 +134,17 @@ def test_what_contradicts_itself_is_refused_before_there_is_a_run(user: User, li
     assert user.listing == before
 
 
-def test_a_world_size_that_is_right_is_welcome(typed: Typed) -> None:
+def test_matching_world_size_is_accepted(typed: Typed) -> None:
     assert typed("--procs 2 --world-size 2").count == 2
     assert typed("--node-rank 0 --gpus-per-node 3,1", WORLD_SIZE="4").layout.size == 4
 
 
-def test_a_world_size_in_the_environment_that_is_wrong_is_refused(typed: Typed) -> None:
+def test_wrong_world_size_in_the_environment_is_refused(typed: Typed) -> None:
     with pytest.raises(UserError, match="WORLD_SIZE in the environment is 8, but 2 processes make up"):
         typed("--procs 2", WORLD_SIZE="8")
 
 
-def test_the_world_size_of_a_launcher_is_its_own(user: User) -> None:
+def test_world_size_set_by_a_launcher_is_accepted(user: User) -> None:
     """torchrun in a shell of two tasks starts as many ranks as it was told."""
     check_world_size(2, arguments_of(user, ""), {"RANK": "0", "WORLD_SIZE": "8"})
 
@@ -159,7 +159,7 @@ def test_a_rank_refuses_a_launcher_that_contradicts_the_world_size_of_the_experi
 @pytest.mark.parametrize(
     "line", ["--procs 2", "--gpus 1", "--node-rank 0", "--nnodes 1", "--master-addr a", "--gpus-per-node 2"]
 )
-def test_a_rank_of_a_launcher_starts_no_processes(user: User, line: str) -> None:
+def test_options_that_start_processes_are_refused_in_a_rank_of_a_launcher(user: User, line: str) -> None:
     with pytest.raises(UserError, match=f"{line.split()[0]} works only if `stk run` starts the processes"):
         refuse_by_hand(arguments_of(user, line))
     refuse_by_hand(arguments_of(user, "--world-size 2"))
@@ -239,7 +239,7 @@ def environ_of(user: User, line: str) -> dict[str, str]:
         ('resources.hosts={"node-b":3,"node-a":2}', 2),
     ],
 )
-def test_the_least_busy_gpus_are_for_the_ranks_of_this_machine(
+def test_one_gpu_is_chosen_for_each_rank_of_this_machine(
     user: User, chosen: list[int], line: str, count: int
 ) -> None:
     assert environ_of(user, line)["CUDA_VISIBLE_DEVICES"] == "GPU-a"
@@ -256,7 +256,7 @@ def no_gpus(*_: Any) -> dict[str, str]:
     raise idle_gpus.NoGpus("no NVIDIA GPU can be chosen on this machine: no driver")
 
 
-def test_on_a_machine_without_gpus_the_numbers_are_processes(
+def test_gpus_per_node_counts_processes_on_a_machine_without_gpus(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_gpus, "choose", no_gpus)
@@ -264,7 +264,7 @@ def test_on_a_machine_without_gpus_the_numbers_are_processes(
 
 
 @pytest.mark.parametrize("line", ["--gpus 1", "--gpus-per-node 1 train.device=cuda"])
-def test_gpus_that_are_asked_for_must_be_there(
+def test_requested_gpus_that_are_missing_are_refused(
     user: User, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     monkeypatch.setattr(idle_gpus, "choose", no_gpus)
@@ -272,7 +272,7 @@ def test_gpus_that_are_asked_for_must_be_there(
         environ_of(user, line)
 
 
-def test_what_slurm_has_granted_stays_as_it_is(
+def test_gpus_granted_by_slurm_are_kept(
     user: User, chosen: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "2,5", "CUDA_VISIBLE_DEVICES": "0,1"}.items():

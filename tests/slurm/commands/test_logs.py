@@ -13,7 +13,7 @@ from tests.slurm.support.user import User
 
 @pytest.fixture
 def logged(user: User) -> Logged:
-    """A run with two attempts of two ranks; the second one has nothing to complain of."""
+    """A run with two attempts of two ranks, of which neither has recorded a failure."""
     logged = Logged(user.experiments)
     logged.start("101.0.0", "a0\n", "a1\n", job_id="101", why="preempted")
     logged.hosts("101.0.0", "w1", "w2")
@@ -22,12 +22,12 @@ def logged(user: User) -> Logged:
     return logged
 
 
-def test_rank_0_of_the_newest_start_is_shown_as_it_is(user: User, logged: Logged) -> None:
+def test_log_of_rank_0_of_the_newest_attempt_is_shown_unchanged(user: User, logged: Logged) -> None:
     assert user.stk("logs", "tiny-1").out == "b0\n"
     assert user.stk("logs", "tiny-1", "--rank", 1).out == "b1\n"
 
 
-def test_a_start_can_be_named(user: User, logged: Logged) -> None:
+def test_attempt_can_be_selected(user: User, logged: Logged) -> None:
     assert user.stk("logs", "tiny-1", "--attempt", 1, "--rank", 1).out == "a1\n"
     answer = user.stk("logs", "tiny-1", "--attempt", 9)
     assert (answer.code, "there are: 1, 2" in answer.err) == (2, True)
@@ -44,7 +44,7 @@ def test_several_logs_have_headings(user: User, logged: Logged) -> None:
     assert "==> attempt 2, job 101: rank 1 <==\nb1\n" in user.stk("logs", "tiny-1", "--rank", "all").out
 
 
-def test_what_the_job_itself_said_is_shown(user: User, logged: Logged) -> None:
+def test_log_of_the_batch_script_is_shown(user: User, logged: Logged) -> None:
     for attempt in ([], ["--attempt", 1]):
         assert user.stk("logs", "tiny-1", "--rank", "batch", *attempt).out == "stk: starting again\n"
 
@@ -59,7 +59,7 @@ def test_all_ranks_are_merged_by_time(user: User, logged: Logged) -> None:
     assert user.stk("logs", "tiny-1", "--merge", "--lines", 2).out.splitlines() == lines[-2:]
 
 
-def test_several_starts_are_merged_by_time_and_told_apart(user: User, logged: Logged) -> None:
+def test_several_attempts_are_merged_by_time_and_labelled(user: User, logged: Logged) -> None:
     lines = user.stk("logs", "tiny-1", "--merge", "--attempt", "all").out.splitlines()
     assert lines == [
         "attempt 1, job 101, rank 0 | a0",
@@ -69,7 +69,7 @@ def test_several_starts_are_merged_by_time_and_told_apart(user: User, logged: Lo
     ]
 
 
-def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(user: User, logged: Logged) -> None:
+def test_failure_is_shown_with_the_log_of_the_rank_that_failed_first(user: User, logged: Logged) -> None:
     gpu = {"index": 3, "name": "NVIDIA H200", "uuid": "GPU-12"}
     logged.fail("101.0.1", 1, "CUDA out of memory", gpu=gpu)
     answer = user.stk("logs", "tiny-1")
@@ -81,10 +81,10 @@ def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(user: User,
         "",
         "b1",
     ]
-    assert answer.err == "(rank 1 failed first; --rank 0 shows rank 0, --rank all everybody)\n"
+    assert answer.err == "(rank 1 failed first; --rank 0 shows rank 0, --rank all shows all)\n"
 
 
-def test_of_all_ranks_the_one_that_failed_first_comes_first(user: User, logged: Logged) -> None:
+def test_rank_that_failed_first_is_shown_first(user: User, logged: Logged) -> None:
     logged.fail("101.0.1", 1)
     headings = [
         line for line in user.stk("logs", "tiny-1", "--rank", "all").out.splitlines() if "==>" in line
@@ -92,14 +92,14 @@ def test_of_all_ranks_the_one_that_failed_first_comes_first(user: User, logged: 
     assert [line.split(": ")[1][:6] for line in headings] == ["rank 1", "rank 0"]
 
 
-def test_the_failure_of_an_earlier_start_is_told_with_that_start(user: User, logged: Logged) -> None:
+def test_failure_of_an_earlier_attempt_is_shown_only_with_that_attempt(user: User, logged: Logged) -> None:
     logged.fail("101.0.0", 0, "of the first")
     logged.run.failure.unlink()
     assert "of the first" not in user.stk("logs", "tiny-1").out
     assert user.stk("logs", "tiny-1", "--attempt", 1).out.startswith("error: of the first\n")
 
 
-def test_a_failure_without_a_log_is_still_told(user: User, logged: Logged) -> None:
+def test_failure_without_a_log_is_still_shown(user: User, logged: Logged) -> None:
     for path in logged.run.logs.iterdir():
         path.unlink()
     logged.fail("101.0.1", 0)
@@ -107,7 +107,7 @@ def test_a_failure_without_a_log_is_still_told(user: User, logged: Logged) -> No
     assert (answer.code, answer.out.startswith("error: boom"), "no log" in answer.err) == (0, True, True)
 
 
-def test_only_the_failure_with_its_stack_trace(user: User, logged: Logged) -> None:
+def test_failure_option_shows_only_the_failure_with_its_traceback(user: User, logged: Logged) -> None:
     assert "no failure is recorded" in user.stk("logs", "tiny-1", "--failure").out
     assert json.loads(user.stk("logs", "tiny-1", "--failure", "--json").out) is None
     logged.fail("101.0.1", 1)
@@ -122,12 +122,12 @@ def test_a_damaged_failure_is_named(user: User, logged: Logged) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_what_a_message_holds_does_not_steer_the_terminal(user: User, logged: Logged) -> None:
+def test_control_characters_of_a_message_are_escaped(user: User, logged: Logged) -> None:
     logged.fail("101.0.1", 0, "\x1b[31m[bold]bad\x07")
     assert "error: ␛[31m[bold]bad␇" in user.stk("logs", "tiny-1").out
 
 
-def test_the_list_says_who_has_logs(user: User, logged: Logged) -> None:
+def test_list_shows_ranks_and_hosts_of_each_attempt(user: User, logged: Logged) -> None:
     logged.start("dead", why="launch")
     rows = [line.split() for line in user.stk("logs", "tiny-1", "--list").out.splitlines()]
     assert rows[0][:4] == ["attempt", "job", "ranks", "hosts"]
@@ -157,7 +157,7 @@ def test_the_list_in_json_has_an_entry_for_each_log(user: User, logged: Logged) 
         (["--rank", "7"], "no log of rank 7 yet"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_arguments_are_refused(
     user: User, logged: Logged, arguments: list[str], complaint: str
 ) -> None:
     answer = user.stk("logs", "tiny-1", *arguments)

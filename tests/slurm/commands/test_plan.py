@@ -73,7 +73,7 @@ def test_a_plan_says_where_each_key_was_set_and_keeps_the_defaults_short(user: U
     assert all(line.startswith("#") for line in defaults.strip().splitlines())
 
 
-def test_a_plan_tells_the_steps_once_the_data_are_prepared(user: User) -> None:
+def test_plan_shows_the_number_of_steps_once_the_data_are_prepared(user: User) -> None:
     before = user.stk("plan", user.config, "train.epochs=1").out.partition("\n\n")[0]
     assert "1 epoch;" in before
     assert "prepare" in before
@@ -99,7 +99,7 @@ def test_a_plan_compares_with_the_last_run_of_its_name(user: User) -> None:
     ("a: {b: 1}", "b", True), ("a: {b: 1}", "c", False),
     ("a: '${x}'", "b", True), ("a: {c: '${x}'}", "b", False),
 ])  # fmt: skip
-def test_what_stands_in_a_reference_was_written_there(
+def test_keys_that_come_from_a_reference_count_as_written(
     user: User, section: str, key: str, is_written: bool
 ) -> None:
     origins = compose(user.write("origins.yaml", f"x: {{b: 2}}\n{section}\n")).origins
@@ -111,20 +111,20 @@ def test_what_stands_in_a_reference_was_written_there(
     "resources.environment.A=b", "resources.setup=[module load cuda]", "resources.sbatch.nice=10",
     "checkpoint.every_steps=7",
 ])  # fmt: skip
-def test_resources_never_change_the_run(user: User, override: str) -> None:
+def test_resources_do_not_change_the_run_id(user: User, override: str) -> None:
     plain = json.loads(user.stk("plan", user.config, "--json").out)
     other = json.loads(user.stk("plan", user.config, override, "--json").out)
     assert other["run_id"] == plain["run_id"]
     assert other["config"] != plain["config"]
 
 
-def test_what_is_computed_changes_the_run(user: User) -> None:
+def test_learning_rate_changes_the_run_id(user: User) -> None:
     plain = json.loads(user.stk("plan", user.config, "--json").out)
     other = json.loads(user.stk("plan", user.config, "optimizer.lr=0.5", "--json").out)
     assert other["run_id"] != plain["run_id"]
 
 
-def test_a_plan_of_texts_that_are_not_here_is_shown_and_refused(user: User) -> None:
+def test_plan_with_missing_data_is_shown_and_refused(user: User) -> None:
     assert user.stk("plan", user.config).err == ""
     (user.root / "reviews.tsv").unlink()
     answer = user.stk("plan", user.config)
@@ -141,7 +141,7 @@ def line_of(config: Path, text: str) -> int:
 
 
 @pytest.mark.parametrize("command", ["plan", "submit"])
-def test_all_that_is_wrong_with_the_data_is_told_at_once_with_file_and_line(
+def test_all_errors_of_data_and_weights_are_shown_at_once_with_file_and_line(
     user: User, fake: FakeSlurm, command: str
 ) -> None:
     """A column that is missing, and weights from nowhere."""
@@ -168,7 +168,7 @@ def weights_of_another_model(user: User) -> tuple[Path, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "submit"])
-def test_weights_whose_tensors_are_not_those_of_the_model_are_told_before_the_queue(
+def test_weights_that_do_not_fit_the_model_are_refused_before_submission(
     user: User, fake: FakeSlurm, command: str
 ) -> None:
     weights, tokens = weights_of_another_model(user)
@@ -182,7 +182,7 @@ def test_weights_whose_tensors_are_not_those_of_the_model_are_told_before_the_qu
     assert all(part in answer.err for part in (*told, str(weights)))
 
 
-def test_texts_that_are_not_here_are_never_submitted(user: User, fake: FakeSlurm) -> None:
+def test_experiment_with_missing_data_is_not_submitted(user: User, fake: FakeSlurm) -> None:
     (user.root / "reviews.tsv").unlink()
     answer = user.stk("submit", user.config)
     assert (answer.code, fake.jobs, user.runs) == (2, [], [])
@@ -190,7 +190,7 @@ def test_texts_that_are_not_here_are_never_submitted(user: User, fake: FakeSlurm
 
 
 @pytest.mark.parametrize("command", ["plan", "submit"])
-def test_what_is_odd_is_told_with_file_and_line_and_stops_nothing(
+def test_warnings_are_shown_with_file_and_line_and_stop_nothing(
     user: User, fake: FakeSlurm, command: str
 ) -> None:
     """Labels that look alike, and a warm-up that is longer than the run."""
@@ -208,9 +208,7 @@ def test_what_is_odd_is_told_with_file_and_line_and_stops_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "submit"])
-def test_what_hinders_a_run_and_what_is_odd_about_it_stand_in_one_message(
-    user: User, fake: FakeSlurm, command: str
-) -> None:
+def test_errors_and_warnings_are_shown_in_one_message(user: User, fake: FakeSlurm, command: str) -> None:
     """More ranks than GPUs, weights of another model, and a warm-up that is longer than the run."""
     weights, tokens = weights_of_another_model(user)
     settings = ("resources.gres=gpu:1", "resources.tasks_per_node=2", "lr_scheduler.warmup=5000")

@@ -66,7 +66,7 @@ def refused(answer: Answer, *words: str) -> None:
         assert word in answer.err
 
 
-def test_a_pipe_of_json_lines_is_answered_with_what_the_evaluation_said(
+def test_piped_json_lines_get_the_predictions_of_the_evaluation(
     user: User, finished: RunDir, told: list[float], xs: list[float]
 ) -> None:
     rows = "".join(json.dumps({"x": x}) + "\n" for x in xs)
@@ -75,7 +75,7 @@ def test_a_pipe_of_json_lines_is_answered_with_what_the_evaluation_said(
     assert [json.loads(line)["y"] for line in answer.out.splitlines()] == pytest.approx(told)
 
 
-def test_a_table_is_answered_with_a_table(
+def test_csv_table_gives_a_csv_table(
     user: User, finished: RunDir, told: list[float], xs: list[float]
 ) -> None:
     user.write("rows.csv", "name,x\n" + "".join(f'"a\n""b""",{x}\n' for x in xs))
@@ -95,7 +95,7 @@ def test_a_bad_row_is_named_and_leaves_no_file(user: User, finished: RunDir) -> 
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_ends_it_quietly(user: User, finished: RunDir) -> None:
+def test_closed_output_pipe_ends_predict_quietly(user: User, finished: RunDir) -> None:
     rows = user.write("many.jsonl", '{"x": 1}\n' * 20_000)
     process = user.start("predict", finished.run_id, rows)
     assert process.stdout is not None
@@ -107,7 +107,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(user: User, finished: Run
 
 
 @pytest.mark.slow
-def test_a_slow_writer_is_answered_row_by_row(user: User, finished: RunDir) -> None:
+def test_predictions_are_written_row_by_row_for_slow_input(user: User, finished: RunDir) -> None:
     command = [sys.executable, "-m", "slurm", "predict", finished.run_id]
     process = subprocess.Popen(
         command, cwd=user.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -132,14 +132,12 @@ def test_a_slow_writer_is_answered_row_by_row(user: User, finished: RunDir) -> N
         (["points.txt", "--output", "nowhere/out.csv"], "cannot write nowhere/out.csv"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(
-    user: User, finished: RunDir, arguments: list[str], word: str
-) -> None:
+def test_invalid_files_are_refused(user: User, finished: RunDir, arguments: list[str], word: str) -> None:
     refused(user.stk("predict", finished.run_id, *arguments), word)
 
 
 @pytest.mark.slow
-def test_plain_lines_are_no_rows_of_a_task_that_takes_none(user: User, finished: RunDir) -> None:
+def test_plain_lines_are_refused_by_a_task_that_takes_none(user: User, finished: RunDir) -> None:
     refused(user.call("predict", finished.run_id, "points.txt"), "a plain line of text is not a row")
 
 
@@ -149,7 +147,7 @@ def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) ->
     refused(user.stk("predict", "fresh", "points.txt"), "fresh has not finished")
 
 
-def test_a_task_without_a_predictor_is_told_what_to_define(user: User) -> None:
+def test_error_for_a_task_without_a_predictor_says_what_to_define(user: User) -> None:
     folder = user.experiments / "texts"
     folder.mkdir(parents=True)
     text = "name: texts\ntask: {kind: toy_texts}\nmodel: {kind: convolutions}\ndata: {path: reviews.tsv}\n"
@@ -157,7 +155,7 @@ def test_a_task_without_a_predictor_is_told_what_to_define(user: User) -> None:
     refused(user.stk("predict", "texts"), "task.kind toy_texts has no predictor", "TaskSpec(…, predictor=")
 
 
-def test_the_model_opens_elsewhere_and_without_the_data(
+def test_model_loads_from_a_moved_folder_without_the_data(
     finished: RunDir, told: list[float], xs: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = tmp_path / "moved"
@@ -174,7 +172,7 @@ def test_the_model_opens_elsewhere_and_without_the_data(
 
 
 @pytest.mark.slow
-def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(user: User) -> None:
+def test_model_of_a_task_without_a_predictor_loads_only_with_unchanged_data(user: User) -> None:
     texts = user.write("texts.yaml", CONFIG)
     answer = user.call("run", texts)
     assert answer.code == 0, answer.err
@@ -187,7 +185,7 @@ def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(user: 
         load_model(run)
 
 
-def test_what_is_no_finished_run_does_not_open(finished: RunDir, tmp_path: Path) -> None:
+def test_missing_damaged_or_unfinished_run_does_not_load(finished: RunDir, tmp_path: Path) -> None:
     with pytest.raises(RunNotFound, match="is not a run's folder"):
         load_model(tmp_path)
     shutil.copytree(finished.path, tmp_path / "run", symlinks=True)
@@ -197,7 +195,7 @@ def test_what_is_no_finished_run_does_not_open(finished: RunDir, tmp_path: Path)
     with pytest.raises(CheckpointError):
         load_model(run.path)
     shutil.rmtree(best)
-    with pytest.raises(CheckpointError, match="is gone: nothing else has its weights"):
+    with pytest.raises(CheckpointError, match="is gone: no other file has its weights"):
         load_model(run.path)
     run.result.unlink()
     with pytest.raises(UserError, match="has not finished"):

@@ -11,7 +11,7 @@ from tests.slurm.support.user import User
 from toolkit.errors import ExitCode
 
 
-def test_what_was_built_is_told_in_a_line(user: User) -> None:
+def test_prepare_summarizes_what_was_built(user: User) -> None:
     films = "".join(f"a film {number}\tgood\n" for number in range(50))
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n")
     first = user.call("prepare", user.config, "data.labels=[good]")
@@ -26,7 +26,7 @@ def test_what_was_built_is_told_in_a_line(user: User) -> None:
     assert second.out.splitlines()[1:] == first.out.splitlines()[1:]
 
 
-def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
+def test_json_document_counts_the_left_out_rows(user: User) -> None:
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
     answer = user.call("prepare", user.config, "data.labels=[good]", "--json")
     found = json.loads(answer.out)
@@ -37,7 +37,7 @@ def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
     assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
 
 
-def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(user: User) -> None:
+def test_bad_data_are_refused_and_leave_nothing(user: User) -> None:
     (user.root / "reviews.tsv").write_text("text\tlabel\na film\n")
     answer = user.call("prepare", user.config)
     assert (answer.code, answer.out) == (2, "")
@@ -45,7 +45,7 @@ def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(user: User) -> None
     assert list((user.root / "prepared").glob("[!.]*")) == []
 
 
-def test_a_set_that_was_prepared_before_is_compared_with_its_checksums(user: User) -> None:
+def test_damaged_prepared_set_is_found_by_its_checksum(user: User) -> None:
     assert user.call("prepare", user.config).code == 0
     column = user.damaged_column()
     answer = user.call("prepare", user.config)

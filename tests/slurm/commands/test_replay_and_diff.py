@@ -63,9 +63,7 @@ def document(answer: Answer) -> Any:
 # -- replay --------------------------------------------------------------------------------------
 
 
-def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
-    user: User, finished: RunDir
-) -> None:
+def test_replay_shows_rate_losses_and_texts_and_changes_nothing(user: User, finished: RunDir) -> None:
     before = contents(finished)
     answer = user.stk("replay", finished.run_id, "--step", 7)
     assert answer.code == 0, answer.err
@@ -84,7 +82,7 @@ def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
     assert contents(finished) == before
 
 
-def test_all_of_it_comes_as_one_document(user: User, finished: RunDir) -> None:
+def test_replay_json_is_one_document(user: User, finished: RunDir) -> None:
     found = document(user.stk("replay", finished.run_id, "--step", 9, "--json"))
     assert (found["step"], found["recomputed"], found["verdict"]) == (9, 8 - nearest(finished, 9), "exact")
     record = next(line for line in read_json_lines(finished.step_records) if line["step"] == 9)
@@ -95,9 +93,7 @@ def test_all_of_it_comes_as_one_document(user: User, finished: RunDir) -> None:
 
 
 @pytest.mark.slow
-def test_a_step_from_before_new_code_is_computed_with_a_warning(
-    user: User, finished: RunDir, tmp_path: Path
-) -> None:
+def test_replay_of_a_step_before_new_code_warns(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     note_event(copy, NEW_CODE, files=["model.py"], step=7)
@@ -116,7 +112,7 @@ def test_a_step_that_the_run_does_not_have_is_refused(user: User, finished: RunD
 
 
 @pytest.mark.slow
-def test_a_record_that_does_not_fit_is_told_by_words_and_exit_code(
+def test_replay_that_differs_from_its_record_exits_with_1(
     user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     copy = RunDir(tmp_path / finished.run_id)
@@ -164,7 +160,7 @@ def test_a_live_run_can_be_replayed(user: User) -> None:
         process.communicate(timeout=PATIENCE_S)
 
 
-def test_a_run_whose_code_is_too_old_says_so(user: User, finished: RunDir, tmp_path: Path) -> None:
+def test_replay_refuses_a_run_whose_code_is_too_old(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     (copy.code / "toolkit" / "analysis" / "replay.py").unlink()
@@ -173,7 +169,7 @@ def test_a_run_whose_code_is_too_old_says_so(user: User, finished: RunDir, tmp_p
 
 
 @pytest.mark.slow
-def test_data_that_are_gone_are_named(user: User, finished: RunDir, tmp_path: Path) -> None:
+def test_replay_names_missing_data(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     text = copy.config.read_text()
@@ -202,7 +198,7 @@ def test_runs_on_different_numbers_of_processes_are_equal(user: User, finished: 
     assert document(user.stk("diff", finished.run_id, other.run_id, "--json"))["equal"] is True
 
 
-def test_the_first_step_that_differs_is_found_with_its_cause_and_how_to_see_it(
+def test_diff_finds_the_first_different_step_its_cause_and_the_replay_commands(
     user: User, finished: RunDir
 ) -> None:
     """Another weight decay shows in the loss once the first update is made."""
@@ -228,9 +224,7 @@ def test_another_seed_reads_other_samples_from_the_first_step(user: User, finish
     assert re.search(r"^  samples  A [0-9a-f]{8}   B [0-9a-f]{8}$", answer.out, re.MULTILINE)
 
 
-def test_a_difference_without_a_cause_points_at_the_machines(
-    user: User, finished: RunDir, tmp_path: Path
-) -> None:
+def test_difference_without_a_known_cause_says_so(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     lines = [json.loads(line) for line in copy.step_records.read_text().splitlines()]

@@ -33,32 +33,32 @@ def waits(job: PretendJob, reason: str = "BeginTime", restarts: str = "1") -> No
 # ---- requeue
 
 
-def test_a_running_job_is_asked_to_save_and_go_back(job: PretendJob) -> None:
+def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
     answer = job.user.stk("requeue", job.run.run_id)
     assert (answer.code, "asked to save" in answer.out) == (0, True)
     assert job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
 
 
-def test_the_run_learns_that_the_signal_is_no_warning(job: PretendJob) -> None:
+def test_requeue_records_its_request_in_the_run(job: PretendJob) -> None:
     job.user.stk("requeue", job.run.run_id)
     (event,) = job.events("requeue_requested")
     assert event["job_id"] == "101"
 
 
-def test_a_job_that_waits_for_its_begin_time_is_let_go(job: PretendJob) -> None:
+def test_requeue_releases_a_job_that_waits_for_its_begin_time(job: PretendJob) -> None:
     waits(job)
     assert "may start" in job.user.stk("requeue", job.run.run_id).out
     assert RELEASE in job.fake.calls("scontrol")
     assert job.fake.calls("scancel") == []
 
 
-def test_a_job_that_waits_for_something_else_is_left_waiting(job: PretendJob) -> None:
+def test_requeue_does_not_release_a_job_that_waits_for_resources(job: PretendJob) -> None:
     waits(job, "Resources")
-    assert "waits already (Resources)" in job.user.stk("requeue", job.run.run_id).out
+    assert "is already waiting (Resources)" in job.user.stk("requeue", job.run.run_id).out
     assert RELEASE not in job.fake.calls("scontrol")
 
 
-def test_an_ended_run_is_for_stk_resume(job: PretendJob) -> None:
+def test_requeue_of_an_ended_run_points_to_stk_resume(job: PretendJob) -> None:
     job.fake.change("101", state="CANCELLED")
     answer = job.user.stk("requeue", job.run.run_id)
     assert f"not live (cancelled): stk resume {job.run.run_id}" in answer.out
@@ -98,14 +98,14 @@ def watch(job: PretendJob, *arguments: str) -> list[str]:
     return answer.out.splitlines()
 
 
-def test_it_ends_when_no_run_is_live(job: PretendJob) -> None:
+def test_watch_ends_when_no_run_is_live(job: PretendJob) -> None:
     job.fake.change("101", state="CANCELLED")
     (line,) = watch(job)
     assert f"{job.run.run_id} cancelled" in line
 
 
 @pytest.mark.usefixtures("eager")
-def test_it_shows_each_change_once_and_lets_a_requeued_job_start(
+def test_watch_shows_each_change_once_and_releases_a_requeued_job(
     job: PretendJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look finds another state of the job; a look costs one question about all jobs."""
@@ -128,7 +128,7 @@ def test_it_shows_each_change_once_and_lets_a_requeued_job_start(
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_first_start_at_a_chosen_time_is_left_waiting(
+def test_watch_does_not_release_a_first_start_at_a_chosen_time(
     job: PretendJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits(job, restarts="0")
@@ -138,7 +138,7 @@ def test_a_first_start_at_a_chosen_time_is_left_waiting(
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_job_that_was_let_go_is_left_to_start(job: PretendJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_releases_a_job_only_once(job: PretendJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking again would move its start."""
     waits(job)
     rounds = iter(range(3))
@@ -153,9 +153,7 @@ def test_a_job_that_was_let_go_is_left_to_start(job: PretendJob, monkeypatch: py
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_job_that_cannot_be_let_go_yet_is_tried_again(
-    job: PretendJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_retries_a_refused_release(job: PretendJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is completing Slurm refuses, or takes it and forgets it."""
     waits(job)
     job.fake.refuses_to(" ".join(RELEASE), "slurm_update error: Job is no longer pending execution")
@@ -170,7 +168,7 @@ def test_a_job_that_cannot_be_let_go_yet_is_tried_again(
     assert job.fake.calls("scontrol").count(RELEASE) == 3
 
 
-def test_many_looks_cost_one_question_and_touch_no_job_twice(
+def test_many_looks_ask_slurm_once_and_release_no_job_twice(
     job: PretendJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first answer says that the job waits; the folder says when the run has finished."""
@@ -189,7 +187,7 @@ def test_many_looks_cost_one_question_and_touch_no_job_twice(
     assert job.fake.calls("scontrol") == [RELEASE]
 
 
-def test_ctrl_c_is_how_one_leaves(job: PretendJob) -> None:
+def test_ctrl_c_ends_watch_without_an_error(job: PretendJob) -> None:
     command = [sys.executable, "-m", "slurm", "watch", "--interval", "60"]
     environ = {**job.environ, **CODE, "STK_EXPERIMENT_DIR": str(job.user.experiments)}
     # As in a terminal, also where the tests run in the background, whose children ignore the signal.

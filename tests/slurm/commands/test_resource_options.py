@@ -24,16 +24,16 @@ def test_an_option_sets_the_key_of_its_name(user: User) -> None:
 
 
 @pytest.mark.parametrize("text", ["a, b: c", 'it\'s "so"', "null", "# 1", "true"])
-def test_any_text_is_taken_as_it_is(user: User, text: str) -> None:
+def test_option_text_is_taken_literally(user: User, text: str) -> None:
     assert _planned(user, "--comment", text)["comment"] == text
 
 
-def test_a_comma_is_no_list_of_a_sweep(user: User) -> None:
+def test_comma_in_an_option_does_not_make_a_sweep(user: User) -> None:
     shown = user.stk("sweep", user.config, "seed=1,2", "--nodelist", "c1,c2", "--dry-run", "--json")
     assert len(json.loads(shown.out)["runs"]) == 2
 
 
-def test_a_key_that_is_set_as_well_comes_last(user: User) -> None:
+def test_key_overrides_the_option_for_it(user: User) -> None:
     assert _planned(user, "resources.nodes=3", "--nodes", "2")["nodes"] == 3
 
 

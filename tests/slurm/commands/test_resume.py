@@ -21,7 +21,7 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 
 @pytest.mark.slow
-def test_data_that_changed_are_refused_unless_somebody_insists(user: User) -> None:
+def test_resume_refuses_changed_data_without_force(user: User) -> None:
     asked_to_stop = {"STK_FAULTS": "term at=forward step=6"}
     assert user.call("run", user.config, "train.epochs=3", environ=asked_to_stop).code == 130
     run = user.run("train.epochs=3")

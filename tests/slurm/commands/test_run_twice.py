@@ -41,7 +41,7 @@ def both(user: User) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 @pytest.mark.slow
-def test_of_two_at_once_one_trains_and_the_other_is_refused(
+def test_one_of_two_simultaneous_commands_trains_and_the_other_is_refused(
     user: User, both: list[subprocess.Popen[str]]
 ) -> None:
     run = user.run(ENDLESS)
@@ -58,7 +58,7 @@ def test_of_two_at_once_one_trains_and_the_other_is_refused(
     assert run.checkpoint_steps()[-1] == start["last_step"]
 
 
-def test_a_run_whose_reader_leaves_trains_to_its_end(user: User) -> None:
+def test_run_trains_to_its_end_after_its_output_is_closed(user: User) -> None:
     """As in `stk run … 2>&1 | head -1`."""
     process = user.start("run", user.config)
     assert process.stdout is not None
@@ -87,7 +87,7 @@ def trained_by_another(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("trained_by_another")
-def test_who_is_refused_leaves_the_folder_to_a_run_that_has_made_no_step_yet(user: User) -> None:
+def test_refused_command_leaves_the_folder_to_the_run_that_trains(user: User) -> None:
     assert user.stk("run", user.config).code == 2
     assert user.run().config.exists()
     assert user.run().code.exists()

@@ -56,7 +56,7 @@ def server(user: User) -> Iterator[Server]:
     assert found.process.wait(PATIENCE_S) == ExitCode.INTERRUPTED
 
 
-def test_it_says_what_predict_says(user: User, server: Server, tmp_path: Path) -> None:
+def test_serve_answers_like_predict(user: User, server: Server, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(ROWS)
     expected = user.call("predict", user.run().run_id, file).out
@@ -65,7 +65,7 @@ def test_it_says_what_predict_says(user: User, server: Server, tmp_path: Path) -
     assert server.ask("") == (200, "")
 
 
-def test_a_connection_is_used_again(server: Server) -> None:
+def test_connection_is_reused(server: Server) -> None:
     connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     for _ in range(2):
         connection.request("POST", "/predict", ROWS, {"Authorization": "Bearer right"})
@@ -73,7 +73,7 @@ def test_a_connection_is_used_again(server: Server) -> None:
 
 
 @pytest.mark.parametrize("sent", ["", "Bearer wrong", "right", "Bearer right ", "Bearer r\xefght"])
-def test_without_the_token_nothing_is_answered(server: Server, sent: str) -> None:
+def test_requests_without_the_token_are_refused(server: Server, sent: str) -> None:
     for method in ("POST", "GET"):
         status, said = server.ask(method=method, Authorization=sent)
         assert status == 401
@@ -81,7 +81,7 @@ def test_without_the_token_nothing_is_answered(server: Server, sent: str) -> Non
 
 
 @pytest.mark.parametrize("row", ['{"y": 1}', "{", "\0", '{"x": "many"}'])
-def test_a_wrong_row_is_named_and_the_server_goes_on(server: Server, row: str) -> None:
+def test_bad_row_is_named_and_the_server_keeps_running(server: Server, row: str) -> None:
     status, said = server.ask(f'{{"x": 1}}\n{row}\n')
     assert status == 400
     assert json.loads(said)["error"].startswith("the request:2: ")
@@ -108,7 +108,7 @@ def test_a_port_that_is_taken_is_named(user: User) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_a_token_is_made_where_none_is_given(user: User) -> None:
+def test_token_is_generated_if_none_is_given(user: User) -> None:
     process = user.start("serve", user.run().run_id, "--port", "0")
     assert process.stdout is not None
     process.stdout.readline()
@@ -119,10 +119,10 @@ def test_a_token_is_made_where_none_is_given(user: User) -> None:
 
 
 @pytest.mark.slow
-def test_the_code_of_another_user_is_served_where_it_is_trusted(user: User, tmp_path: Path) -> None:
+def test_code_that_others_may_write_is_served_only_with_trust_folder(user: User, tmp_path: Path) -> None:
     run = RunDir(Path(shutil.copytree(user.run().path, tmp_path / "run", symlinks=True)))
     run.code.chmod(0o777)
-    # With a port that there is not, or it would go on.
+    # With an invalid port, or it would keep running.
     assert "--trust-folder" in user.call("serve", run.path, "--port", "-1").err
     assert "port -1" in user.call("serve", run.path, "--port", "-1", "--trust-folder").err
 

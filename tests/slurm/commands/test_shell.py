@@ -28,7 +28,7 @@ _ESCAPE = re.compile(r"\x1b\[")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(user: User, name: str) -> None:
+def test_every_command_has_help(user: User, name: str) -> None:
     answer = user.stk(name, "--help")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith(f"usage: stk {name}")
@@ -36,14 +36,14 @@ def test_every_command_explains_itself(user: User, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_unknown_option_is_the_users_fault(user: User, name: str) -> None:
+def test_unknown_option_exits_with_2(user: User, name: str) -> None:
     answer = user.stk(name, "--no-such-option")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("usage: stk")
 
 
 @pytest.mark.parametrize("name", WITH_RUNS)
-def test_an_unknown_run_is_the_users_fault(user: User, name: str) -> None:
+def test_unknown_run_exits_with_2_and_changes_nothing(user: User, name: str) -> None:
     """Nothing on standard output, a message without a stack trace on the other, and nothing made."""
     options = ["--json"] if "--json" in COMMANDS[name]._option_string_actions else []
     before = user.listing
@@ -55,9 +55,7 @@ def test_an_unknown_run_is_the_users_fault(user: User, name: str) -> None:
 
 
 @pytest.mark.parametrize("name, values", [("submit", []), ("sweep", ["seed=1,2"]), ("prepare", [])])
-def test_where_slurm_is_wanted_and_is_not_there_it_is_slurms_fault(
-    user: User, stubs: object, name: str, values: list[str]
-) -> None:
+def test_missing_slurm_exits_with_3(user: User, stubs: object, name: str, values: list[str]) -> None:
     answer = user.stk(name, user.config, *values, "--cluster", "slurm", "--json")
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("error: ")
@@ -68,7 +66,7 @@ def test_where_slurm_is_wanted_and_is_not_there_it_is_slurms_fault(
 @pytest.mark.parametrize(
     "command", [["status"], ["clean", "--dry-run"], ["sweep", "tiny.yaml", "seed=1,2", "--dry-run"]]
 )
-def test_json_is_one_document_also_where_there_is_nothing(user: User, command: list[str]) -> None:
+def test_json_is_one_document_even_without_runs(user: User, command: list[str]) -> None:
     answer = user.stk(*command, "--cluster", "local", "--json") if command[0] == "sweep" else user.stk(
         *command, "--json"
     )  # fmt: skip
@@ -111,7 +109,7 @@ def on_terminal(user: User, *arguments: str, **environ: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["status", "clean"])
-def test_colours_are_for_terminals_that_want_them(
+def test_colours_are_used_only_on_terminals_without_no_color(
     cleanable: User, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)

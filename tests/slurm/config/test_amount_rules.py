@@ -1,4 +1,4 @@
-"""Amounts in resources: what Slurm takes passes, and what is meant is told."""
+"""Amounts in resources: what Slurm takes is accepted, the rest is refused with a suggestion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_time_limit_has_one_of_slurms_forms(good, time):
         ("30 s", "00:01:00"),
     ],
 )  # fmt: skip
-def test_any_other_time_is_a_fault_with_the_form_that_was_meant(broken, time, hint):
+def test_invalid_time_limit_is_refused_with_a_suggestion(broken, time, hint):
     told = [fault.hint for fault in broken(resources={"time": time}) if fault.key == "resources.time"]
     assert any(hint in each for each in told)
 
@@ -35,13 +35,13 @@ def test_any_other_time_is_a_fault_with_the_form_that_was_meant(broken, time, hi
 @pytest.mark.parametrize(
     "text, hint", [("2.5G", "2560M"), ("16GiB", "16G"), ("-1", "0 for all"), ("lots", ""), ("1.5 t", "1536G")]
 )
-def test_memory_that_slurm_does_not_take_is_a_fault_with_what_was_meant(broken, name, text, hint):
+def test_invalid_memory_is_refused_with_a_suggestion(broken, name, text, hint):
     (fault,) = broken(resources={name: text})
     assert fault.key == f"resources.{name}"
     assert hint in fault.hint
 
 
-def test_memory_is_asked_for_in_one_way(good, broken):
+def test_only_one_memory_key_may_be_set(good, broken):
     assert good(resources={"mem_per_cpu": "4G"})
     (fault,) = broken(resources={"mem": "16G", "mem_per_gpu": "4G"})
     assert fault.key == "resources.mem_per_gpu"
@@ -52,7 +52,7 @@ def test_memory_is_asked_for_in_one_way(good, broken):
     "gres, hint",
     [("2", "gpu:2"), ("gres/gpu:2", "gpu:2"), ("gpu:0", "leave it out"), ("a:1,gres:b:2", "b:2")],
 )
-def test_generic_resources_have_a_name_and_ask_for_something(broken, gres, hint):
+def test_invalid_gres_is_refused_with_a_suggestion(broken, gres, hint):
     (fault,) = broken(resources={"gres": gres})
     assert (fault.key, fault.hint) == ("resources.gres", hint)
 
@@ -60,11 +60,11 @@ def test_generic_resources_have_a_name_and_ask_for_something(broken, gres, hint)
 @pytest.mark.parametrize(
     "gres", ["gpu", "gpu:2", "gpu:a100:4,tmpdisk:10", "shard:1K", "fancy:thing:of:later"]
 )
-def test_all_other_notations_are_for_slurm_to_judge(good, gres):
+def test_other_gres_notations_are_left_to_slurm(good, gres):
     assert good(resources={"gres": gres})
 
 
-def test_what_amounts_mean_is_told() -> None:
+def test_amounts_are_explained() -> None:
     assert list(amounts(Resources(time="24:00", mem="512"))) == [
         "time 24:00: 24 minutes",
         "mem 512: 512M of each host",
@@ -78,6 +78,6 @@ def test_what_amounts_mean_is_told() -> None:
 
 
 @given(st.integers(1, 10**6))
-def test_a_number_alone_reaches_slurm_with_its_unit(megabytes: int) -> None:
+def test_memory_without_a_unit_reaches_slurm_in_megabytes(megabytes: int) -> None:
     (part,) = components(Resources(mem=str(megabytes)))
     assert part.options["mem"] == f"{megabytes}M"

@@ -1,4 +1,4 @@
-"""Hosts with their numbers of GPUs: in the experiment, or in a JSON file; what is wrong with them is told."""
+"""Hosts with their numbers of GPUs: in the experiment, or in a JSON file; errors in them are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def world(write: Callable[[str, str], Path]) -> Path:
 
 
 @pytest.mark.parametrize("value", ["world.json", "{node-b: 3, node-a: 0, node-c: 2}"])
-def test_hosts_stand_in_the_experiment_or_in_a_json_file_and_keep_their_order(
+def test_hosts_of_an_experiment_or_a_json_file_keep_their_order(
     movies: Path, world: Path, value: str
 ) -> None:
     experiment = load(movies, [f"resources.hosts={value}", "resources.tasks_per_node=1", "train.device=cpu"])
@@ -34,9 +34,7 @@ def test_hosts_stand_in_the_experiment_or_in_a_json_file_and_keep_their_order(
     assert world_size(experiment.resources) == 6
 
 
-def test_a_run_keeps_the_hosts_and_needs_the_file_no_longer(
-    tmp_path: Path, movies: Path, world: Path
-) -> None:
+def test_stored_run_keeps_its_hosts_without_the_json_file(tmp_path: Path, movies: Path, world: Path) -> None:
     changes = ["resources.tasks_per_node=1", "train.device=cpu"]
     experiment = load(movies, [*changes, "resources.hosts=world.json"])
     assert identity(experiment) == identity(load(movies, changes))
@@ -49,7 +47,7 @@ def test_a_run_keeps_the_hosts_and_needs_the_file_no_longer(
 
 
 @pytest.mark.parametrize("changes, kept", [(["resources.nodes=2"], "nodes: 2\n"), ([], "{}\n")])
-def test_stored_resources_are_those_that_are_unlike_the_usual_ones(
+def test_only_non_default_resources_are_stored(
     tmp_path: Path, movies: Path, changes: list[str], kept: str
 ) -> None:
     """The code that a run keeps may know fewer keys than what submits it again."""
@@ -72,7 +70,7 @@ def test_stored_resources_are_those_that_are_unlike_the_usual_ones(
         ("[" * 100_000, "which is not JSON"),
     ],
 )
-def test_a_file_that_holds_no_hosts_is_told_by_its_name(
+def test_invalid_hosts_file_is_refused_by_its_name(
     movies: Path, world: Path, faults: Faults, text: str, problem: str
 ) -> None:
     world.write_text(text, errors="surrogateescape")
@@ -82,13 +80,13 @@ def test_a_file_that_holds_no_hosts_is_told_by_its_name(
     assert problem in fault.problem
 
 
-def test_a_file_that_is_not_there_is_told(movies: Path, faults: Faults) -> None:
+def test_missing_hosts_file_is_refused(movies: Path, faults: Faults) -> None:
     (fault,) = faults(load, movies, ["resources.hosts=wrold.json", "resources.tasks_per_node=1"])
     assert fault.problem == "found 'wrold.json', a file that cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize("gpus", [-1, 1.5, "three", None, [1], True])
-def test_what_is_no_number_of_gpus_is_told_with_its_file_and_host(
+def test_invalid_number_of_gpus_is_refused_with_its_file_and_host(
     movies: Path, world: Path, faults: Faults, gpus: Any
 ) -> None:
     world.write_text(json.dumps({"node-b": 3, "node-a": gpus}))
@@ -97,7 +95,7 @@ def test_what_is_no_number_of_gpus_is_told_with_its_file_and_host(
     assert fault.problem.endswith("expected a whole number of at least 0")
 
 
-def test_something_else_than_hosts_is_told(tree: dict[str, Any], faults: Faults) -> None:
+def test_hosts_of_another_type_are_refused(tree: dict[str, Any], faults: Faults) -> None:
     (fault,) = faults(check, {**tree, "resources": {"hosts": [3, 1]}})
     assert "a mapping of names to whole numbers of at least 0, or the name of a JSON file" in fault.problem
 
@@ -112,13 +110,13 @@ def test_something_else_than_hosts_is_told(tree: dict[str, Any], faults: Faults)
         ("node-a", "node-b", "node-a."),
     ],
 )
-def test_a_host_under_two_names_is_told(tree: dict[str, Any], faults: Faults, names: tuple[str, ...]) -> None:
+def test_host_given_twice_is_refused(tree: dict[str, Any], faults: Faults, names: tuple[str, ...]) -> None:
     (fault,) = faults(check, {**tree, "resources": {"hosts": dict.fromkeys(names, 1)}})
     assert fault.problem == f"{names[0]} and {names[-1]} are the same host"
 
 
 @pytest.mark.parametrize("name", ["", "node a", "node-a,node-b", "node[1-2]", "-a", "a\n", "ä"])
-def test_what_is_no_name_of_a_host_is_told(tree: dict[str, Any], faults: Faults, name: str) -> None:
+def test_invalid_host_name_is_refused(tree: dict[str, Any], faults: Faults, name: str) -> None:
     (fault,) = faults(check, {**tree, "resources": {"hosts": {name: 1}}})
     assert fault.problem.endswith("expected the name or the address of a host")
 
@@ -126,7 +124,7 @@ def test_what_is_no_name_of_a_host_is_told(tree: dict[str, Any], faults: Faults,
 @pytest.mark.parametrize(
     "other", [{"nodes": 2}, {"tasks_per_node": 2}, {"groups": [{"nodes": 1, "gpus": 1}]}, {"nodelist": "a"}]
 )
-def test_hosts_exclude_whatever_else_counts_hosts(
+def test_hosts_exclude_other_keys_that_choose_hosts(
     tree: dict[str, Any], faults: Faults, other: dict[str, Any]
 ) -> None:
     (fault,) = faults(check, {**tree, "resources": {"hosts": {"node-a": 1}, **other}})
@@ -134,7 +132,7 @@ def test_hosts_exclude_whatever_else_counts_hosts(
     assert "found hosts together with" in fault.problem
 
 
-def test_hosts_with_and_without_gpus_cannot_train_together_but_on_the_cpu(
+def test_hosts_with_and_without_gpus_train_together_only_on_the_cpu(
     tree: dict[str, Any], faults: Faults
 ) -> None:
     resources = {"hosts": {"node-a": 2, "node-b": 0}}
@@ -144,7 +142,7 @@ def test_hosts_with_and_without_gpus_cannot_train_together_but_on_the_cpu(
     assert check({**tree, "resources": {"hosts": {"node-a": 0, "node-b": 0}}})
 
 
-def test_more_processes_on_the_hosts_than_samples_in_a_step_are_told(
+def test_more_processes_on_the_hosts_than_samples_in_a_step_are_refused(
     tree: dict[str, Any], faults: Faults
 ) -> None:
     (fault,) = faults(
@@ -156,7 +154,7 @@ def test_more_processes_on_the_hosts_than_samples_in_a_step_are_told(
 @pytest.mark.parametrize(
     "resources", [{"hosts": {"a": 3, "b": 1}}, {"groups": [{"nodes": 2, "gpus": 2}]}, {"tasks_per_node": 4}]
 )
-def test_a_typed_world_size_must_be_that_of_the_resources(
+def test_world_size_variable_must_match_the_resources(
     tree: dict[str, Any], faults: Faults, resources: dict[str, Any]
 ) -> None:
     typed = {**resources, "environment": {"WORLD_SIZE": 5}}
@@ -166,17 +164,17 @@ def test_a_typed_world_size_must_be_that_of_the_resources(
     assert check({**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 4}}})
 
 
-def test_of_a_range_of_hosts_any_world_size_between_is_possible(tree: dict[str, Any], faults: Faults) -> None:
+def test_world_size_variable_may_be_any_of_a_range_of_hosts(tree: dict[str, Any], faults: Faults) -> None:
     resources = {"nodes": "2-4", "environment": {"WORLD_SIZE": 3}}
     assert check({**tree, "resources": resources})
     assert faults(check, {**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 1}}})
 
 
-def test_without_hosts_there_are_none() -> None:
+def test_hosts_are_empty_by_default() -> None:
     assert Resources().hosts == {}
 
 
-def test_a_text_is_no_number_of_gpus(write, broken):
+def test_text_is_refused_as_a_number_of_gpus(write, broken):
     write("hosts.json", '{"a": "4", "b": 4}')
     for hosts in ("hosts.json", {"a": "4"}):
         (fault,) = broken(resources={"hosts": hosts})

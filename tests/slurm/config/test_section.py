@@ -13,7 +13,7 @@ from toolkit.config.sections import Setting
 from toolkit.run.failure.classes import advice_on
 
 
-def test_there_is_a_key_for_each_setting() -> None:
+def test_each_setting_has_a_hint_with_a_key_of_resources() -> None:
     keys = {f"resources.{each.name}" for each in fields(Resources)}
     assert set(RESOURCES.hints) == set(get_args(Setting))
     for hint in RESOURCES.hints.values():

@@ -41,24 +41,24 @@ def test_a_world_size_is_shared_out_over_hosts(good, given_keys, nodes, tasks):
         ({"hosts": {"a": 3, "b": 1}}, 4),
     ],
 )
-def test_a_world_size_that_the_other_keys_contradict_is_refused_with_both_numbers(broken, others, size):
+def test_world_size_that_contradicts_other_keys_is_refused_with_both_numbers(broken, others, size):
     (fault,) = broken(resources={"world_size": 7, **others})
     assert fault.key == "resources.world_size"
     assert f"found 7, but the other keys of resources make {size} processes" in fault.problem
 
 
 @pytest.mark.parametrize("others", [{"groups": [{"nodes": 2, "gpus": 2}]}, {"hosts": {"a": 3, "b": 1}}])
-def test_a_world_size_may_stand_beside_hosts_and_groups_that_make_it(good, others):
+def test_world_size_may_be_given_with_matching_hosts_or_groups(good, others):
     assert good(resources={"world_size": 4, **others}).resources.world_size == 4
 
 
-def test_a_fault_elsewhere_does_not_make_one_of_the_world_size(broken):
+def test_fault_of_another_key_adds_no_fault_of_the_world_size(broken):
     (fault,) = broken(resources={"world_size": 4, "mem": [1]})
     assert fault.key == "resources.mem"
 
 
 @given(world=st.integers(1, 500), nodes=st.integers(1, 40), tasks=st.integers(1, 40))
-def test_sharing_out_never_makes_another_world_and_changes_nothing_the_second_time(world, nodes, tasks):
+def test_spreading_keeps_the_world_size_and_is_idempotent(world, nodes, tasks):
     resources = spread_world_size(Resources(world_size=world, nodes=nodes, tasks_per_node=tasks))
     shared = (resources.nodes, resources.tasks_per_node) != (nodes, tasks)
     assert world_size(resources) == (world if shared else nodes * tasks)

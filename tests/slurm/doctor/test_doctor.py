@@ -1,4 +1,4 @@
-"""stk doctor: what it asks, what it says, and that nothing that is broken stops it."""
+"""stk doctor: what it asks, what it reports, and that it stops at nothing that is broken."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def found(document: dict[str, Any], words: str) -> dict[str, str]:
     return dict(finding)
 
 
-def test_without_slurm_the_machine_and_its_files_are_looked_at(here: User) -> None:
+def test_doctor_without_slurm_checks_the_machine_and_its_files(here: User) -> None:
     document = told(here.stk("doctor", "--json"))
     assert found(document, "Slurm is not installed here")["level"] == "note"
     assert (document["cluster"], document["partitions"]) == ("", [])
@@ -110,7 +110,7 @@ def test_without_slurm_the_machine_and_its_files_are_looked_at(here: User) -> No
     assert not here.experiments.exists()
 
 
-def test_the_cluster_is_asked_once_for_each_thing(here: User, slurm: Stubs) -> None:
+def test_cluster_is_asked_once_for_each_fact(here: User, slurm: Stubs) -> None:
     document = told(here.stk("doctor", "--json"))
     assert document["cluster"] == "demo"
     assert [row["name"] for row in document["partitions"]] == [
@@ -130,7 +130,7 @@ def test_one_partition_may_be_shown_alone(here: User, slurm: Stubs) -> None:
     assert [row["name"] for row in document["partitions"]] == ["preemptible"]
 
 
-def test_people_get_headings_a_table_and_what_is_to_be_done(here: User, slurm: Stubs) -> None:
+def test_text_output_has_headings_a_table_and_problems_at_the_end(here: User, slurm: Stubs) -> None:
     answer = here.stk("doctor", here.config, "resources.time=9:00:00")
     assert answer.code == 4
     for heading in ("Slurm", "Partitions", "Requeue", "Limits", "Hosts", "Files", "Experiment tiny-"):
@@ -161,11 +161,11 @@ def test_an_experiment_is_compared_with_what_its_run_measured(here: User, slurm:
     short = found(document, "a step and a save take 20.5 s, but a preemption in partition preemptible")
     assert (short["level"], short["key"]) == ("change", "checkpoint.every_steps")
     assert found(document, "its checkpoints of 1 MB take up to 4 MB")["level"] == "ok"
-    assert found(document, "it asks for no time and gets 01:00:00")["key"] == "resources.time"
+    assert found(document, "it requests no time and gets 01:00:00")["key"] == "resources.time"
     assert found(document, "20.0 s at most (tiny-")["level"] == "ok"
 
 
-def test_an_experiment_that_fits_is_said_to(here: User, slurm: Stubs) -> None:
+def test_experiment_that_fits_the_cluster_is_reported_as_ok(here: User, slurm: Stubs) -> None:
     document = told(here.stk("doctor", here.config, "--json"))
     assert found(document, "there are hosts that fit it")["level"] == "ok"
 
@@ -177,7 +177,7 @@ def test_accounting_that_does_not_answer_leaves_its_part_unknown(here: User, slu
     assert found(document, "your accounts: unknown")["level"] == "note"
 
 
-def test_a_program_that_answers_nonsense_stops_nothing(here: User, slurm: Stubs) -> None:
+def test_malformed_output_of_slurm_does_not_stop_doctor(here: User, slurm: Stubs) -> None:
     slurm.answers("sinfo", "\x1b[2J[red]what\x1f\x1f\x1e\n")
     slurm.answers("sacctmgr", "|||\n" * 3)
     document = told(here.stk("doctor", "--json"))
@@ -202,7 +202,7 @@ def test_a_file_system_that_hangs_is_a_finding(here: User, monkeypatch: pytest.M
     assert "no answer in 180 s" in found(document, "torch cannot be imported")["found"]
 
 
-def test_no_controller_where_one_is_wanted_is_an_error(here: User, stubs: Stubs) -> None:
+def test_missing_controller_is_an_error_with_cluster_slurm(here: User, stubs: Stubs) -> None:
     assert here.stk("doctor", "--cluster", "slurm").code == 3
     stubs.fails("scontrol", "Unable to contact slurm controller\n")
     assert here.stk("doctor", "--cluster", "slurm").code == 3
@@ -260,7 +260,7 @@ def test_options_that_a_site_demands_come_from_the_experiment(here: User, host: 
     assert {"--account=bio", "--qos=spare", "--partition=urgent"} <= set(call)
 
 
-def test_where_no_host_is_free_nothing_stays_in_the_queue(here: User, host: Stubs) -> None:
+def test_no_job_stays_in_the_queue_if_no_host_is_free(here: User, host: Stubs) -> None:
     words = "srun: job 4 queued and waiting for resources\n"
     host.fails("srun", f"{words}srun: error: Unable to allocate resources: Requested nodes are busy\n")
     document = told(here.stk("doctor", "--on-node", "--json"))
@@ -275,7 +275,7 @@ def test_a_step_that_fails_is_a_finding_with_the_words_of_slurm(here: User, host
     assert "Invalid account" in found(document, "a step on a host failed")["found"]
 
 
-def test_a_python_that_the_host_does_not_have_is_named(here: User, host: Stubs) -> None:
+def test_python_missing_on_the_host_is_named(here: User, host: Stubs) -> None:
     host.fails("srun", "slurmstepd: error: execve(): /env/bin/python: No such file or directory\n", code=2)
     document = told(here.stk("doctor", "--on-node", "--json"))
     assert sys.executable in found(document, "a step on a host failed")["follows"]

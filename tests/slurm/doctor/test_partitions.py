@@ -18,7 +18,7 @@ def main_with(*uses: HostUse) -> Cluster:
     return replace(cluster(), partitions=(partition("main"),), uses=uses)
 
 
-def test_the_recorded_cluster_as_it_stood() -> None:
+def test_rows_show_hosts_gpus_limits_and_preemption_of_the_recorded_cluster() -> None:
     main, preemptible, _, urgent = rows(cluster())
     assert (main.name, main.is_default, main.idle, main.mixed, main.hosts) == ("main", True, 2, 2, 4)
     assert (main.gpus_free, main.gpus) == ({"gpu": 13}, {"gpu": 16})
@@ -44,7 +44,7 @@ def test_gpus_of_hosts_that_can_start_nothing_are_not_free() -> None:
     assert (row.idle, row.mixed) == (0, 0)
 
 
-def test_hosts_that_are_powered_down_can_be_had() -> None:
+def test_powered_down_hosts_count_as_free() -> None:
     (row,) = rows(main_with(use("idle~", "gpu:4", "gpu:0"), use("mixed-", "gpu:4", "gpu:3")))
     assert (row.idle, row.mixed, row.gpus_free) == (1, 1, {"gpu": 5})
 
@@ -66,5 +66,5 @@ def test_only_a_higher_tier_on_the_same_hosts_preempts() -> None:
     assert preempting(both)["preemptible"] == ()
 
 
-def test_by_qos_no_partition_preempts() -> None:
+def test_no_partition_preempts_with_preemption_by_qos() -> None:
     assert preempting(cluster(PreemptType="preempt/qos")) == {}

@@ -1,4 +1,4 @@
-"""stk drill on a cluster, which is played here: what is asked of it, and what is made of the folder."""
+"""stk drill on a simulated cluster: what it asks Slurm for, and what it concludes from the folder."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_every_interruption_is_caused_and_compared(played: Played) -> None:
     assert {row.processes for row in rows} == {"2 → 2"}
 
 
-def test_slurm_is_asked_for_what_an_ordinary_user_may_ask(played: Played) -> None:
+def test_drill_makes_only_requests_of_an_ordinary_user(played: Played) -> None:
     *_, _ = drill(played).run()
     urgent = played.asked[3]
     assert [request[:3] for request in played.asked[:3]] == [
@@ -159,7 +159,7 @@ def test_slurm_is_asked_for_what_an_ordinary_user_may_ask(played: Played) -> Non
     assert ("cancel", "18") in played.asked, "the job that preempted"
 
 
-def test_the_job_is_short_and_slow_and_the_other_one_is_neither(played: Played) -> None:
+def test_disturbed_job_is_slow_and_has_a_shorter_limit_than_the_undisturbed_one(played: Played) -> None:
     *_, _ = drill(played, "resources.environment.MINE=1").run()
     disturbed, undisturbed = played.resources
     assert (disturbed.time, undisturbed.time) == ("3", "30")
@@ -172,20 +172,20 @@ def test_the_job_is_short_and_slow_and_the_other_one_is_neither(played: Played) 
     assert all(fault.action == "slow" for fault in parse(undisturbed.environment[VARIABLE]))
 
 
-def test_a_start_that_spoils_the_bytes_is_found(played: Played) -> None:
+def test_attempt_that_saves_other_bytes_is_detected(played: Played) -> None:
     played.spoils = 3
     *_, rows = drill(played).run()
     assert [row.same_bytes for row in rows] == [True, False, False, False, False]
 
 
-def test_a_job_that_does_not_come_back_is_told_and_resumed(played: Played) -> None:
+def test_job_that_is_not_restarted_is_reported_and_resumed(played: Played) -> None:
     played.dies_of = "HUP"
     *_, rows = drill(played).run()
     assert "was not restarted" in rows[2].fault
     assert [row.fault for row in rows if row is not rows[2]] == [""] * 4
 
 
-def test_what_slurm_refuses_is_told_as_not_tried(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_request_is_reported_as_not_tried(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(job: str) -> None:
         played.asked.append(("refused", job))
         raise SlurmRefused("Slurm refused: requeueing is disabled")
@@ -198,7 +198,7 @@ def test_what_slurm_refuses_is_told_as_not_tried(played: Played, monkeypatch: py
     assert all(row.is_good for row in rows)
 
 
-def test_jobs_are_cancelled_whatever_happens(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_cancelled_after_an_error(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(job: str) -> None:
         raise RunFailed("something else")
 
@@ -208,7 +208,7 @@ def test_jobs_are_cancelled_whatever_happens(played: Played, monkeypatch: pytest
     assert ("cancel", "17") in played.asked
 
 
-def test_without_a_partition_above_the_preemption_is_left_out(
+def test_preemption_is_left_out_without_a_higher_partition(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = parse_partitions(PARTITIONS.replace("PriorityTier=5", "PriorityTier=1"))

@@ -41,9 +41,7 @@ def drilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], list[s
     return rows, said, drill.not_tried
 
 
-def test_an_interrupted_run_comes_back_with_the_same_bytes(
-    drilled: tuple[list[Row], list[str], list[str]],
-) -> None:
+def test_interrupted_run_resumes_with_the_same_bytes(drilled: tuple[list[Row], list[str], list[str]]) -> None:
     rows, said, not_tried = drilled
     assert [(row.what, row.same_bytes, row.fault) for row in rows] == [
         ("warned and preempted at once", True, ""),
@@ -54,7 +52,7 @@ def test_an_interrupted_run_comes_back_with_the_same_bytes(
     assert not_tried == ["what only a cluster can do: time limits, requeueing, lost hosts"]
 
 
-def test_a_local_drill_tells_the_signals_that_the_ranks_saw(
+def test_local_drill_reports_the_signals_that_the_ranks_received(
     drilled: tuple[list[Row], list[str], list[str]],
 ) -> None:
     """How often depends on the machine: equal signals that wait for a frozen process become one."""
@@ -64,9 +62,7 @@ def test_a_local_drill_tells_the_signals_that_the_ranks_saw(
     assert set(preempted.signals) == {"CONT", "TERM"}
 
 
-def test_a_local_drill_tells_what_was_lost_and_how_long_it_took(
-    drilled: tuple[list[Row], list[str], list[str]],
-) -> None:
+def test_local_drill_reports_lost_steps_and_times(drilled: tuple[list[Row], list[str], list[str]]) -> None:
     warned, killed, preempted = drilled[0]
     assert (warned.lost_steps, preempted.lost_steps) == (0, 0)
     assert killed.lost_steps is not None
@@ -88,7 +84,7 @@ def checkpoint(run: RunDir, step: int, text: str) -> None:
     (run.checkpoint(step) / "MANIFEST.json").write_text(f"made by {run.run_id}")
 
 
-def test_a_single_other_byte_is_seen(tmp_path: Path) -> None:
+def test_single_different_byte_is_detected(tmp_path: Path) -> None:
     run, other = RunDir(tmp_path / "run"), RunDir(tmp_path / "other")
     for step, text in ((4, "a"), (8, "b"), (12, "c")):
         checkpoint(run, step, text)
@@ -101,7 +97,7 @@ def test_a_single_other_byte_is_seen(tmp_path: Path) -> None:
     assert is_same(run, {8: undisturbed[8]}, after=4) is False
 
 
-def test_progress_that_lacks_an_interrupted_evaluation_is_compared_once_it_has_it(tmp_path: Path) -> None:
+def test_checkpoint_that_awaits_its_evaluation_is_not_compared_before_it(tmp_path: Path) -> None:
     run, other = RunDir(tmp_path / "run"), RunDir(tmp_path / "other")
     for step in (4, 8, 12):
         for each in (run, other):
@@ -180,7 +176,7 @@ def test_a_job_is_preempted_by_one_of_a_higher_tier_on_common_hosts() -> None:
         ([LOW.replace("REQUEUE", "CANCEL"), HIGH], BY_TIER, None, "no jobs of any partition"),
     ],
 )
-def test_where_nothing_can_be_preempted_the_reason_is_told(
+def test_reason_is_given_if_nothing_can_be_preempted(
     partitions: list[str], config: dict[str, str], wanted: str | None, words: str
 ) -> None:
     found = choose_pair(parse_partitions(partitions_of(*partitions)), config, wanted)
@@ -199,14 +195,14 @@ def test_recorded_partitions_are_read() -> None:
 # ---- the command
 
 
-def test_the_command_tells_a_wrong_number_of_processes(user: User) -> None:
+def test_drill_refuses_a_wrong_number_of_processes(user: User) -> None:
     answer = user.stk("drill", "--cluster", "local", "--procs", "99")
     assert answer.code == 2
     assert "--procs is 99: it must be from 1 to train.batch_size, " in answer.err
     assert not list(user.experiments.glob("drills/*"))
 
 
-def test_the_command_tells_a_fault_of_the_experiment(user: User) -> None:
+def test_drill_refuses_an_experiment_with_an_error(user: User) -> None:
     answer = user.stk("drill", user.config, "train.epochz=3", "--cluster", "local")
     assert answer.code == 2
     assert "epochz" in answer.err
@@ -214,7 +210,7 @@ def test_the_command_tells_a_fault_of_the_experiment(user: User) -> None:
 
 
 @pytest.mark.parametrize("is_passed", [True, False])
-def test_the_command_keeps_what_a_failed_drill_left(
+def test_drill_keeps_its_folder_only_after_a_failure(
     user: User, monkeypatch: pytest.MonkeyPatch, is_passed: bool
 ) -> None:
     def run(drill: LocalDrill) -> list[list[Row]]:

@@ -39,7 +39,7 @@ def after(job: PretendJob, code: int) -> str:
 # ---- stops
 
 
-def test_a_stop_that_was_handed_over_needs_nothing(job: PretendJob) -> None:
+def test_stop_that_was_requeued_needs_no_action(job: PretendJob) -> None:
     job.stops("preempted")
     note_event(job.run, "requeue", job_id="101")
     assert "another job" in after(job, 75)
@@ -47,7 +47,7 @@ def test_a_stop_that_was_handed_over_needs_nothing(job: PretendJob) -> None:
 
 
 @pytest.mark.parametrize("code", [75, 143])
-def test_a_stop_that_could_not_be_handed_over_is_now(job: PretendJob, code: int) -> None:
+def test_stop_whose_requeue_failed_is_requeued_again(job: PretendJob, code: int) -> None:
     """srun may name another rank's end instead of rank 0's."""
     job.stops("SIGTERM")
     note_event(job.run, "requeue_failed", job_id="101", reason="no answer")
@@ -56,20 +56,20 @@ def test_a_stop_that_could_not_be_handed_over_is_now(job: PretendJob, code: int)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "preempted")
 
 
-def test_what_rank_0_saw_still_counts_then(job: PretendJob) -> None:
+def test_reason_noted_by_rank_0_decides_the_restart(job: PretendJob) -> None:
     job.stops("time_limit")
     note_event(job.run, "signal", job_id="101", reason="time_limit", requested=False, signals=[])
     after(job, 75)
     assert job.submitted == ["101", "102"]
 
 
-def test_the_ledger_speaks_for_a_rank_0_that_was_killed_right_after_its_save(job: PretendJob) -> None:
+def test_recorded_reason_decides_if_rank_0_was_killed_after_its_save(job: PretendJob) -> None:
     job.stops("time_limit")
     after(job, 137)
     assert job.submitted == ["101", "102"]
 
 
-def test_a_job_that_was_submitted_but_not_noted_is_found_instead_of_made_again(job: PretendJob) -> None:
+def test_submitted_but_unrecorded_job_is_found_instead_of_submitted_again(job: PretendJob) -> None:
     """Rank 0 was killed between sbatch and its note of it."""
     job.stops("time_limit")
     note_event(job.run, "signal", job_id="101", reason="time_limit", requested=False, signals=[])
@@ -81,7 +81,7 @@ def test_a_job_that_was_submitted_but_not_noted_is_found_instead_of_made_again(j
     assert job.fake.calls("sbatch") == []
 
 
-def test_a_cancelled_job_stays_away(job: PretendJob) -> None:
+def test_cancelled_job_is_not_requeued(job: PretendJob) -> None:
     job.stops("SIGTERM")
     job.is_cancelled()
     after(job, 75)
@@ -111,7 +111,7 @@ def test_a_step_that_scancel_ended_is_not_started_again(job: PretendJob, code: i
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "cancelled")
 
 
-def test_a_step_that_was_stopped_before_it_could_say_so_goes_back(job: PretendJob) -> None:
+def test_step_preempted_before_it_recorded_anything_is_requeued(job: PretendJob) -> None:
     """The signal found the interpreter still starting; the line of an earlier attempt stays what it is."""
     job.starts(why="finished", time_end=1.0, last_step=1, restart=7)
     job.is_preempted()
@@ -119,7 +119,7 @@ def test_a_step_that_was_stopped_before_it_could_say_so_goes_back(job: PretendJo
     assert (job.requeues, job.why) == ([["requeue", "101"]], "finished")
 
 
-def test_a_job_that_slurm_has_put_back_is_left_alone(job: PretendJob) -> None:
+def test_job_requeued_by_slurm_is_left_alone(job: PretendJob) -> None:
     job.starts()
     job.is_back()
     after(job, 137)
@@ -129,21 +129,21 @@ def test_a_job_that_slurm_has_put_back_is_left_alone(job: PretendJob) -> None:
 # ---- failures
 
 
-def test_a_failure_of_the_infrastructure_starts_the_job_again(job: PretendJob) -> None:
+def test_infrastructure_failure_requeues_the_job(job: PretendJob) -> None:
     job.starts()
     job.failure("io")
     assert "starting again" in after(job, 1)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "io")
 
 
-def test_a_script_that_can_is_asked_to_start_the_step_again(job: PretendJob) -> None:
+def test_batch_script_is_asked_to_restart_the_step_in_place(job: PretendJob) -> None:
     """The job keeps its hosts, so nothing is waited for."""
     job.starts()
     outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
     assert (outcome.again, job.requeues, job.why) == (True, [], "killed")
 
 
-def test_a_host_that_is_to_be_avoided_is_given_back(job: PretendJob) -> None:
+def test_job_with_a_host_to_avoid_is_not_restarted_in_place(job: PretendJob) -> None:
     """After two crashes there."""
     job.starts()
     assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
@@ -152,36 +152,36 @@ def test_a_host_that_is_to_be_avoided_is_given_back(job: PretendJob) -> None:
     assert job.submitted == ["101", "102"]
 
 
-def test_a_step_that_dies_before_its_line_goes_back_into_the_queue(job: PretendJob) -> None:
-    """In its job it could do that for ever, and nothing would count."""
+def test_step_that_dies_before_it_is_recorded_is_requeued(job: PretendJob) -> None:
+    """In place it could die for ever, because no attempt would be counted."""
     job.starts()
     assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert job.requeues == [["requeue", "101"]]
 
 
-def test_a_job_that_is_preempted_gives_its_hosts_back(job: PretendJob) -> None:
+def test_preempted_job_is_not_restarted_in_place(job: PretendJob) -> None:
     job.starts()
     job.is_preempted()
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert job.requeues == [["requeue", "101"]]
 
 
-def test_crashes_are_limited_in_place_too(fake: FakeSlurm, user: User) -> None:
+def test_max_crashes_limits_restarts_in_place(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.max_crashes=0")
     job.starts()
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert (job.requeues, job.outcome) == ([], "not_requeued")
 
 
-def test_a_failure_of_the_users_is_left_to_him(job: PretendJob) -> None:
+def test_failure_of_user_code_is_not_restarted(job: PretendJob) -> None:
     job.starts()
     job.failure("exception")
     assert "not started again" in after(job, 1)
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
 
 
-def test_a_rank_that_was_killed_without_a_word_is_a_crash(job: PretendJob) -> None:
+def test_silently_killed_rank_counts_as_a_crash(job: PretendJob) -> None:
     job.starts()
     after(job, 137)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "killed")
@@ -204,7 +204,7 @@ def test_a_run_on_a_full_disk_is_not_started_again(job: PretendJob, tmp_path: Pa
         assert read_json(job.run.failure)["class"] == "full_disk"
 
 
-def test_a_run_that_is_submitted_again_has_the_limit_of_its_last_submission(job: PretendJob) -> None:
+def test_max_crashes_is_that_of_the_last_submission(job: PretendJob) -> None:
     job.run.job.write_text("max_crashes: 0\n")
     job.starts()
     job.failure("io")
@@ -212,7 +212,7 @@ def test_a_run_that_is_submitted_again_has_the_limit_of_its_last_submission(job:
     assert job.requeues == []
 
 
-def test_a_step_that_could_not_even_begin_is_written_down(job: PretendJob) -> None:
+def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:
     """Its ranks found no interpreter, for example: there is no line and no failure.json."""
     after(job, 127)
     (line,) = read_attempts(job.run)
@@ -220,7 +220,7 @@ def test_a_step_that_could_not_even_begin_is_written_down(job: PretendJob) -> No
     assert job.run.failure.exists()
 
 
-def test_after_two_strikes_the_next_job_avoids_the_host(job: PretendJob) -> None:
+def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
     for step in (2, 3):
         job.starts(time_end=1.0, last_step=step, why="hang", host="bad", rank=1, step=step, blamed="bad")
     job.failure("hang")
@@ -230,7 +230,7 @@ def test_after_two_strikes_the_next_job_avoids_the_host(job: PretendJob) -> None
     assert "#SBATCH --dependency=afterany:101\n" in job.script("102")
 
 
-def test_a_host_that_is_avoided_already_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
+def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
     for step in (2, 3):
         job.starts(time_end=1.0, last_step=step, why="hang", host="bad", rank=1, step=step, blamed="bad")
@@ -239,7 +239,7 @@ def test_a_host_that_is_avoided_already_needs_no_new_job(fake: FakeSlurm, user: 
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 
 
-def test_a_run_that_goes_nowhere_is_held(job: PretendJob) -> None:
+def test_run_without_progress_is_held(job: PretendJob) -> None:
     for _ in range(3):
         job.starts()
         outcome = after(job, 137)
@@ -254,21 +254,21 @@ def test_a_run_that_goes_nowhere_is_held(job: PretendJob) -> None:
 # ---- runs that are no longer this job's
 
 
-def test_a_run_that_has_finished_needs_nothing(job: PretendJob) -> None:
+def test_finished_run_needs_no_action(job: PretendJob) -> None:
     job.stops()
     job.run.result.write_text("{}")
     assert "finished" in after(job, 143)
     assert job.fake.calls("scontrol") == []
 
 
-def test_a_run_that_another_start_has_taken_over_is_left_to_it(job: PretendJob) -> None:
+def test_run_taken_over_by_another_attempt_is_left_alone(job: PretendJob) -> None:
     job.starts()
     job.starts(job_id="999")
     assert "another attempt" in after(job, 1)
     assert job.requeues == []
 
 
-def test_a_start_that_found_the_run_at_work_leaves_it_alone(job: PretendJob) -> None:
+def test_run_locked_by_another_attempt_is_left_alone(job: PretendJob) -> None:
     with FileLock(job.run.alive):
         assert "another attempt" in after(job, 2)
     assert not job.run.attempts.exists()
@@ -277,7 +277,7 @@ def test_a_start_that_found_the_run_at_work_leaves_it_alone(job: PretendJob) -> 
 # ---- Slurm does not answer
 
 
-def test_where_nothing_can_be_done_it_is_written_down(job: PretendJob) -> None:
+def test_unreachable_controller_is_recorded_as_requeue_failed(job: PretendJob) -> None:
     job.stops()
     job.fake.goes_away()
     with pytest.raises(SlurmUnavailable):
@@ -300,7 +300,7 @@ def call(job: PretendJob, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("what", ["the folder", "the id", "the experiment file"])
-def test_the_batch_script_names_the_run_in_any_way(job: PretendJob, what: str) -> None:
+def test_command_accepts_the_folder_the_id_or_the_experiment_file(job: PretendJob, what: str) -> None:
     job.stops()
     run = job.run
     names = {"the folder": str(run.path), "the id": run.run_id, "the experiment file": "tiny.yaml"}
@@ -309,7 +309,7 @@ def test_the_batch_script_names_the_run_in_any_way(job: PretendJob, what: str) -
     assert job.requeues == [["requeue", "101"]]
 
 
-def test_what_it_could_not_do_is_told_without_a_stack_trace(job: PretendJob) -> None:
+def test_command_reports_errors_without_a_traceback(job: PretendJob) -> None:
     done = call(job, "nosuch", "75")
     assert (done.returncode, done.stderr) == (2, "")
     assert "stk resume" in done.stdout
@@ -331,7 +331,7 @@ def with_webhook(fake: FakeSlurm, user: User, *overrides: str) -> PretendJob:
     return PretendJob(fake, user, "resources.webhook_env=HOOK_URL", events, *overrides)
 
 
-def test_a_failure_that_ends_the_run_is_told(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_webhook_is_told_of_a_failure_that_ends_the_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
     job = with_webhook(fake, user)
     job.starts()
     job.failure("exception")
@@ -345,9 +345,7 @@ def test_a_failure_that_ends_the_run_is_told(fake: FakeSlurm, user: User, told: 
     )
 
 
-def test_a_failure_after_which_the_run_goes_on_is_told_as_that(
-    fake: FakeSlurm, user: User, told: Receiver
-) -> None:
+def test_webhook_is_told_of_a_requeue_after_a_failure(fake: FakeSlurm, user: User, told: Receiver) -> None:
     job = with_webhook(fake, user)
     job.starts()
     job.failure("io")
@@ -355,7 +353,7 @@ def test_a_failure_after_which_the_run_goes_on_is_told_as_that(
     assert [message["event"] for message in told.messages] == ["requeue"]
 
 
-def test_a_run_that_is_held_is_told(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_webhook_is_told_of_a_held_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
     job = with_webhook(fake, user)
     for _ in range(3):
         job.starts(time_end=1500.0, last_step=0, why="preempted")
@@ -365,7 +363,7 @@ def test_a_run_that_is_held_is_told(fake: FakeSlurm, user: User, told: Receiver)
     assert "3 attempts in a row made no step" in message["reason"]
 
 
-def test_a_cancelled_run_is_no_news(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_webhook_is_not_told_of_a_cancelled_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
     job = with_webhook(fake, user)
     job.stops("SIGTERM")
     job.is_cancelled()
@@ -373,7 +371,7 @@ def test_a_cancelled_run_is_no_news(fake: FakeSlurm, user: User, told: Receiver)
     assert told.messages == []
 
 
-def test_a_webhook_that_refuses_changes_nothing_for_the_run(
+def test_failing_webhook_does_not_change_the_decision(
     fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = with_webhook(fake, user)

@@ -35,13 +35,13 @@ OLDER = "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=101.0 cgroup.
         (f"{EVENT}\nstk: starting again: oom_killed\nsrun: error: w2: task 3: Killed\n", CrashHint()),
     ],
 )
-def test_the_last_step_is_what_counts(tmp_path: Path, text: str, expected: CrashHint) -> None:
+def test_only_the_last_step_of_the_log_counts(tmp_path: Path, text: str, expected: CrashHint) -> None:
     log = tmp_path / "101.batch.log"
     log.write_text(text)
     assert crash_hint(log) == expected
 
 
-def test_a_job_whose_log_lies_elsewhere_tells_nothing(tmp_path: Path) -> None:
+def test_missing_log_gives_no_hint(tmp_path: Path) -> None:
     assert crash_hint(tmp_path / "101.batch.log") == CrashHint()
 
 

@@ -36,7 +36,7 @@ def stop(job: PretendJob, reason: str | None = "SIGTERM", patience_s: float = 0.
     requeue_or_chain(job.run, job.environ, Stopped(reason), patience_s)
 
 
-def test_a_preempted_job_asks_for_its_place_back(job: PretendJob) -> None:
+def test_preempted_job_requeues_itself(job: PretendJob) -> None:
     job.is_preempted()
     stop(job)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
@@ -44,49 +44,49 @@ def test_a_preempted_job_asks_for_its_place_back(job: PretendJob) -> None:
     assert (event["why"], event["by"], job.why) == ("preempted", "stk", "preempted")
 
 
-def test_what_rank_0_saw_is_written_down(job: PretendJob) -> None:
+def test_signals_seen_by_rank_0_are_recorded(job: PretendJob) -> None:
     job.is_preempted()
     stop(job)
     (event,) = job.events("signal")
     assert (event["job_id"], event["reason"], event["signals"]) == ("101", "SIGTERM", [["SIGTERM", 1.5]])
 
 
-def test_a_cancelled_job_stays_away(job: PretendJob) -> None:
+def test_cancelled_job_is_not_requeued(job: PretendJob) -> None:
     job.is_cancelled()
     stop(job)
     assert (job.requeues, job.submitted) == ([], ["101"])
     assert (job.outcome, job.why) == ("cancelled", "cancelled")
 
 
-def test_a_job_that_slurm_has_put_back_is_left_alone(job: PretendJob) -> None:
-    """Without grace no trace of the preemption is left, but in this partition it is what happens."""
+def test_job_requeued_by_slurm_is_left_alone(job: PretendJob) -> None:
+    """Without grace no trace of the preemption is left, but this partition is preemptible."""
     job.is_back()
     stop(job)
     assert (job.requeues, job.submitted) == ([], ["101"])
     assert (job.events("requeue")[0]["by"], job.why) == ("slurm", "preempted")
 
 
-def test_where_nothing_preempts_somebody_else_put_it_back(job: PretendJob) -> None:
+def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: PretendJob) -> None:
     job.fake.answers("--all --oneliner show partition", "PartitionName=main PreemptMode=OFF\n")
     job.is_back()
     stop(job)
     assert job.why == "requested"
 
 
-def test_asking_again_for_ones_place_is_no_fault(job: PretendJob) -> None:
+def test_repeated_requeue_is_no_error(job: PretendJob) -> None:
     job.is_preempted()
     job.fake.refuses_to("requeue 101", "Job is pending execution for job 101")
     stop(job)
     assert job.outcome == "requeue"
 
 
-def test_a_program_that_left_at_the_warning_itself_has_left_before_the_time_limit(job: PretendJob) -> None:
+def test_program_that_exits_at_the_warning_is_stopped_by_the_time_limit(job: PretendJob) -> None:
     job.says(StartTime=at(-100), EndTime=at(40))
     requeue_or_chain(job.run, job.environ, Stopped(None, WARNING), 0.0)
     assert (job.why, job.outcome) == ("time_limit", "chained")
 
 
-def test_before_its_time_limit_a_job_submits_the_next_one(job: PretendJob) -> None:
+def test_job_submits_the_next_one_before_its_time_limit(job: PretendJob) -> None:
     stop(job, "time_limit")
     assert (job.requeues, job.submitted) == ([], ["101", "102"])
     (event,) = job.events("chained")
@@ -95,16 +95,14 @@ def test_before_its_time_limit_a_job_submits_the_next_one(job: PretendJob) -> No
     assert job.why == "time_limit"
 
 
-def test_slurms_warning_near_the_end_means_the_same(job: PretendJob) -> None:
+def test_warning_signal_near_the_end_means_the_time_limit(job: PretendJob) -> None:
     job.says(StartTime=at(-3600 + 100), EndTime=at(100))
     stop(job, "SIGUSR2")
     assert (job.why, job.outcome) == ("time_limit", "chained")
 
 
 @pytest.mark.parametrize("reason", ["SIGUSR2", "SIGTERM", None])
-def test_a_stop_that_slurm_knows_nothing_of_goes_back_into_the_queue(
-    job: PretendJob, reason: str | None
-) -> None:
+def test_stop_unknown_to_slurm_is_requeued(job: PretendJob, reason: str | None) -> None:
     stop(job, reason)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "requested")
 
@@ -120,7 +118,7 @@ def test_a_stop_that_slurm_knows_nothing_of_goes_back_into_the_queue(
         ("chain", "SIGUSR2", False, "requeue"),
     ],
 )
-def test_resources_requeue_chooses(
+def test_resources_requeue_chooses_between_requeue_and_a_new_job(
     fake: FakeSlurm, user: User, wanted: str, reason: str, is_preempted: bool, expected: str
 ) -> None:
     job = PretendJob(fake, user, f"resources.requeue={wanted}")
@@ -145,7 +143,7 @@ def test_a_job_that_may_not_be_submitted_again_is_requeued(job: PretendJob) -> N
     assert not job.run.intent.exists()
 
 
-def test_where_both_are_refused_it_says_so_with_slurms_words(job: PretendJob) -> None:
+def test_refusal_of_both_requeue_and_submission_shows_slurms_words(job: PretendJob) -> None:
     job.fake.submits("refuse", "sbatch: error: QOSMaxSubmitJobPerUserLimit")
     job.fake.refuses_to("requeue 101", DISABLED)
     with pytest.raises(SchedulerError, match="presently disabled") as failure:
@@ -155,7 +153,7 @@ def test_where_both_are_refused_it_says_so_with_slurms_words(job: PretendJob) ->
     assert "presently disabled" in job.events("requeue_failed")[0]["reason"]
 
 
-def test_one_task_of_an_array_goes_back_alone_and_is_never_chained(fake: FakeSlurm, user: User) -> None:
+def test_array_task_is_requeued_alone_and_never_chained(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, job_id="101_2")
     job.environ = {"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "2"}
     job.stops()
@@ -163,8 +161,8 @@ def test_one_task_of_an_array_goes_back_alone_and_is_never_chained(fake: FakeSlu
     assert (job.requeues, job.submitted) == ([["requeue", "101_2"]], ["101_2"])
 
 
-def test_a_script_of_somebodys_own_is_requeued_at_its_time_limit(fake: FakeSlurm, user: User) -> None:
-    """There is no plan to make it anew from."""
+def test_job_not_submitted_by_stk_is_requeued_at_its_time_limit(fake: FakeSlurm, user: User) -> None:
+    """There is no plan from which it could be submitted again."""
     job = PretendJob(fake, user)
     job.stops()
     job.run.submissions.unlink()
@@ -172,7 +170,7 @@ def test_a_script_of_somebodys_own_is_requeued_at_its_time_limit(fake: FakeSlurm
     assert (job.outcome, job.submitted) == ("requeue", [])
 
 
-def test_an_interactive_job_has_no_queue_to_go_back_to(job: PretendJob) -> None:
+def test_interactive_job_is_not_requeued(job: PretendJob) -> None:
     job.says(BatchFlag="0")
     stop(job, "time_limit")
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
@@ -186,7 +184,7 @@ def test_a_busy_controller_is_asked_again(job: PretendJob, monkeypatch: pytest.M
     assert job.outcome == "requeue"
 
 
-def test_a_controller_that_does_not_answer_is_written_down(job: PretendJob) -> None:
+def test_unreachable_controller_is_recorded_as_requeue_failed(job: PretendJob) -> None:
     job.fake.goes_away()
     with pytest.raises(SlurmUnavailable, match="Unable to contact"):
         stop(job)
@@ -194,14 +192,14 @@ def test_a_controller_that_does_not_answer_is_written_down(job: PretendJob) -> N
     assert job.why == "SIGTERM", "attempts.jsonl keeps what the run knew itself"
 
 
-def test_time_limits_are_counted_by_the_last_submission(job: PretendJob) -> None:
+def test_max_timeouts_is_that_of_the_last_submission(job: PretendJob) -> None:
     job.run.job.write_text("max_timeouts: 0\n")
     job.stops("time_limit", step=5)
     stop(job, "time_limit")
     assert (job.outcome, job.requeues, job.submitted) == ("not_requeued", [], ["101"])
 
 
-def test_after_too_many_time_limits_the_run_stays_with_its_user(fake: FakeSlurm, user: User) -> None:
+def test_run_is_not_continued_after_max_timeouts(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.max_timeouts=1")
     job.stops("time_limit", step=5)
     job.stops("time_limit", step=9)

@@ -31,7 +31,7 @@ def test_a_task_of_a_step_and_a_process_of_torchrun_are_ranks() -> None:
     assert (world.rank, world.size, world.master_port) == (1, 2, 29500)
 
 
-def test_a_task_with_a_wrong_number_tells_the_others_why_it_does_not_come(
+def test_task_with_a_wrong_rank_leaves_the_reason_for_the_others(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `srun env SLURM_PROCID=0 stk run` starts it."""
@@ -46,22 +46,22 @@ def test_a_task_with_a_wrong_number_tells_the_others_why_it_does_not_come(
     assert "SLURM_PROCID" in told
 
 
-def test_a_forced_local_run_is_no_rank_wherever_it_stands() -> None:
+def test_forced_local_run_is_never_a_rank() -> None:
     for environ in (ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"], {"RANK": "1", "WORLD_SIZE": "2"}):
         assert world_of_this_process({**environ, "STK_FORCE_LOCAL": "yes"}) is None
 
 
 @pytest.mark.parametrize("word", ["1", "true", "True", "YES", "on", " on "])
-def test_every_usual_word_forces_a_local_run(word: str) -> None:
+def test_true_words_force_a_local_run(word: str) -> None:
     assert is_forced_local({"STK_FORCE_LOCAL": word})
 
 
 @pytest.mark.parametrize("word", ["", "0", "false", "No", "OFF"])
-def test_every_usual_word_does_not_force_a_local_run(word: str) -> None:
+def test_false_words_do_not_force_a_local_run(word: str) -> None:
     assert not is_forced_local({"STK_FORCE_LOCAL": word})
     assert not is_forced_local({})
 
 
-def test_another_word_is_refused_with_those_that_serve() -> None:
+def test_other_words_for_a_local_run_are_refused_with_the_valid_ones() -> None:
     with pytest.raises(UserError, match=r"STK_FORCE_LOCAL is 'maybe': use one of 1, true, yes, on or 0"):
         is_forced_local({"STK_FORCE_LOCAL": "maybe"})

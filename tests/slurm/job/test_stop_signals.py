@@ -82,7 +82,7 @@ def settled_reason(stop: JobStop, lead_s: float = 0.5) -> str | None:
 
 @pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_a_signal_becomes_a_reason_and_nothing_else(number: signal.Signals) -> None:
+def test_first_signal_becomes_the_reason_to_stop(number: signal.Signals) -> None:
     stop = JobStop().install()
     os.kill(os.getpid(), signal.SIGCONT)  # Slurm wakes the tasks before each signal
     assert stop.reason_to_stop() is None
@@ -93,7 +93,7 @@ def test_a_signal_becomes_a_reason_and_nothing_else(number: signal.Signals) -> N
     assert [name for name, _ in stop.signals] == ["SIGCONT", number.name, "SIGTERM"]
 
 
-def test_a_signal_that_came_too_early_is_not_lost() -> None:
+def test_signal_before_the_handlers_are_installed_is_not_lost() -> None:
     """A launcher starts its ranks with the signals held back, for importing torch takes seconds."""
     program = (
         "import json, os, signal\n"
@@ -109,7 +109,7 @@ def test_a_signal_that_came_too_early_is_not_lost() -> None:
 
 
 @pytest.mark.usefixtures("handlers")
-def test_beside_a_watching_rank_0_the_warning_is_left_to_it_but_not_the_end() -> None:
+def test_other_ranks_ignore_the_warning_but_stop_on_sigterm() -> None:
     stop = JobStop(is_watched=True).install()
     os.kill(os.getpid(), signal.SIGUSR2)
     assert stop.reason_to_stop() is None
@@ -119,24 +119,24 @@ def test_beside_a_watching_rank_0_the_warning_is_left_to_it_but_not_the_end() ->
 
 @pytest.mark.usefixtures("handlers")
 class TestRank0:
-    def test_the_end_of_the_job_is_a_reason_when_it_is_near(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_near_end_of_the_job_is_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=1000)
         assert settled_reason(watched(run)) is None
         says(fake, left_s=15)
         assert settled_reason(watched(run)) == "time_limit"
 
-    def test_how_near_depends_on_how_long_a_save_takes(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_near_end_depends_on_the_length_of_a_save(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=100)
         assert settled_reason(watched(run), lead_s=5) is None
         assert settled_reason(watched(run), lead_s=45) == "time_limit"
 
-    def test_a_limit_that_was_raised_meanwhile_lets_it_go_on(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_raised_time_limit_lets_training_continue(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=15)
         stop = watched(run)
         says(fake, left_s=1000)
         assert settled_reason(stop) is None
 
-    def test_where_nobody_answers_the_end_that_was_known_counts(
+    def test_known_end_counts_while_no_controller_answers(
         self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("slurm.job.stop_signals._PATIENCE_S", 0.0)
@@ -145,7 +145,7 @@ class TestRank0:
         fake.goes_away()
         assert settled_reason(stop) == "time_limit"
 
-    def test_newer_releases_tell_the_end_in_the_environment(
+    def test_end_is_read_from_the_environment_while_no_controller_answers(
         self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("slurm.job.stop_signals._PATIENCE_S", 0.0)
@@ -169,19 +169,19 @@ class TestRank0:
         assert [stop.reason_to_stop(0.1) for _ in range(1000)] == [None] * 1000
         assert len(fake.calls("scontrol")) == asked
 
-    def test_a_warning_of_an_end_that_is_known_is_no_reason_yet(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_warning_of_a_known_end_is_not_yet_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=150)
         stop = watched(run)
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) is None
 
-    def test_the_same_signal_far_from_the_end_is_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_warning_signal_far_from_the_end_is_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=1000)
         stop = watched(run)
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) == "SIGUSR2"
 
-    def test_in_a_preemption_it_is_a_reason_although_the_end_is_near(
+    def test_warning_signal_in_a_preemption_is_a_reason_near_the_end(
         self, fake: FakeSlurm, run: RunDir
     ) -> None:
         says(fake, left_s=1000)
@@ -190,7 +190,7 @@ class TestRank0:
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) == "SIGUSR2"
 
-    def test_by_stk_requeue_it_is_a_reason_near_the_end_too(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_signal_of_stk_requeue_is_a_reason_near_the_end(self, fake: FakeSlurm, run: RunDir) -> None:
         note_event(run, REQUEST_EVENT, job_id="11")  # of an earlier attempt
         says(fake, left_s=150)
         stop = watched(run)
@@ -198,7 +198,7 @@ class TestRank0:
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) == "SIGUSR2"
 
-    def test_a_request_may_follow_the_warning(self, fake: FakeSlurm, run: RunDir) -> None:
+    def test_stk_requeue_after_the_warning_is_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=150)
         stop = watched(run)
         os.kill(os.getpid(), signal.SIGUSR2)
@@ -207,7 +207,7 @@ class TestRank0:
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) == "SIGUSR2"
 
-    def test_where_nobody_answers_it_is_believed(
+    def test_warning_signal_is_a_reason_while_no_controller_answers(
         self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("slurm.job.stop_signals._PATIENCE_S", 0.0)
@@ -217,7 +217,7 @@ class TestRank0:
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) == "SIGUSR2"
 
-    def test_a_save_that_does_not_fit_into_the_time_for_it_is_told_once(
+    def test_save_longer_than_its_time_budget_is_reported_once(
         self, fake: FakeSlurm, run: RunDir, caplog: pytest.LogCaptureFixture
     ) -> None:
         fake.answers("--all --oneliner show partition", PARTITIONS)
@@ -243,6 +243,6 @@ def test_even_a_short_job_trains_for_half_of_its_time(lead_s: float, length_s: f
         assert margin <= length_s / 2
 
 
-def test_a_minute_keeps_most_of_itself_and_an_hour_loses_half_a_minute() -> None:
+def test_margin_is_7_s_of_a_minute_and_24_s_of_an_hour() -> None:
     assert margin_s(0.5, 60) == 7
     assert margin_s(2, 3600) == 24

@@ -72,16 +72,16 @@ def test_a_job_is_a_path_and_survives_its_pickle() -> None:
     assert len(pickle.dumps(job)) < 200
 
 
-def test_a_finished_rank_ends_well(worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir) -> None:
+def test_finished_rank_exits_with_0(worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir) -> None:
     assert [run_rank(run, rank) for rank in RANKS] == [0, 0]
     assert worker.seen == [(run, rank) for rank in RANKS]
     assert not any("requeue" in call for call in in_job.calls("scontrol"))
 
 
-def test_rank_0_hands_the_run_over_and_alone_says_that_it_is_not_done(
+def test_only_rank_0_requeues_and_exits_with_75(
     worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
 ) -> None:
-    """srun would end rank 0 at its work if another rank left with such a status before it."""
+    """srun would kill rank 0 if another rank exited with such a status before it."""
     worker.is_finished = False
     assert run_rank(run, RANKS[1]) == 0
     assert in_job.calls("scontrol") == []
@@ -89,7 +89,7 @@ def test_rank_0_hands_the_run_over_and_alone_says_that_it_is_not_done(
     assert ["requeue", "12"] in in_job.calls("scontrol")
 
 
-def test_a_stop_that_cannot_be_handed_over_is_no_failure(
+def test_failed_requeue_exits_with_75_and_logs_the_reason(
     worker: SimpleNamespace,
     in_job: FakeSlurm,
     run: RunDir,
@@ -105,7 +105,7 @@ def test_a_stop_that_cannot_be_handed_over_is_no_failure(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_a_stop_while_torch_is_imported_is_a_stop(
+def test_signal_while_torch_is_imported_is_a_reason_to_stop(
     worker: SimpleNamespace, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     reasons = []
@@ -132,7 +132,7 @@ def submitit_main():
 """
 
 
-def test_a_stop_before_the_runs_code_is_imported_waits_for_it(tmp_path: Path) -> None:
+def test_signal_before_the_code_of_the_run_is_imported_is_not_lost(tmp_path: Path) -> None:
     module = tmp_path / "submitit" / "core" / "submission.py"
     module.parent.mkdir(parents=True)
     for folder in (module.parent, module.parent.parent):
@@ -149,7 +149,7 @@ def test_a_stop_before_the_runs_code_is_imported_waits_for_it(tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (0, "['SIGTERM', 'SIGUSR2']\n"), done.stderr
 
 
-def test_a_run_that_has_finished_is_left_without_importing_torch(
+def test_finished_run_is_left_without_training(
     worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
 ) -> None:
     run.result.write_text("{}")
@@ -158,7 +158,7 @@ def test_a_run_that_has_finished_is_left_without_importing_torch(
     assert in_job.calls("scontrol") == []
 
 
-def test_outside_a_job_nobody_is_asked(
+def test_slurm_is_not_asked_outside_a_job(
     worker: SimpleNamespace, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
@@ -167,7 +167,7 @@ def test_outside_a_job_nobody_is_asked(
     assert fake.calls("scontrol") == []
 
 
-def test_a_job_that_is_called_outside_a_step_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_job_outside_a_step_raises_scheduler_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(SchedulerError, match="not a task of an srun step"):
         TrainJob("/scratch/me/tiny-1")()

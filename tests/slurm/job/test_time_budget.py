@@ -23,30 +23,30 @@ def names_and_seconds(found: list[Budget]) -> list[tuple[str, float]]:
     return [(budget.name, budget.seconds) for budget in found]
 
 
-def test_a_preempted_job_has_the_grace_and_the_wait_before_the_kill() -> None:
+def test_budget_of_a_preemption_is_grace_time_plus_kill_wait() -> None:
     found = budgets(["long", "safe"], PARTITIONS, CONFIG, 0)
     name = "a preemption in partition long (GraceTime 20 s, KillWait 30 s)"
     assert names_and_seconds(found) == [(name, 50)]
 
 
-def test_the_warning_counts_where_there_is_a_limit() -> None:
+def test_warning_time_is_a_budget() -> None:
     found = budgets(["safe"], PARTITIONS, CONFIG, 120)
     assert names_and_seconds(found) == [("resources.signal_s (120)", 120)]
 
 
 @pytest.mark.parametrize("kind", ["preempt/none", "preempt/qos", ""])
-def test_without_preemption_by_partition_nothing_is_said_of_it(kind: str) -> None:
+def test_there_is_no_budget_without_preemption_by_partition(kind: str) -> None:
     assert budgets(["long"], PARTITIONS, {**CONFIG, "PreemptType": kind}, 0) == []
 
 
-def test_what_uses_up_most_of_a_budget_is_too_long() -> None:
+def test_save_that_takes_most_of_a_budget_is_too_long() -> None:
     budget = Budget(name="it", seconds=10, cure="do this")
     assert too_short(6, [budget]) == []
     (line,) = too_short(6.1, [budget])
     assert line == "a step and a save take 6.1 s here, but it leaves 10 s: do this"
 
 
-def test_what_earlier_starts_measured_is_known(tmp_path: Path) -> None:
+def test_lead_time_is_read_from_earlier_attempts(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert measured_lead_s(run) is None
     for line in ({"attempt": 1}, {"attempt": 2, "step_s": 0.5, "save_s": 2.0}, {"attempt": 3, "step_s": 9.0}):

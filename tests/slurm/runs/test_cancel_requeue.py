@@ -1,4 +1,4 @@
-"""What a person does to a run, and what the run's own files cannot make of it."""
+"""Cancelling and requeueing a run, and files of a run that must not redirect this to another job."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def test_the_job_of_a_run_is_cancelled(run: RunDir, fake: FakeSlurm) -> None:
     assert fake.calls("scancel") == [["--", "101"]]
 
 
-def test_a_job_that_was_submitted_while_the_one_before_was_cancelled_is_cancelled_too(
-    run: RunDir, fake: FakeSlurm
-) -> None:
+def test_next_job_submitted_during_the_cancellation_is_cancelled_too(run: RunDir, fake: FakeSlurm) -> None:
     """As at a time limit. The submitter may have been ended before it wrote the id down."""
     submitted(run)
     fake.add("101", state="RUNNING", work_dir=str(run.path))
@@ -66,7 +64,7 @@ def test_a_job_that_was_submitted_while_the_one_before_was_cancelled_is_cancelle
     assert fake.calls("scancel") == [["--", "101"], ["--", "102"]]
 
 
-def test_a_job_is_cancelled_also_while_the_next_one_is_being_submitted(
+def test_job_is_cancelled_even_while_the_next_one_is_being_submitted(
     run: RunDir, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted(run)
@@ -77,7 +75,7 @@ def test_a_job_is_cancelled_also_while_the_next_one_is_being_submitted(
     assert fake.calls("scancel") == [["--", "101"]]
 
 
-def test_while_slurm_cannot_be_asked_nothing_is_said_to_have_no_job(run: RunDir, fake: FakeSlurm) -> None:
+def test_cancel_and_requeue_raise_while_slurm_does_not_answer(run: RunDir, fake: FakeSlurm) -> None:
     submitted(run)
     fake.add("101", work_dir=str(run.path))
     fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
@@ -87,7 +85,7 @@ def test_while_slurm_cannot_be_asked_nothing_is_said_to_have_no_job(run: RunDir,
 
 
 @pytest.mark.parametrize("job_id", NO_IDS)
-def test_what_is_no_job_id_reaches_no_program(run: RunDir, fake: FakeSlurm, job_id: str) -> None:
+def test_invalid_job_id_reaches_no_program(run: RunDir, fake: FakeSlurm, job_id: str) -> None:
     submitted(run, job_id)
     (now,) = status([run])
     assert (now.state, now.is_live) == ("unknown", False)

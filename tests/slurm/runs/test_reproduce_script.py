@@ -91,7 +91,7 @@ def test_a_data_file_that_is_gone_is_named(trained: tuple[User, RunDir]) -> None
 
 
 @pytest.mark.parametrize("path", ["plain", "a b", "a\\b", "line\nbreak", "$HOME `ls` 'x'"])
-def test_any_name_of_a_file_survives(trained: tuple[User, RunDir], tmp_path: Path, path: str) -> None:
+def test_script_handles_any_file_name(trained: tuple[User, RunDir], tmp_path: Path, path: str) -> None:
     _, run = trained
     file = tmp_path / path
     file.write_text("text")
@@ -116,7 +116,7 @@ def test_an_edited_config_is_refused_by_the_script(trained: tuple[User, RunDir],
     assert "it was edited" in done.stderr
 
 
-def test_the_script_never_writes_into_the_run_itself(trained: tuple[User, RunDir], tmp_path: Path) -> None:
+def test_script_refuses_to_write_into_the_run_itself(trained: tuple[User, RunDir], tmp_path: Path) -> None:
     _, run = trained
     (tmp_path / "repeat.sh").write_text(script(gather(run)))
     done = bash(tmp_path / "repeat.sh", cwd=tmp_path, STK_EXPERIMENT_DIR=str(run.path.parent))
@@ -124,7 +124,7 @@ def test_the_script_never_writes_into_the_run_itself(trained: tuple[User, RunDir
     assert "holds the run itself" in done.stderr
 
 
-def test_without_its_prepared_data_it_says_that_it_cannot_tell(
+def test_reproduce_warns_if_the_prepared_data_are_missing(
     trained: tuple[User, RunDir], tmp_path: Path
 ) -> None:
     user, run = trained
@@ -140,7 +140,7 @@ def test_without_its_prepared_data_it_says_that_it_cannot_tell(
         (tmp_path / "prepared").rename(prepared)
 
 
-def test_weights_that_were_written_to_since_the_run_began_are_refused(trained: tuple[User, RunDir]) -> None:
+def test_initial_weights_changed_since_the_run_began_are_refused(trained: tuple[User, RunDir]) -> None:
     user, run = trained
     weights = run.best / WEIGHTS
     copy = user.root / "begin.safetensors"
@@ -149,7 +149,7 @@ def test_weights_that_were_written_to_since_the_run_began_are_refused(trained: t
     append_json_line(begun.attempts, {"attempt": 1, "time_start": 1000.0})
     answer = user.stk("reproduce", begun.run_id)
     assert answer.code == 2
-    assert f"train.start_from_checkpoint: {copy} was written to on" in answer.err
+    assert f"train.start_from_checkpoint: {copy} was modified on" in answer.err
     assert user.stk("reproduce", begun.run_id, "--force").code == 0
 
 
@@ -158,7 +158,7 @@ def test_a_config_that_cannot_be_composed_again_is_refused(trained: tuple[User, 
     odd = create_run(user.experiment("seed=5", r"resources.comment=\${HOME}"), user.experiments)
     answer = user.stk("reproduce", odd.run_id)
     assert answer.code == 2
-    assert "mean something else in an experiment file" in answer.err
+    assert "another meaning in an experiment file" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_no_version_in_a_manifest_is_executed(
         manifest.write_text(before)
     assert ("2.5+cu121" in text) == (said == "2.5+cu121")
     # What comes behind it takes its time, and knows nothing of versions.
-    (tmp_path / "part.sh").write_text(text[: text.index("# The same experiment")])
+    (tmp_path / "part.sh").write_text(text[: text.index("# Check that the config")])
     done = bash(tmp_path / "part.sh", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("was-here"))

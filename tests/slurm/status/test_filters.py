@@ -46,15 +46,15 @@ ROWS = [
         ("gpu-hours", "abc"),
     ],
 )
-def test_runs_are_sorted_the_best_and_newest_and_furthest_first(by: str, names: str) -> None:
+def test_best_newest_and_furthest_runs_come_first(by: str, names: str) -> None:
     assert "".join(each.run_id for each in ordered(ROWS, by)) == names
 
 
-def test_the_other_way_round_those_without_a_value_still_come_last() -> None:
+def test_runs_without_a_value_come_last_in_reversed_order_too() -> None:
     assert [each.run_id for each in ordered(ROWS, "metric", is_reversed=True)] == ["b", "a", "c"]
 
 
-def test_of_losses_the_least_is_best() -> None:
+def test_smallest_loss_is_best() -> None:
     rows = [row("a", main_metric="loss", main_value=2.0), row("b", main_metric="loss", main_value=1.0)]
     assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
 
@@ -68,7 +68,7 @@ def test_of_losses_the_least_is_best() -> None:
         (a_stranger.KIND, "accuracy", "b"),
     ],
 )
-def test_the_goal_that_a_runs_own_task_declares_says_which_way_its_metric_is_better(
+def test_goal_declared_by_the_task_decides_which_run_is_best(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, metric: str, best: str
 ) -> None:
     a_stranger.install(monkeypatch)
@@ -80,7 +80,7 @@ def test_the_goal_that_a_runs_own_task_declares_says_which_way_its_metric_is_bet
 
 
 @pytest.mark.parametrize("config", ["task: {", "- 1\n", "task: 3\n", "task: {kind: gone}\n"])
-def test_a_config_that_says_nothing_of_the_metric_ranks_nothing(tmp_path: Path, config: str) -> None:
+def test_run_whose_config_names_no_known_task_is_ranked_last(tmp_path: Path, config: str) -> None:
     (tmp_path / "config.yaml").write_text(config)
     rows = [
         row("a", run_dir=str(tmp_path), main_metric="accuracy", main_value=0.9),
@@ -89,7 +89,7 @@ def test_a_config_that_says_nothing_of_the_metric_ranks_nothing(tmp_path: Path, 
     assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
 
 
-def test_what_a_result_recorded_comes_before_what_is_declared() -> None:
+def test_recorded_goal_overrides_the_declared_goal() -> None:
     rows = [
         row(name, main_metric="accuracy", main_value=value, main_goal="min")
         for name, value in (("a", 0.9), ("b", 0.1))
@@ -97,13 +97,13 @@ def test_what_a_result_recorded_comes_before_what_is_declared() -> None:
     assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
 
 
-def test_a_metric_that_nothing_declares_ranks_nothing() -> None:
+def test_run_with_an_undeclared_metric_is_ranked_last() -> None:
     rows = [row("a", main_metric="odd", main_value=0.1), row("b", main_value=0.1, **SCORED)]
     assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
     assert [each.run_id for each in ordered(rows[:1], "metric", is_reversed=True)] == ["a"]
 
 
-def test_every_state_has_its_place() -> None:
+def test_runs_of_every_state_can_be_sorted() -> None:
     rows = [row(str(number), state) for number, state in enumerate(STATES)]
     assert len(ordered(rows, "state")) == len(STATES)
 
@@ -123,7 +123,7 @@ def test_all_conditions_must_hold(choice: Choice, names: str) -> None:
     assert "".join(each.run_id for each in choice.of_rows(ROWS)) == names
 
 
-def test_a_name_is_a_pattern() -> None:
+def test_name_filter_is_a_pattern() -> None:
     runs = [RunDir(Path(name)) for name in ("bert-1", "bert-2", "cnn-1")]
     assert [run.run_id for run in Choice(name="bert-*").of_runs(runs)] == ["bert-1", "bert-2"]
 
@@ -142,12 +142,12 @@ def test_a_span_counts_back_from_now(text: str, expected: float) -> None:
     assert moment(text, now=1e6) == expected
 
 
-def test_a_date_is_one_of_local_time() -> None:
+def test_date_is_in_local_time() -> None:
     assert moment("2026-03-01T14:00") == datetime(2026, 3, 1, 14).timestamp()
     assert moment("2026-03-01") == datetime(2026, 3, 1).timestamp()
 
 
-def test_a_state_that_is_none_is_named_with_those_there_are() -> None:
+def test_unknown_state_is_refused_with_the_known_ones() -> None:
     assert states("running, failed") == {"running", "failed"}
     with pytest.raises(ValueError, match=r"'done' is not one of pending, running"):
         states("running,done")
@@ -168,7 +168,7 @@ def test_the_command_filters_and_sorts(user: User, fake: FakeSlurm) -> None:
 
 
 @pytest.mark.parametrize("words", [["--state", "done"], ["--since", "yesterday"], ["--sort", "colour"]])
-def test_what_cannot_be_meant_is_refused(user: User, words: list[str]) -> None:
+def test_invalid_filters_are_refused(user: User, words: list[str]) -> None:
     answer = user.stk("status", *words)
     assert answer.code == 2
     assert words[1] in answer.err

@@ -1,4 +1,4 @@
-"""One run whose files say what no run writes takes nothing from the view of the others."""
+"""A run with hostile files does not hide the other runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def assert_the_other_is_shown(user: User) -> None:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_no_value_of_any_key_spoils_the_view(user: User, hostile: RunDir, name: str) -> None:
+def test_hostile_values_do_not_break_status(user: User, hostile: RunDir, name: str) -> None:
     for other, line in LINES.items():
         if other not in (name, "result.json", "failure.json"):
             (hostile.path / other).write_text(json.dumps(line) + "\n")
@@ -92,7 +92,7 @@ def make_huge(path: Path) -> None:
 @pytest.mark.parametrize(
     "make", [make_pipe, make_endless, make_dangling, make_circular, make_huge, Path.mkdir]
 )
-def test_what_is_no_file_of_a_run_is_not_read(
+def test_special_files_in_a_run_folder_do_not_break_status(
     user: User, hostile: RunDir, name: str, make: Callable[[Path], None]
 ) -> None:
     path = hostile.path / name
@@ -103,14 +103,14 @@ def test_what_is_no_file_of_a_run_is_not_read(
     assert sorted(hostile.path.iterdir()) == before
 
 
-def test_a_job_id_that_is_none_is_told_of_its_run_alone(user: User, hostile: RunDir) -> None:
+def test_invalid_job_id_makes_the_state_of_its_run_unknown(user: User, hostile: RunDir) -> None:
     submitted(hostile, "zzz")
     (row,) = [row for row in json.loads(user.stk("status", "--json").out) if row["job_id"] == "zzz"]
     assert (row["run_id"], row["state"]) == ("hostile-00000000", "unknown")
     assert "zzz" in row["reason"]
 
 
-def test_a_start_in_the_future_has_lasted_no_time(user: User, hostile: RunDir) -> None:
+def test_attempt_in_the_future_shows_no_negative_times(user: User, hostile: RunDir) -> None:
     """The clock was put back since."""
     (hostile.path / "attempts.jsonl").unlink()
     started(hostile, time_start=time.time() + 3e7)

@@ -20,17 +20,17 @@ def progress(step: int, time: float) -> dict[str, Any]:
     return {"step": step, "total_steps": 100, "time": time}
 
 
-def test_the_rest_takes_as_long_as_the_steps_so_far() -> None:
+def test_eta_assumes_the_pace_of_the_steps_so_far() -> None:
     # 20 steps after the first in 40 s.
     assert numbers.eta_s([START], progress(21, 1050.0), now=1050.0) == pytest.approx(79 * 2.0)
 
 
-def test_what_has_passed_since_the_last_sign_of_life_is_taken_off() -> None:
+def test_eta_subtracts_the_time_since_the_last_progress() -> None:
     assert numbers.eta_s([START], progress(21, 1050.0), now=1060.0) == pytest.approx(79 * 2.0 - 10)
     assert numbers.eta_s([START], progress(21, 1050.0), now=9999.0) == 0.0
 
 
-def test_a_start_that_has_made_no_step_yet_goes_by_the_one_before() -> None:
+def test_eta_of_an_attempt_without_steps_uses_the_pace_of_the_one_before() -> None:
     first = replace(START, time_end=1050.0, last_step=21)
     second = AttemptRecord(attempt=2, time_start=2000.0)
     assert numbers.eta_s([first, second], progress(21, 1050.0), now=2000.0) == pytest.approx(79 * 2.0)
@@ -45,7 +45,7 @@ def test_a_start_that_has_made_no_step_yet_goes_by_the_one_before() -> None:
         ([AttemptRecord(attempt=1)], progress(5, 1.0)),
     ],
 )
-def test_where_no_pace_is_known_nothing_is_promised(starts: list[Any], document: dict[str, Any]) -> None:
+def test_eta_is_none_without_a_known_pace(starts: list[Any], document: dict[str, Any]) -> None:
     assert numbers.eta_s(starts, document, now=2000.0) is None
 
 
@@ -54,7 +54,7 @@ def test_gpu_hours_are_those_of_all_starts() -> None:
     assert numbers.gpu_hours(starts, seen=11800.0) == pytest.approx(4 + 2)
 
 
-def test_a_start_that_was_killed_ends_at_the_next_one_at_the_latest() -> None:
+def test_gpu_hours_of_a_killed_attempt_end_with_the_next_one() -> None:
     assert numbers.gpu_hours([START, replace(START, time_start=4600.0)], seen=8200.0) == pytest.approx(8)
 
 
@@ -69,7 +69,7 @@ def test_only_finite_numbers_are_metrics() -> None:
     assert numbers.metrics({"metrics": [1]}) == {}
 
 
-def test_the_main_metric_is_the_first_of_the_validation_beside_its_loss() -> None:
+def test_main_metric_is_the_first_validation_metric_besides_the_loss() -> None:
     scores = {"train_loss": 1.0, "validation_loss": 0.5, "validation_f1": 0.8, "validation_accuracy": 0.9}
     assert main_metric(scores) == ("f1", 0.8)
     assert main_metric({"train_loss": 1.0, "validation_loss": 0.5}) == ("loss", 0.5)

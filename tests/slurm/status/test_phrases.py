@@ -78,7 +78,7 @@ def at(hour: int, minute: int, days: int = 0) -> datetime:
         ),
     ],
 )
-def test_a_job_in_the_queue_waits_for_something_in_words(job: JobState, told: str) -> None:
+def test_reason_of_a_pending_job_is_phrased_in_words(job: JobState, told: str) -> None:
     assert phrases.waits_for(job, hosts="GPUs", now=NOW) == told
 
 
@@ -87,7 +87,7 @@ def test_a_job_without_gpus_waits_for_hosts() -> None:
 
 
 @given(st.text(), st.text(), st.none() | st.datetimes())
-def test_no_reason_is_too_odd_to_be_told(reason: str, depends: str, started: datetime | None) -> None:
+def test_any_pending_reason_can_be_phrased(reason: str, depends: str, started: datetime | None) -> None:
     job = replace(WAITING, reason=reason, depends=depends, started=started)
     assert phrases.waits_for(job, now=NOW).startswith(("waiting", "never starts", "starting"))
 
@@ -98,8 +98,8 @@ def test_every_class_of_failure_has_words_of_its_own(kind: str) -> None:
     assert phrases.failed(kind) in {f"failed: {told}" for told in phrases._FAILURES.values()}
 
 
-def test_states_of_slurm_that_are_told_are_states_of_slurm() -> None:
-    """A slip of the pen in the tables would never be noticed."""
+def test_phrased_slurm_states_exist() -> None:
+    """A typo in the tables would never be noticed."""
     assert {*phrases.RUNNING, *phrases._ENDS} <= {*STATES, *INTERRUPTED}
 
 
@@ -107,5 +107,5 @@ def test_states_of_slurm_that_are_told_are_states_of_slurm() -> None:
     "seconds, told",
     [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3599, "1 h 00"), (11100, "3 h 05"), (187200, "2 d 04 h")],
 )
-def test_a_span_of_time_is_told_in_one_or_two_units(seconds: float, told: str) -> None:
+def test_time_span_is_shown_in_one_or_two_units(seconds: float, told: str) -> None:
     assert phrases.span(seconds) == told

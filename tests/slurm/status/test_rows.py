@@ -70,7 +70,7 @@ def state(run: RunDir) -> RunStatus:
         ({"state": "NODE_FAIL", "reason": "None", "requeue": "0"}, "failed", ""),
     ],
 )
-def test_a_job_stands_where_slurm_says(
+def test_state_and_reason_of_a_run_come_from_slurm(
     fake: FakeSlurm, run: RunDir, facts: dict[str, str], expected: str, reason: str
 ) -> None:
     submitted(run)
@@ -82,9 +82,7 @@ def test_a_job_stands_where_slurm_says(
     assert row.is_live == (expected in ("pending", "running", "requeued", "held"))
 
 
-def test_a_reason_that_time_does_not_clear_comes_with_the_word_and_what_to_do(
-    fake: FakeSlurm, run: RunDir
-) -> None:
+def test_reason_that_never_clears_comes_with_slurms_word_and_advice(fake: FakeSlurm, run: RunDir) -> None:
     submitted(run)
     fake.add("101", state="PENDING", reason="PartitionTimeLimit")
     word, _, advice = state(run).reason.partition(": ")
@@ -93,16 +91,14 @@ def test_a_reason_that_time_does_not_clear_comes_with_the_word_and_what_to_do(
 
 
 @pytest.mark.parametrize("slurm_state", ["RUNNING", "FAILED", "CANCELLED", "PENDING"])
-def test_a_result_counts_more_than_anything_slurm_says(
-    fake: FakeSlurm, run: RunDir, slurm_state: str
-) -> None:
+def test_result_overrides_the_state_in_slurm(fake: FakeSlurm, run: RunDir, slurm_state: str) -> None:
     submitted(run)
     fake.add("101", state=slurm_state)
     write_json(run.result, RESULT)
     assert state(run).state == "finished"
 
 
-def test_a_job_that_ended_well_without_a_result_has_failed(fake: FakeSlurm, run: RunDir) -> None:
+def test_completed_job_without_a_result_has_failed(fake: FakeSlurm, run: RunDir) -> None:
     """A batch script can swallow what went wrong."""
     submitted(run)
     fake.add("101", state="COMPLETED", reason="None")
@@ -111,16 +107,14 @@ def test_a_job_that_ended_well_without_a_result_has_failed(fake: FakeSlurm, run:
     assert "ended without finishing" in row.reason
 
 
-def test_a_failure_of_an_earlier_start_does_not_hide_that_the_job_is_back_in_the_queue(
-    fake: FakeSlurm, run: RunDir
-) -> None:
+def test_failure_of_an_earlier_attempt_does_not_hide_a_requeued_job(fake: FakeSlurm, run: RunDir) -> None:
     submitted(run)
     fake.add("101", state="PENDING", reason="BeginTime", restarts="1")
     write_json(run.failure, FAILURE)
     assert state(run).state == "requeued"
 
 
-def test_a_job_that_slurm_has_forgotten_leaves_the_folder_to_tell(fake: FakeSlurm, run: RunDir) -> None:
+def test_state_of_a_job_forgotten_by_slurm_comes_from_its_folder(fake: FakeSlurm, run: RunDir) -> None:
     submitted(run)
     row = state(run)
     assert row.state == "unknown"
@@ -141,7 +135,7 @@ def test_only_the_newest_submission_counts(fake: FakeSlurm, run: RunDir) -> None
     assert state(run).state == "running"
 
 
-def test_without_a_controller_nothing_is_guessed(fake: FakeSlurm, run: RunDir) -> None:
+def test_stopped_run_is_unknown_without_a_controller(fake: FakeSlurm, run: RunDir) -> None:
     """The run saved and left: it may be back in the queue by now."""
     submitted(run)
     started(run)
@@ -164,7 +158,7 @@ def test_without_a_controller_a_result_and_a_failure_still_count(
     assert [row.state for row in status([run, other])] == ["finished", "failed"]
 
 
-def test_a_controller_that_goes_away_between_two_questions_is_no_crash(fake: FakeSlurm, run: RunDir) -> None:
+def test_controller_lost_between_two_calls_makes_the_run_unknown(fake: FakeSlurm, run: RunDir) -> None:
     submitted(run)
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
     row = state(run)
@@ -172,7 +166,7 @@ def test_a_controller_that_goes_away_between_two_questions_is_no_crash(fake: Fak
     assert row.reason.startswith("Slurm cannot be asked about the job: ")
 
 
-def test_many_runs_cost_one_question(fake: FakeSlurm, tmp_path: Path) -> None:
+def test_many_runs_cost_at_most_two_calls(fake: FakeSlurm, tmp_path: Path) -> None:
     runs = [new_run(tmp_path, f"tiny-{number}") for number in range(50)]
     for number, each in enumerate(runs):
         submitted(each, str(200 + number))
@@ -183,7 +177,7 @@ def test_many_runs_cost_one_question(fake: FakeSlurm, tmp_path: Path) -> None:
     assert len(fake.calls("squeue")) + len(fake.calls("sacct")) <= 2
 
 
-def test_runs_that_slurm_never_had_cost_no_question(fake: FakeSlurm, run: RunDir) -> None:
+def test_run_that_slurm_never_had_costs_no_call(fake: FakeSlurm, run: RunDir) -> None:
     state(run)
     assert [fake.calls(name) for name in ("scontrol", "squeue", "sacct")] == [[], [], []]
 
@@ -191,7 +185,7 @@ def test_runs_that_slurm_never_had_cost_no_question(fake: FakeSlurm, run: RunDir
 # -- on this machine -----------------------------------------------------------------------------
 
 
-def test_the_holder_of_the_runs_lock_trains(run: RunDir) -> None:
+def test_run_with_a_held_lock_is_running(run: RunDir) -> None:
     assert not is_training_here(run)
     with FileLock(run.alive):
         assert is_training_here(run)
@@ -234,7 +228,7 @@ def test_a_launcher_lives_as_long_as_its_process(run: RunDir) -> None:
     assert not is_launcher_alive(run, local(process.pid))
 
 
-def test_a_process_that_got_an_old_number_is_not_the_launcher(run: RunDir) -> None:
+def test_process_with_a_reused_id_is_not_the_launcher(run: RunDir) -> None:
     with launching(run) as process:
         assert not is_launcher_alive(run, local(process.pid, time=1.0))
 
@@ -246,11 +240,11 @@ def test_a_process_that_launches_something_else_is_not_the_launcher(run: RunDir)
 
 
 @pytest.mark.parametrize("job_id", ["local--1", "local-0", "local-", "local-1e3", "local-" + "9" * 5000])
-def test_what_names_no_process_is_no_launcher(run: RunDir, job_id: str) -> None:
+def test_invalid_process_id_is_not_a_launcher(run: RunDir, job_id: str) -> None:
     assert not is_launcher_alive(run, local(1, job_id=job_id))
 
 
-def test_a_launcher_on_another_host_cannot_be_seen(run: RunDir) -> None:
+def test_launcher_on_another_host_is_not_seen_as_alive(run: RunDir) -> None:
     with launching(run) as process:
         assert not is_launcher_alive(run, local(process.pid, host="elsewhere"))
 
@@ -260,14 +254,14 @@ def test_a_launcher_lives_on_when_its_host_gets_another_name(run: RunDir) -> Non
         assert is_launcher_alive(run, local(process.pid, host="earlier-name", boot=boot()))
 
 
-def test_a_launcher_without_ranks_is_about_to_start_them(run: RunDir) -> None:
+def test_run_with_a_launcher_but_no_ranks_is_pending(run: RunDir) -> None:
     with launching(run) as process:
         record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
         row = state(run)
     assert (row.state, row.reason) == ("pending", "the processes are starting")
 
 
-def test_a_launcher_that_died_without_a_word_is_told(run: RunDir) -> None:
+def test_run_whose_launcher_died_silently_has_failed(run: RunDir) -> None:
     process = subprocess.Popen([sys.executable, "-IS", "-c", ""])
     process.wait()
     record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
@@ -278,7 +272,7 @@ def test_a_launcher_that_died_without_a_word_is_told(run: RunDir) -> None:
     assert "stk resume" in row.reason
 
 
-def test_a_run_that_left_again_after_one_that_was_killed_has_said_why(run: RunDir) -> None:
+def test_reason_of_the_last_attempt_is_shown_after_a_killed_one(run: RunDir) -> None:
     started(run, 1)
     started(run, 2)
     assert state(run).state == "unknown"
@@ -288,7 +282,7 @@ def test_a_run_that_left_again_after_one_that_was_killed_has_said_why(run: RunDi
     assert "stopped by SIGINT" in row.reason
 
 
-def test_a_folder_that_nobody_started_says_nothing(run: RunDir) -> None:
+def test_run_that_was_never_started_is_unknown(run: RunDir) -> None:
     row = state(run)
     assert (row.state, row.job_id, row.step, row.total_steps, row.restarts) == ("unknown", None, 0, None, 0)
 
@@ -336,7 +330,7 @@ def test_json_has_the_agreed_keys(user: User, fake: FakeSlurm) -> None:
     assert row["doing"] == "waiting for hosts (Priority)"
 
 
-def test_without_a_run_all_are_shown(user: User, fake: FakeSlurm) -> None:
+def test_status_without_a_name_shows_all_runs(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config)
     user.stk("submit", user.config, "name=other")
     shown = user.stk("status").out
@@ -353,7 +347,7 @@ def test_no_runs_are_no_error(user: User) -> None:
     assert json.loads(user.stk("status", "--json").out) == []
 
 
-def test_a_run_may_be_named_by_folder_id_or_the_beginning_of_it(user: User, fake: FakeSlurm) -> None:
+def test_run_can_be_selected_by_folder_id_or_prefix(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config)
     user.stk("submit", user.config, "name=other")
     run = user.run()

@@ -33,14 +33,14 @@ def test_the_newest_submission_counts_and_names_its_array(run: RunDir) -> None:
     assert (folder.job_id, folder.submission.array) == ("102_7", "study-12345678")
 
 
-def test_a_start_is_completed_by_later_lines_about_it(run: RunDir) -> None:
+def test_later_lines_complete_the_record_of_an_attempt(run: RunDir) -> None:
     started(run, 1)
     started(run, 2)
     ended(run, 1, "preempted")
     assert [attempt.why for attempt in read_folder(run).attempts] == ["preempted", None]
 
 
-def test_of_a_finished_run_slurm_need_not_be_asked(run: RunDir) -> None:
+def test_finished_run_has_no_job_to_ask_for(run: RunDir) -> None:
     submitted(run)
     write_json(run.result, {"state": "finished"})
     assert read_folder(run).job_id is None
@@ -62,20 +62,20 @@ def test_only_the_newest_events_are_read(run: RunDir) -> None:
     assert 1 < len(events) < 500
 
 
-def test_a_damaged_document_is_told_and_the_rest_is_shown(run: RunDir) -> None:
+def test_damaged_file_is_reported_and_the_rest_is_shown(run: RunDir) -> None:
     run.result.write_text('{"state": "fini')
     run.progress.write_text(json.dumps({"step": 7, "total_steps": 10}))
     (row,) = status([run])
     assert (row.state, row.step, row.reason) == ("finished", 7, "result.json is damaged")
 
 
-def test_a_folder_that_has_gone_is_a_row_that_says_so(tmp_path: Path) -> None:
+def test_missing_folder_gives_a_row_with_the_reason(tmp_path: Path) -> None:
     (row,) = status([RunDir(tmp_path / "gone")])
     assert row.state == "unknown"
     assert "the folder cannot be read: No such file or directory" in row.reason
 
 
-def test_a_file_that_is_a_folder_is_a_row_that_says_so(run: RunDir) -> None:
+def test_folder_in_place_of_a_file_gives_a_row_with_the_reason(run: RunDir) -> None:
     run.progress.mkdir()
     (row,) = status([run])
     assert "progress.json cannot be read: Is a directory" in row.reason
@@ -100,7 +100,7 @@ def test_a_file_that_is_a_folder_is_a_row_that_says_so(run: RunDir) -> None:
         max_leaves=8,
     ).map(lambda value: json.dumps(value).encode() + b"\n"),
 )
-def test_whatever_a_file_holds_the_run_has_a_row(run: RunDir, name: str, content: bytes) -> None:
+def test_run_has_a_row_for_any_content_of_its_files(run: RunDir, name: str, content: bytes) -> None:
     path: Path = getattr(run, name)
     path.write_bytes(content)
     try:

@@ -63,7 +63,7 @@ def test_a_job_whose_ranks_have_written_nothing_yet_is_starting(run: RunDir) -> 
     assert state_of(run, RUNNING).doing == "starting"
 
 
-def test_a_step_that_is_younger_than_the_heartbeat_says_that_it_trains(run: RunDir) -> None:
+def test_step_newer_than_the_heartbeat_means_training(run: RunDir) -> None:
     started(run)
     write_json(run.progress, {"time": time.time() - 600, "step": 9})
     beats(run, "rendezvous", ago_s=10)
@@ -72,12 +72,12 @@ def test_a_step_that_is_younger_than_the_heartbeat_says_that_it_trains(run: RunD
     assert state_of(run, RUNNING).doing == "training"
 
 
-def test_a_start_that_takes_long_says_for_how_long(run: RunDir) -> None:
+def test_long_start_shows_its_duration(run: RunDir) -> None:
     started(run, time_start=1.0)
     assert state_of(run, RUNNING).doing.startswith("starting for ")
 
 
-def test_a_start_before_the_requeue_is_not_taken_for_the_present_one(run: RunDir) -> None:
+def test_attempt_before_a_requeue_is_not_the_current_one(run: RunDir) -> None:
     """Its heartbeat may be seconds old, and it has had no time to write its end."""
     started(run)
     beats(run)
@@ -85,13 +85,13 @@ def test_a_start_before_the_requeue_is_not_taken_for_the_present_one(run: RunDir
     assert state_of(run, replace(RUNNING, raw_id="102")).doing == "starting"
 
 
-def test_a_start_that_has_said_its_end_is_ending(run: RunDir) -> None:
+def test_attempt_with_a_recorded_end_is_ending(run: RunDir) -> None:
     started(run)
     ended(run)
     assert state_of(run, RUNNING).doing == "ending"
 
 
-def test_a_start_whose_failure_is_explained_is_followed_in_its_job(run: RunDir) -> None:
+def test_attempt_with_a_concluded_failure_is_followed_by_a_start_in_its_job(run: RunDir) -> None:
     started(run)
     ended(run, why="killed", concluded=True)
     assert state_of(run, RUNNING).doing == "starting"
@@ -100,27 +100,27 @@ def test_a_start_whose_failure_is_explained_is_followed_in_its_job(run: RunDir) 
 @pytest.mark.parametrize(
     "word, doing", [("COMPLETING", "ending"), ("SUSPENDED", "suspended"), ("SIGNALING", "asked to stop")]
 )
-def test_slurms_word_counts_where_a_run_cannot_know(run: RunDir, word: str, doing: str) -> None:
+def test_slurm_state_of_a_job_can_override_the_heartbeat(run: RunDir, word: str, doing: str) -> None:
     started(run)
     beats(run)
     assert state_of(run, replace(RUNNING, slurm_state=word)).doing == doing
 
 
-def test_a_silent_run_may_hang(run: RunDir) -> None:
+def test_silent_run_is_shown_as_maybe_hung(run: RunDir) -> None:
     started(run)
     beats(run, ago_s=240)
     found = state_of(run, RUNNING)
     assert (found.state, found.doing) == ("running", "silent for 4 min: maybe hung")
 
 
-def test_a_run_that_beats_without_a_step_stands_still(run: RunDir) -> None:
+def test_run_with_heartbeats_but_no_steps_stands_still(run: RunDir) -> None:
     started(run)
     beats(run, still_s=301.0)
     assert state_of(run, RUNNING).doing == "standing still for 5 min"
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"time": "soon"}', '{"time": 1e400}'])
-def test_a_damaged_heartbeat_is_none(run: RunDir, damage: str) -> None:
+def test_damaged_heartbeat_is_ignored(run: RunDir, damage: str) -> None:
     started(run)
     beats(run)
     run.heartbeat("101.0.0", 0).write_text(damage)
@@ -141,13 +141,13 @@ def test_a_damaged_heartbeat_is_none(run: RunDir, damage: str) -> None:
         ("", "hosts"),
     ],
 )
-def test_what_a_job_waits_for_is_what_it_asked_for(run: RunDir, resources: str, hosts: str) -> None:
+def test_pending_job_waits_for_gpus_or_hosts_it_asked_for(run: RunDir, resources: str, hosts: str) -> None:
     run.job.write_text(resources)
     job = JobState(state="pending", slurm_state="PENDING", reason="Resources")
     assert state_of(run, job).doing == f"waiting for {hosts} (Resources)"
 
 
-def test_a_job_that_is_just_being_put_back_says_so(run: RunDir) -> None:
+def test_job_that_is_being_requeued_says_so(run: RunDir) -> None:
     started(run)
     found = state_of(run, JobState(state="requeued", slurm_state="PREEMPTED"))
     assert (found.state, found.doing) == ("requeued", "going back into the queue")
@@ -167,7 +167,7 @@ def test_a_cancelled_job_does_not_say_what_it_waited_for(run: RunDir) -> None:
     assert (found.doing, found.reason) == ("cancelled", "")
 
 
-def test_a_job_that_lost_what_it_waited_for_says_so(run: RunDir) -> None:
+def test_job_whose_dependency_failed_says_so(run: RunDir) -> None:
     job = JobState(state="cancelled", slurm_state="CANCELLED", reason="DependencyNeverSatisfied")
     assert state_of(run, job).doing == "cancelled: what it waited for failed"
 
@@ -176,7 +176,7 @@ def test_a_job_that_lost_what_it_waited_for_says_so(run: RunDir) -> None:
 
 
 @pytest.mark.parametrize("job", [UNKNOWN, NOBODY_ANSWERS])
-def test_a_run_that_gives_signs_of_life_lives_whatever_slurm_knows(run: RunDir, job: JobState) -> None:
+def test_run_with_a_recent_heartbeat_is_live_whatever_slurm_knows(run: RunDir, job: JobState) -> None:
     """The controller is away, or it is not the controller of the job's cluster."""
     started(run)
     beats(run, "save", ago_s=7)
@@ -187,14 +187,14 @@ def test_a_run_that_gives_signs_of_life_lives_whatever_slurm_knows(run: RunDir, 
 
 
 @pytest.mark.parametrize("job", [UNKNOWN, NOBODY_ANSWERS])
-def test_an_old_sign_of_life_is_none(run: RunDir, job: JobState) -> None:
+def test_old_heartbeat_does_not_make_a_run_live(run: RunDir, job: JobState) -> None:
     started(run)
     beats(run, ago_s=1000)
     found = state_of(run, job)
     assert (found.state, found.is_live) == ("unknown", False)
 
 
-def test_a_clock_that_is_ahead_does_not_keep_a_dead_run_alive(run: RunDir) -> None:
+def test_heartbeat_with_a_future_time_in_an_old_file_does_not_make_a_run_live(run: RunDir) -> None:
     """The file's own time is of one clock, the file server's."""
     started(run)
     beats(run, ago_s=-3600)
@@ -205,7 +205,7 @@ def test_a_clock_that_is_ahead_does_not_keep_a_dead_run_alive(run: RunDir) -> No
     assert (found.state, found.is_live) == ("unknown", False)
 
 
-def test_a_sign_of_life_from_the_future_tells_nothing(run: RunDir) -> None:
+def test_heartbeat_in_a_file_from_the_future_does_not_make_a_run_live(run: RunDir) -> None:
     """Neither the writer's clock nor the file server's is this host's."""
     started(run)
     beats(run, ago_s=-3600)
@@ -217,7 +217,7 @@ def test_a_sign_of_life_from_the_future_tells_nothing(run: RunDir) -> None:
     assert state_of(run, RUNNING).doing == "training", "Slurm knows that it lives"
 
 
-def test_clocks_may_differ_a_little(run: RunDir) -> None:
+def test_small_clock_difference_is_tolerated(run: RunDir) -> None:
     started(run)
     beats(run, ago_s=-60)
     later = time.time() + 60
@@ -225,7 +225,7 @@ def test_clocks_may_differ_a_little(run: RunDir) -> None:
     assert state_of(run, UNKNOWN).state == "running"
 
 
-def test_a_purged_job_is_what_its_folder_says(run: RunDir) -> None:
+def test_state_of_a_purged_job_comes_from_its_folder(run: RunDir) -> None:
     started(run)
     ended(run, why="time_limit")
     note_event(run, "not_requeued", why="time_limit", reason="its time limit has ended 3 attempts")
@@ -237,7 +237,7 @@ def test_a_purged_job_is_what_its_folder_says(run: RunDir) -> None:
 
 
 @pytest.mark.parametrize("saved, since", [([], "step 0:"), ([7], "step 7,"), ([7, 10], None)])
-def test_a_stop_whose_last_step_is_not_saved_says_what_it_continues_from(
+def test_stopped_run_says_which_step_it_continues_from(
     run: RunDir, saved: list[int], since: str | None
 ) -> None:
     started(run)
@@ -248,14 +248,14 @@ def test_a_stop_whose_last_step_is_not_saved_says_what_it_continues_from(
     assert f"continues it from {since}" in reason if since else reason.endswith("continues it")
 
 
-def test_a_job_that_could_not_be_put_back_says_what_slurm_said(run: RunDir) -> None:
+def test_failed_requeue_shows_slurms_words(run: RunDir) -> None:
     started(run)
     ended(run, why="preempted")
     note_event(run, "requeue_failed", reason="Slurm refused: scontrol requeue\nmore")
     assert "(Slurm refused: scontrol requeue)" in state_of(run, UNKNOWN).reason
 
 
-def test_a_run_of_another_host_without_a_scheduler_lives_by_its_heartbeat(tmp_path: Path) -> None:
+def test_local_run_of_another_host_is_live_by_its_heartbeat(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     local = {"cluster": "local", "job_id": "local-7", "host": "elsewhere", "name": "n", "time": 1.0}
     append_json_line(run.submissions, local)
@@ -266,7 +266,7 @@ def test_a_run_of_another_host_without_a_scheduler_lives_by_its_heartbeat(tmp_pa
     assert state_of(run).state == "unknown"
 
 
-def test_of_this_host_the_lock_says_more_than_a_heartbeat_of_some_seconds_ago(tmp_path: Path) -> None:
+def test_lock_overrides_a_recent_heartbeat_on_this_host(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     process = subprocess.Popen([sys.executable, "-IS", "-c", ""])
     process.wait()
@@ -278,7 +278,7 @@ def test_of_this_host_the_lock_says_more_than_a_heartbeat_of_some_seconds_ago(tm
         assert state_of(run).doing == "training"
 
 
-def test_a_run_that_died_here_without_a_word_has_failed(tmp_path: Path) -> None:
+def test_run_that_died_silently_on_this_host_has_failed(tmp_path: Path) -> None:
     """As `stk run` leaves it on a full disk: it is no submission."""
     run = new_run(tmp_path)
     started(run, job="")
@@ -286,7 +286,7 @@ def test_a_run_that_died_here_without_a_word_has_failed(tmp_path: Path) -> None:
     assert (state_of(run).state, state_of(run).is_live) == ("failed", False)
 
 
-def test_a_run_that_died_under_the_earlier_name_of_this_host_is_dead_at_once(tmp_path: Path) -> None:
+def test_run_that_died_under_an_earlier_name_of_this_host_has_failed(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     line = {"cluster": "local", "job_id": "local-1", "host": "earlier-name", "name": "n", "time": 1.0}
     append_json_line(run.submissions, {**line, "boot": boot()})
@@ -295,13 +295,13 @@ def test_a_run_that_died_under_the_earlier_name_of_this_host_is_dead_at_once(tmp
     assert (state_of(run).state, state_of(run).doing) == ("failed", "failed: killed")
 
 
-def test_who_may_not_write_may_see_that_a_run_lives(run: RunDir) -> None:
+def test_run_is_seen_as_running_through_a_read_only_lock(run: RunDir) -> None:
     with FileLock(run.alive):
         os.chmod(run.alive, 0o444)
         assert state_of(run, UNKNOWN).state == "running"
 
 
-def test_a_submission_that_nobody_saw_the_end_of_is_told(tmp_path: Path) -> None:
+def test_run_with_an_intent_only_is_shown_as_being_submitted(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     write_json(run.intent, {"name": "n"})
     found = state_of(run)
@@ -311,7 +311,7 @@ def test_a_submission_that_nobody_saw_the_end_of_is_told(tmp_path: Path) -> None
 # -- an end --------------------------------------------------------------------------------------
 
 
-def test_a_failure_is_told_by_its_class_and_in_its_own_words(run: RunDir) -> None:
+def test_failure_shows_its_class_and_its_message(run: RunDir) -> None:
     message = "CUDA out of memory. Tried 2 GiB.\nmore"
     write_json(
         run.failure, failure_record("n", "out_of_memory", message, rank=3, host="c2", phase="p", step=4)
@@ -324,7 +324,7 @@ def test_a_failure_is_told_by_its_class_and_in_its_own_words(run: RunDir) -> Non
 @pytest.mark.parametrize(
     "decision, state", [("requeue", "unknown"), ("chained", "unknown"), ("not_requeued", "failed")]
 )
-def test_while_slurm_cannot_be_asked_a_run_that_is_to_start_again_has_not_failed(
+def test_requeued_run_has_not_failed_while_slurm_does_not_answer(
     run: RunDir, decision: str, state: str
 ) -> None:
     write_json(run.failure, failure_record("n", "exception", "x", rank=0, host="c", phase="p", step=4))
@@ -343,11 +343,11 @@ def test_while_slurm_cannot_be_asked_a_run_that_is_to_start_again_has_not_failed
         ("FAILED", "failed"),
     ],
 )
-def test_without_a_failure_of_its_own_a_run_has_slurms(run: RunDir, word: str, doing: str) -> None:
+def test_run_without_a_failure_file_shows_the_failure_of_slurm(run: RunDir, word: str, doing: str) -> None:
     found = state_of(run, JobState(state="failed", slurm_state=word, reason="exit code 1:0"))
     assert (found.state, found.doing, found.reason) == ("failed", doing, "exit code 1:0")
 
 
-def test_a_failure_that_names_nothing_is_still_a_failure(run: RunDir) -> None:
+def test_failure_file_without_known_keys_still_means_failed(run: RunDir) -> None:
     write_json(run.failure, {"odd": True})
     assert state_of(run, UNKNOWN).state == "failed"

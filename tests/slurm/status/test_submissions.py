@@ -69,7 +69,7 @@ def test_the_intent_stands_until_the_record(run: RunDir) -> None:
     assert not run.intent.exists()
 
 
-def test_without_an_intent_nobody_is_asked(run: RunDir, fake: FakeSlurm) -> None:
+def test_slurm_is_not_asked_without_an_intent(run: RunDir, fake: FakeSlurm) -> None:
     assert resolve_lost(run) is None
     assert fake.calls("squeue") == []
 
@@ -92,7 +92,7 @@ def test_a_job_is_found_through_a_link_to_its_folder(run: RunDir, fake: FakeSlur
     assert resolve_lost(run) is not None
 
 
-def test_of_an_uneven_job_the_whole_is_recorded(run: RunDir, fake: FakeSlurm) -> None:
+def test_uneven_job_is_recorded_as_a_whole(run: RunDir, fake: FakeSlurm) -> None:
     intend(run, "tiny.0")
     fake.add("101+0", name="tiny.0", work_dir=str(run.path))
     found = resolve_lost(run)
@@ -100,14 +100,14 @@ def test_of_an_uneven_job_the_whole_is_recorded(run: RunDir, fake: FakeSlurm) ->
     assert found.job_id == "101"
 
 
-def test_a_job_of_the_same_name_in_another_folder_is_somebody_elses(run: RunDir, fake: FakeSlurm) -> None:
+def test_job_of_the_same_name_in_another_folder_is_not_adopted(run: RunDir, fake: FakeSlurm) -> None:
     intend(run, "tiny.0")
     fake.add("101", name="tiny.0", work_dir="/home/you/experiments/tiny-0123abcd")
     assert resolve_lost(run) is None
     assert submissions.submissions(run) == []
 
 
-def test_an_intent_that_led_to_no_job_is_dropped_when_settled_but_not_when_looked_at(
+def test_intent_without_a_job_is_kept_by_recover_and_dropped_by_resolve_lost(
     run: RunDir, fake: FakeSlurm
 ) -> None:
     intend(run, "tiny.0")
@@ -137,7 +137,7 @@ def test_only_one_submits_at_a_time(run: RunDir, monkeypatch: pytest.MonkeyPatch
         pass
 
 
-def test_the_lock_is_let_go_after_an_error(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_is_released_after_an_error(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
     with pytest.raises(KeyError), exclusively(run):
         raise KeyError
@@ -145,6 +145,6 @@ def test_the_lock_is_let_go_after_an_error(run: RunDir, monkeypatch: pytest.Monk
         pass
 
 
-def test_a_submission_is_a_value() -> None:
+def test_submissions_with_equal_facts_are_equal() -> None:
     facts = {"cluster": "slurm", "job_id": "1", "host": "h", "name": "n", "time": 1.0}
     assert Submission(**facts) == Submission(**facts)

@@ -42,7 +42,7 @@ def lines(rows: list[RunStatus], width: int | None) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in lay_out(rows, width)]
 
 
-def test_with_room_for_all_every_column_is_there() -> None:
+def test_wide_table_shows_every_column() -> None:
     titles, row, *_ = lines([TRAINING], None)
     assert titles.split() == [
         *("run", "state", "step", "%", "ETA", "epoch", "loss", "accuracy", "tokens/s", "restarts", "GPU-h"),
@@ -64,7 +64,7 @@ def test_a_run_whose_samples_have_no_tokens_shows_samples_per_second() -> None:
     assert [(row[samples].strip(), row[tokens].strip()) for row in rows[:2]] == [("900", ""), ("", "104,322")]
 
 
-def test_eighty_columns_hold_what_matters_most() -> None:
+def test_table_of_80_columns_keeps_state_percent_and_eta() -> None:
     shown = lines([TRAINING, FAILED, WAITING], 80)
     assert shown[0].split() == ["run", "state", "%", "ETA"]
     assert "training" in shown[1]
@@ -72,7 +72,7 @@ def test_eighty_columns_hold_what_matters_most() -> None:
     assert max(map(len, shown)) <= 80
 
 
-def test_of_a_run_that_does_not_fit_both_ends_are_shown() -> None:
+def test_long_run_id_is_shortened_in_its_middle() -> None:
     """The hash at the end tells it from its siblings."""
     shown = lines([TRAINING], 30)[1]
     assert re.match(r"bert\S*…\S*abcd", shown)
@@ -85,28 +85,28 @@ def test_a_reason_stands_below_its_row_unless_the_state_says_it() -> None:
     assert shown[4] == ""
 
 
-def test_a_column_that_nobody_fills_is_left_out() -> None:
+def test_empty_column_is_left_out() -> None:
     assert "GPU-h" in lines([TRAINING], None)[0]
     assert not {"GPU-h", "ETA", "restarts"} & set(lines([FAILED], None)[0].split())
 
 
-def test_metrics_of_different_names_say_which_they_are() -> None:
+def test_different_main_metrics_are_shown_with_their_names() -> None:
     shown = lines([TRAINING, replace(TRAINING, main_metric="f1")], None)
     assert "validation" in shown[0]
     assert "f1 0.8765" in shown[2]
 
 
-def test_a_metric_that_is_called_as_another_column_has_its_split_before_it() -> None:
+def test_metric_named_like_another_column_is_prefixed_with_its_split() -> None:
     titles = lines([replace(TRAINING, main_metric="loss")], None)[0]
     assert "  loss  validation loss  " in titles
 
 
-def test_the_sum_at_the_end_counts_states_and_gpu_hours() -> None:
+def test_footer_counts_states_and_gpu_hours() -> None:
     assert lines([TRAINING, FAILED, FAILED], None)[-1] == "3 runs: 2 failed, 1 running; 12.3 GPU-hours"
     assert "runs:" not in "\n".join(lines([TRAINING], None))
 
 
-def test_that_slurm_does_not_answer_is_said_once() -> None:
+def test_missing_answer_of_slurm_is_shown_once() -> None:
     silent = [
         RunStatus(
             run_id=name, run_dir="/", job_id="1", state="unknown", step=0, total_steps=None, epoch=None,
@@ -145,7 +145,7 @@ def test_that_slurm_does_not_answer_is_said_once() -> None:
     ),
     st.integers(40, 200),
 )
-def test_no_line_is_wider_than_the_terminal_or_steers_it(rows: list[RunStatus], width: int) -> None:
+def test_no_line_is_wider_than_the_terminal_or_has_escape_codes(rows: list[RunStatus], width: int) -> None:
     for line in lay_out(rows, width):
         text = "".join(piece for piece, _ in line).rstrip(" ")
         assert cell_len(text) <= width
@@ -184,7 +184,7 @@ def shown(folder: Path, terminal: bool, **environ: str) -> str:
     return written.decode()
 
 
-def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path: Path) -> None:
+def test_terminal_gets_colours_unless_no_color_is_set(tmp_path: Path) -> None:
     new_run(tmp_path, "one-1")
     assert "\x1b[" in shown(tmp_path, terminal=True)
     assert "\x1b[" not in shown(tmp_path, terminal=True, NO_COLOR="1")

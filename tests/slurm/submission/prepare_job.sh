@@ -56,6 +56,6 @@ export PYTHONUNBUFFERED=1
 export SUBMITIT_EXECUTOR=slurm
 export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}
 
-# A warning may come before Python has begun to listen.
+# A warning may come before Python handles it.
 trap '' USR2
 exec '/opt/my venv/bin/python' -P -u -m slurm.job.preparation /runs/preparations/tiny

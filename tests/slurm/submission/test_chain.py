@@ -61,7 +61,7 @@ def test_a_plain_submission_depends_on_nothing(user: User, fake: FakeSlurm) -> N
     assert "kill-on-invalid-dep" not in script(user.run())
 
 
-def test_json_has_what_follows_beside_the_first(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_json_lists_following_runs_beside_the_first(user: User, fake: FakeSlurm, files: list[str]) -> None:
     answer = json.loads(user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json").out)
     assert answer["run_id"] == user.run().run_id
     assert answer["job_id"] == "101"
@@ -75,7 +75,7 @@ def test_json_has_what_follows_beside_the_first(user: User, fake: FakeSlurm, fil
     }
 
 
-def test_keys_behind_the_first_file_are_its_own(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_keys_after_the_first_file_apply_only_to_it(user: User, fake: FakeSlurm, files: list[str]) -> None:
     user.stk("submit", "tiny.yaml", "seed=7", "--then", "second.yaml")
     assert load_resolved(only(user, "tiny").config).seed == 7
     assert load_resolved(only(user, "second").config).seed == 0
@@ -88,7 +88,7 @@ def test_a_key_that_could_be_of_either_file_is_refused(user: User, fake: FakeSlu
     assert fake.jobs == []
 
 
-def test_what_has_finished_is_not_waited_for(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_finished_run_is_not_waited_for(user: User, fake: FakeSlurm, files: list[str]) -> None:
     finish(create_run(user.experiment(), user.experiments))
     answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
     assert "has finished already" in answer.out
@@ -96,7 +96,7 @@ def test_what_has_finished_is_not_waited_for(user: User, fake: FakeSlurm, files:
     assert (job["name"].startswith("second-"), job["dependency"]) == (True, "")
 
 
-def test_a_live_run_is_waited_for_as_it_is(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_live_run_is_waited_for_without_resubmission(user: User, fake: FakeSlurm, files: list[str]) -> None:
     user.stk("submit", "tiny.yaml")
     answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
     assert answer.code == 0
@@ -104,9 +104,7 @@ def test_a_live_run_is_waited_for_as_it_is(user: User, fake: FakeSlurm, files: l
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
-def test_the_last_of_a_chain_is_refused_where_it_is_live(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
+def test_chain_whose_last_run_is_live_is_refused(user: User, fake: FakeSlurm, files: list[str]) -> None:
     user.stk("submit", "tiny.yaml", "--then", "second.yaml")
     answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
     assert answer.code == 2
@@ -114,7 +112,7 @@ def test_the_last_of_a_chain_is_refused_where_it_is_live(
     assert len(fake.jobs) == 2
 
 
-def test_after_a_failure_the_same_command_goes_on_with_both(
+def test_same_command_submits_both_runs_again_after_a_failure(
     user: User, fake: FakeSlurm, files: list[str]
 ) -> None:
     user.stk("submit", "tiny.yaml", "--then", "second.yaml")
@@ -125,7 +123,7 @@ def test_after_a_failure_the_same_command_goes_on_with_both(
 
 
 @pytest.mark.parametrize("where", ["second.yaml", "data"])
-def test_nothing_is_submitted_where_a_later_run_has_a_fault(
+def test_nothing_is_submitted_if_a_later_run_has_an_error(
     user: User, fake: FakeSlurm, files: list[str], where: str
 ) -> None:
     wrong = "train.epocs=3" if where == "second.yaml" else "data.path=nowhere.tsv"
@@ -152,9 +150,7 @@ def test_a_later_run_may_begin_with_the_weights_of_the_one_before(
     assert stored == str(user.run().path)
 
 
-def test_weights_of_a_run_that_is_in_no_chain_must_be_there(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
+def test_weights_of_a_run_outside_the_chain_must_exist(user: User, fake: FakeSlurm, files: list[str]) -> None:
     begins = f"train.start_from_checkpoint={user.experiments / 'other-00000000'}"
     answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", begins)
     assert answer.code == 2
@@ -162,12 +158,12 @@ def test_weights_of_a_run_that_is_in_no_chain_must_be_there(
     assert fake.jobs == []
 
 
-def test_dependencies_of_ones_own_hold_as_well(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_dependency_of_the_user_is_kept_in_a_chain(user: User, fake: FakeSlurm, files: list[str]) -> None:
     user.stk("submit", "tiny.yaml", "--then", "second.yaml", "resources.dependency=afterany:7")
     assert fake.jobs[1]["dependency"] == "afterany:7,afterok:101"
 
 
-def test_one_of_several_dependencies_cannot_be_joined_with_the_chains(
+def test_alternative_dependencies_cannot_be_combined_with_a_chain(
     user: User, fake: FakeSlurm, files: list[str]
 ) -> None:
     answer = user.stk(
@@ -178,7 +174,7 @@ def test_one_of_several_dependencies_cannot_be_joined_with_the_chains(
     assert fake.jobs == []
 
 
-def test_what_was_handed_in_is_told_where_the_rest_is_refused(
+def test_submitted_runs_are_reported_if_the_rest_is_refused(
     user: User, fake: FakeSlurm, files: list[str]
 ) -> None:
     user.stk("submit", "tiny.yaml")
@@ -190,14 +186,12 @@ def test_what_was_handed_in_is_told_where_the_rest_is_refused(
     assert "QOSMaxSubmitJobPerUserLimit" in answer.err
 
 
-def test_a_run_of_this_machine_is_nothing_that_a_job_can_wait_for(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
+def test_job_cannot_wait_for_a_local_run(user: User, fake: FakeSlurm, files: list[str]) -> None:
     run = create_run(user.experiment(), user.experiments)
     with FileLock(run.alive):
         answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
     assert answer.code == 2
-    assert "no job of Slurm's can wait for it" in answer.err
+    assert "no Slurm job can wait for it" in answer.err
     assert fake.jobs == []
 
 
@@ -227,13 +221,13 @@ def test_only_the_last_run_of_a_chain_is_evaluated(user: User, fake: FakeSlurm, 
     assert text.rstrip().endswith(f"evaluate {only(user, 'second').path}")
 
 
-def test_a_live_run_gets_its_evaluation_all_the_same(user: User, fake: FakeSlurm) -> None:
+def test_evaluation_of_a_live_run_is_submitted(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config)
     assert user.stk("submit", user.config, "--evaluate").code == 0
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
-def test_what_is_to_be_scored_must_be_there(user: User, fake: FakeSlurm) -> None:
+def test_missing_file_to_evaluate_is_refused(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("submit", user.config, "--evaluate", "nowhere.tsv")
     assert answer.code == 2
     assert "--evaluate nowhere.tsv: it does not exist" in answer.err

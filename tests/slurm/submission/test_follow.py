@@ -30,7 +30,7 @@ _PROBE = "import json, os, sys; print(json.dumps([os.getpid(), sys.argv[1:], os.
 
 @pytest.fixture
 def runs(user: User, monkeypatch: pytest.MonkeyPatch) -> tuple[RunDir, RunDir]:
-    """Two runs, the first of which trains as far as its lock says; the second one's code is a probe."""
+    """Two runs: the first is live while its lock is held, and the code of the second is a probe."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     first = create_run(user.experiment(), user.experiments)
     second = create_run(user.experiment("seed=1"), user.experiments)
@@ -40,7 +40,7 @@ def runs(user: User, monkeypatch: pytest.MonkeyPatch) -> tuple[RunDir, RunDir]:
 
 @pytest.fixture
 def follower(runs: tuple[RunDir, RunDir]) -> Iterator[subprocess.Popen[str]]:
-    """What waits for the first run; that lives until its lock is let go of."""
+    """The process that waits for the first run, which is live until its lock is released."""
     first, second = runs
     with FileLock(first.alive):
         command = [sys.executable, "-P", "-m", "slurm.submission.follow", str(first.path), str(second.path)]
@@ -78,7 +78,7 @@ def wait_for_the_end_of(pid: int) -> None:
         os.close(handle)
 
 
-def test_it_becomes_the_next_process_when_the_first_run_has_finished(
+def test_follower_becomes_the_next_launcher_when_the_first_run_has_finished(
     runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]
 ) -> None:
     first, second = runs
@@ -92,7 +92,7 @@ def test_it_becomes_the_next_process_when_the_first_run_has_finished(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_code_that_another_user_has_planted_meanwhile_is_not_begun_and_its_run_says_why(
+def test_code_owned_by_another_user_is_not_started_and_the_run_says_why(
     runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]
 ) -> None:
     first, second = runs
@@ -105,7 +105,7 @@ def test_code_that_another_user_has_planted_meanwhile_is_not_begun_and_its_run_s
     assert f"{second.code / 'probe.py'} belongs to user nobody" in str(why_not_begun(second))
 
 
-def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]) -> None:
+def test_follower_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]) -> None:
     wait_until_listening(follower.pid)
     follower.terminate()
     assert follower.wait(timeout=PATIENCE_S) == 130
@@ -131,7 +131,7 @@ def test_a_chain_without_slurm_trains_one_run_after_the_other(user: User) -> Non
     assert len(submissions(second)) == 1
 
 
-def test_a_run_in_the_foreground_is_waited_for_as_well(user: User, runs: tuple[RunDir, RunDir]) -> None:
+def test_chain_waits_for_a_foreground_run_until_cancelled(user: User, runs: tuple[RunDir, RunDir]) -> None:
     first, second = runs
     with FileLock(first.alive):
         answer = user.stk("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
@@ -149,7 +149,7 @@ def test_a_run_in_the_foreground_is_waited_for_as_well(user: User, runs: tuple[R
     assert "it was cancelled while it waited" in row["reason"]
 
 
-def test_after_a_failure_the_next_run_is_not_begun_and_says_why(user: User) -> None:
+def test_next_run_is_not_started_after_a_failure_and_says_why(user: User) -> None:
     user.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
     environ = {"PATH": "", "STK_FAULTS": "raise at=forward step=1"}
     once = "resources.max_crashes=0"

@@ -80,7 +80,7 @@ def test_the_pickle_is_there_before_sbatch_is_called(plan: JobPlan, fake: FakeSl
     assert (plan.run.submitit / "job.pkl").exists()
 
 
-def test_a_job_from_inside_a_job_inherits_nothing_of_it_but_the_sites_configuration(
+def test_job_submitted_inside_a_job_inherits_no_slurm_variables_but_slurm_conf(
     plan: JobPlan, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaks = (

@@ -32,7 +32,7 @@ def open_in(run: RunDir) -> list[Path]:
     ]
 
 
-def test_a_run_and_its_data_are_closed(user: User) -> None:
+def test_run_and_prepared_data_are_private(user: User) -> None:
     answer = user.call("run", user.config)
     assert answer.code == 0, answer.err
     assert open_in(user.run()) == []
@@ -40,6 +40,6 @@ def test_a_run_and_its_data_are_closed(user: User) -> None:
     assert not is_open(user.root / "prepared")
 
 
-def test_a_submission_is_closed(user: User, fake: FakeSlurm) -> None:
+def test_submission_is_private(user: User, fake: FakeSlurm) -> None:
     assert user.stk("submit", user.config).code == 0
     assert open_in(user.run()) == []

@@ -44,7 +44,7 @@ def prepared(user: User, *arguments: object) -> Any:
 # -- the plan ------------------------------------------------------------------------------------
 
 
-def test_the_whole_script_is_the_golden_one(experiment: Experiment) -> None:
+def test_script_equals_the_golden_file(experiment: Experiment) -> None:
     resources, _ = PLANS["every_option"]
     script = str(plan(as_preparation(replace(experiment, resources=resources))))
     if os.environ.get("STK_WRITE_GOLDEN"):
@@ -52,14 +52,14 @@ def test_the_whole_script_is_the_golden_one(experiment: Experiment) -> None:
     assert script == GOLDEN.read_bytes().decode()
 
 
-def test_it_is_one_task_without_gpus_whatever_training_takes(experiment: Experiment) -> None:
+def test_preparation_is_one_task_without_gpus(experiment: Experiment) -> None:
     uneven = Resources(groups=(Group(nodes=2, gpus=2),), gres="tmpdisk:5,gpu:a100:2", partition="long")
     resources = as_preparation(replace(experiment, resources=uneven), cpus=4).resources
     wanted = Resources(cpus_per_task=4, gres="tmpdisk:5", partition="long")
     assert resources == wanted
 
 
-def test_a_list_of_several_hosts_is_no_wish_for_all_of_them(experiment: Experiment) -> None:
+def test_list_of_several_hosts_is_dropped_for_a_preparation(experiment: Experiment) -> None:
     for given, kept in (("node[1-2]", None), ("node1", "node1"), (None, None)):
         asked = as_preparation(replace(experiment, resources=Resources(nodelist=given)))
         assert asked.resources.nodelist == kept
@@ -80,7 +80,7 @@ def test_texts_are_prepared_by_as_many_processes_as_there_are_cpus(
 # -- submitting ----------------------------------------------------------------------------------
 
 
-def test_the_job_and_its_log_are_told(user: User, fake: FakeSlurm) -> None:
+def test_json_names_job_log_and_folder(user: User, fake: FakeSlurm) -> None:
     answer = prepared(user, "--cpus", "4")
     folder = RunDir(Path(answer["folder"]))
     assert answer == {
@@ -96,13 +96,13 @@ def test_the_job_and_its_log_are_told(user: User, fake: FakeSlurm) -> None:
     assert user.runs == []
 
 
-def test_people_are_told_how_to_follow_it(user: User, fake: FakeSlurm) -> None:
+def test_text_output_says_how_to_follow_the_job(user: User, fake: FakeSlurm) -> None:
     told = user.stk("prepare", user.config, "--cluster", "slurm").out
     assert "job     101\nlog     " in told
     assert "stk logs -f " in told
 
 
-def test_while_its_job_waits_no_other_one_is_made(user: User, fake: FakeSlurm) -> None:
+def test_no_second_job_is_submitted_while_one_is_live(user: User, fake: FakeSlurm) -> None:
     prepared(user)
     fake.change("101", state="RUNNING")
     assert (prepared(user)["job_id"], prepared(user)["state"]) == ("101", "running")
@@ -112,21 +112,21 @@ def test_while_its_job_waits_no_other_one_is_made(user: User, fake: FakeSlurm) -
     assert [each.job_id for each in submissions(folder)] == ["101", "102"]
 
 
-def test_the_next_job_has_the_settings_of_today(user: User, fake: FakeSlurm) -> None:
+def test_next_job_has_the_current_settings(user: User, fake: FakeSlurm) -> None:
     prepared(user)
     fake.change("101", state="FAILED")
     folder = RunDir(Path(prepared(user, "data.prepared_dir=elsewhere")["folder"]))
     assert load_resolved(folder.config).data.prepared_dir == str(user.root / "elsewhere")
 
 
-def test_what_slurm_refuses_leaves_nothing(user: User, fake: FakeSlurm) -> None:
+def test_refused_preparation_leaves_nothing(user: User, fake: FakeSlurm) -> None:
     fake.submits("refuse", "sbatch: error: Invalid account")
     answer = user.stk("prepare", user.config, "--cluster", "slurm")
     assert (answer.code, list((user.experiments / "preparations").iterdir())) == (3, [])
     assert "Invalid account" in answer.err
 
 
-def test_cpus_are_those_of_a_job(user: User) -> None:
+def test_cpus_option_requires_cluster_slurm(user: User) -> None:
     answer = user.stk("prepare", user.config, "--cpus", "2")
     assert answer.code == 2
     assert "--cluster slurm" in answer.err
@@ -158,7 +158,7 @@ def test_the_script_prepares_the_data_and_says_so(user: User, fake: FakeSlurm) -
     assert row["state"] == "finished"
 
 
-def test_what_was_prepared_before_is_compared_with_its_checksums(user: User, fake: FakeSlurm) -> None:
+def test_damaged_prepared_set_is_found_by_its_checksum(user: User, fake: FakeSlurm) -> None:
     assert user.call("prepare", user.config).code == 0
     column = user.damaged_column()
     _, done = run_script(user, user.config)
@@ -166,7 +166,7 @@ def test_what_was_prepared_before_is_compared_with_its_checksums(user: User, fak
     assert f"error: {column} is damaged: its checksum differs" in done.stdout
 
 
-def test_a_fault_in_the_data_is_a_message_in_the_log(user: User, fake: FakeSlurm) -> None:
+def test_bad_data_are_reported_in_the_log(user: User, fake: FakeSlurm) -> None:
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n")
     _, done = run_script(user, user.config)
     assert done.returncode == 2
@@ -191,27 +191,27 @@ def progress(*done: int, job: str = "shards") -> KeptProgress:
     return found
 
 
-def test_before_the_time_limit_it_goes_back_where_it_can_go_on(job: PretendJob) -> None:
+def test_preparation_with_progress_is_requeued_before_the_time_limit(job: PretendJob) -> None:
     job.says(EndTime=_soon())
-    assert "back into the queue" in watch(job, progress(10, 20)).answer()
+    assert "is requeued" in watch(job, progress(10, 20)).answer()
     assert job.requeues == [["requeue", "101"]]
 
 
 @pytest.mark.parametrize("done", [[], [10], [10, 10]])
-def test_a_start_that_has_done_nothing_lasting_is_its_last(job: PretendJob, done: list[int]) -> None:
+def test_preparation_without_lasting_progress_is_not_requeued(job: PretendJob, done: list[int]) -> None:
     job.says(EndTime=_soon())
     assert "needs a longer resources.time" in watch(job, progress(*done)).answer()
     assert "needs a longer resources.time" in watch(job, progress(1, 2, job="read table")).answer()
     assert job.requeues == []
 
 
-def test_preempted_with_the_warning_signal_it_always_goes_back(job: PretendJob) -> None:
+def test_preempted_preparation_is_always_requeued(job: PretendJob) -> None:
     job.is_preempted()
     assert "preempted" in watch(job, progress()).answer()
     assert job.requeues == [["requeue", "101"]]
 
 
-def test_cancelled_it_stays_away(job: PretendJob) -> None:
+def test_cancelled_preparation_is_not_requeued(job: PretendJob) -> None:
     job.is_cancelled()
     assert watch(job, progress(10, 20)).answer() == "the job was stopped: cancelled"
     assert job.requeues == []
@@ -221,7 +221,7 @@ def _soon() -> str:
     return (datetime.now() + timedelta(seconds=30)).isoformat(timespec="seconds")
 
 
-def test_a_warning_is_heard_even_if_the_script_ignored_it_before(job: PretendJob) -> None:
+def test_warning_signal_is_handled_even_if_the_script_ignored_it(job: PretendJob) -> None:
     job.says(EndTime=_soon())
     program = (
         "import sys, threading\nfrom pathlib import Path\n"

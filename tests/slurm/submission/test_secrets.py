@@ -10,7 +10,7 @@ from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 
 SECRETS = {"MYTOKEN": "hush-one-0123", "DBPASSWD": "hush-two-4567", "AWS_SECRET_ACCESS_KEY": "hush-three-89"}
-#: The column of the texts: a value that a run uses, so that it must have it.
+#: The column of the texts: a secret that a run needs to train.
 COLUMN = "hush-column-42"
 
 
@@ -32,7 +32,7 @@ def telling(folder: Path) -> list[str]:
     return [str(path) for path in files if b"hush-" in path.read_bytes()]
 
 
-def test_a_submission_holds_the_references(secretive: User, fake: FakeSlurm) -> None:
+def test_submission_holds_references_and_no_secrets(secretive: User, fake: FakeSlurm) -> None:
     overrides = ["resources.environment.A=<${oc.env:MYTOKEN}>"]
     planned = secretive.stk("plan", secretive.config, *overrides)
     answer = secretive.stk("submit", secretive.config, *overrides)
@@ -44,7 +44,7 @@ def test_a_submission_holds_the_references(secretive: User, fake: FakeSlurm) -> 
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_tells_no_secret(secretive: User) -> None:
+def test_failed_run_reveals_no_secret(secretive: User) -> None:
     answer = secretive.call("run", secretive.config, "optimizer.lr=1e30", "train.clip_norm=null")
     assert answer.code == 4, answer.err
     (run,) = secretive.experiments.glob("*/failure.json")
@@ -69,7 +69,7 @@ def test_a_message_that_quotes_a_value_names_its_variable(secretive: User, fake:
     assert telling(secretive.experiments) == []
 
 
-def test_without_its_secret_a_run_is_shown_and_not_submitted(
+def test_run_without_its_secret_is_shown_but_not_resumed(
     secretive: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert secretive.stk("submit", secretive.config).code == 0

@@ -21,7 +21,7 @@ RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 # -- accepted ------------------------------------------------------------------------------------
 
 
-def test_a_submission_prints_what_one_needs_to_follow_it(user: User, fake: FakeSlurm) -> None:
+def test_submission_prints_run_job_folder_and_how_to_follow_it(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("submit", user.config)
     run = user.run()
     assert answer.code == 0
@@ -72,7 +72,7 @@ def test_a_live_run_is_refused(user: User, fake: FakeSlurm) -> None:
 
 
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUE_HOLD", "PREEMPTED"])
-def test_a_run_is_live_in_every_state_that_goes_on(user: User, fake: FakeSlurm, state: str) -> None:
+def test_run_in_any_live_state_is_refused(user: User, fake: FakeSlurm, state: str) -> None:
     user.stk("submit", user.config)
     fake.change("101", state=state)
     assert user.stk("submit", user.config).code == 2
@@ -121,9 +121,7 @@ def test_resume_takes_the_resources_of_the_last_submission(user: User, fake: Fak
 
 
 @pytest.mark.parametrize("has_saved", [True, False])
-def test_resume_goes_on_with_the_runs_own_code_once_it_has_saved(
-    user: User, fake: FakeSlurm, has_saved: bool
-) -> None:
+def test_resume_keeps_the_code_of_a_run_that_has_saved(user: User, fake: FakeSlurm, has_saved: bool) -> None:
     user.stk("submit", user.config)
     marker = user.run().code / "toolkit" / "marker.py"
     marker.touch()
@@ -148,7 +146,7 @@ def test_a_folder_under_another_runs_name_is_not_resumed(user: User, fake: FakeS
 REFUSAL = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination"
 
 
-def test_a_refusal_is_told_in_slurms_words_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
+def test_refusal_shows_slurms_words_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     fake.submits("refuse", REFUSAL)
     answer = user.stk("submit", user.config)
     assert answer.code == 3
@@ -178,7 +176,7 @@ def test_a_refusal_of_a_fresh_start_brings_the_old_run_back(user: User, fake: Fa
     assert run.result.exists()
 
 
-def test_a_limit_that_is_known_is_named_before_anything_is_written(user: User, fake: FakeSlurm) -> None:
+def test_unknown_partition_is_refused_before_anything_is_written(user: User, fake: FakeSlurm) -> None:
     fake.answers("--all --oneliner show partition", (RECORDED / "partitions.txt").read_text())
     answer = user.stk("submit", user.config, "resources.partition=nowhere")
     assert answer.code == 3
@@ -188,7 +186,7 @@ def test_a_limit_that_is_known_is_named_before_anything_is_written(user: User, f
     assert fake.calls("sbatch") == []
 
 
-def test_what_no_script_can_hold_is_refused_before_anything_is_written(
+def test_folder_name_and_option_that_no_script_can_hold_are_refused(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.root / "100%"))
@@ -227,9 +225,7 @@ def measured(user: User, fake: FakeSlurm, save_s: float) -> Answer:
     return user.stk("resume", run.run_id)
 
 
-def test_a_save_too_long_for_the_cluster_is_said_when_the_run_is_submitted(
-    user: User, fake: FakeSlurm
-) -> None:
+def test_submission_warns_of_a_save_too_long_for_the_cluster(user: User, fake: FakeSlurm) -> None:
     answer = measured(user, fake, save_s=25.0)
     assert answer.code == 0
     assert "warning: a step and a save take 25.5 s here" in answer.err

@@ -26,7 +26,7 @@ def submit_next(job: PretendJob, *exclude: str) -> str:
     return chain(job.run, job.job_id, job.environ, exclude).job_id
 
 
-def test_the_next_job_is_the_same_once_more_and_waits_for_the_end_of_this_one(job: PretendJob) -> None:
+def test_next_job_has_the_same_resources_and_waits_for_the_end_of_this_one(job: PretendJob) -> None:
     assert submit_next(job) == "102"
     script = job.script("102")
     assert "#SBATCH --nodes=2\n" in script
@@ -35,13 +35,13 @@ def test_the_next_job_is_the_same_once_more_and_waits_for_the_end_of_this_one(jo
     assert "afterok" not in script
 
 
-def test_the_dependency_is_no_part_of_the_resources_that_are_kept(job: PretendJob) -> None:
+def test_stored_resources_keep_the_original_dependency(job: PretendJob) -> None:
     submit_next(job)
     resources = load_submitted(job.run.config, job.run.job).resources
     assert (resources.nodes, resources.dependency) == (2, "afterok:7")
 
 
-def test_doing_it_twice_makes_one_job(job: PretendJob) -> None:
+def test_submitting_the_next_job_twice_makes_one_job(job: PretendJob) -> None:
     assert [submit_next(job) for _ in range(3)] == ["102"] * 3
     assert len(job.fake.calls("sbatch")) == 1
 
@@ -52,7 +52,7 @@ def test_a_next_job_that_has_ended_is_followed_by_another(job: PretendJob) -> No
     assert submit_next(job) == "103"
 
 
-def test_a_next_job_whose_id_was_never_told_is_found(job: PretendJob) -> None:
+def test_next_job_with_a_lost_id_is_found(job: PretendJob) -> None:
     job.fake.submits("silent")
     assert submit_next(job) == "102"
     job.fake.submits("commit")
@@ -74,12 +74,12 @@ def test_a_submitter_that_died_before_it_wrote_the_id_leaves_no_second_job(
     assert len(job.fake.calls("sbatch")) == 1
 
 
-def test_a_job_that_stk_did_not_submit_cannot_be_made_anew(job: PretendJob) -> None:
+def test_job_not_submitted_by_stk_cannot_be_submitted_again(job: PretendJob) -> None:
     with pytest.raises(SlurmRefused, match="77 was not submitted by stk"):
         chain(job.run, "77", job.environ)
 
 
-def test_hosts_to_avoid_are_left_out_from_then_on(job: PretendJob) -> None:
+def test_hosts_to_avoid_are_excluded_from_all_later_jobs(job: PretendJob) -> None:
     submit_next(job, "node3", "node1")
     assert "#SBATCH --exclude=node1,node3\n" in job.script("102")
     job.fake.change("102", state="FAILED")
@@ -88,7 +88,7 @@ def test_hosts_to_avoid_are_left_out_from_then_on(job: PretendJob) -> None:
     assert "#SBATCH --exclude=node1,node3,node4\n" in job.script("103")
 
 
-def test_a_host_is_left_out_by_the_name_that_slurm_has_for_it(job: PretendJob) -> None:
+def test_host_is_excluded_by_its_name_in_slurm(job: PretendJob) -> None:
     job.environ["SLURM_JOB_NODELIST"] = "node[1-2]"
     submit_next(job, "node2.cluster.edu")
     assert "#SBATCH --exclude=node2\n" in job.script("102")
@@ -104,7 +104,7 @@ def test_a_host_is_left_out_by_the_name_that_slurm_has_for_it(job: PretendJob) -
         ("/shared/bad-hosts", ("node7",), "/shared/bad-hosts"),
     ],
 )
-def test_hosts_that_were_excluded_before_stay_so(
+def test_hosts_excluded_before_stay_excluded(
     known: str | None, exclude: tuple[str, ...], expected: str | None
 ) -> None:
     assert without_hosts(Resources(exclude=known), exclude).exclude == expected
@@ -131,11 +131,11 @@ def test_the_next_job_inherits_nothing_of_this_one(tmp_path: Path) -> None:
     assert environment(run, inherited) == kept
 
 
-def test_on_a_login_node_the_choice_of_devices_is_the_users(tmp_path: Path) -> None:
+def test_cuda_visible_devices_is_kept_on_a_login_node(tmp_path: Path) -> None:
     assert environment(RunDir(tmp_path), {"CUDA_VISIBLE_DEVICES": "2"}) == {"CUDA_VISIBLE_DEVICES": "2"}
 
 
-def test_the_job_itself_gets_that_environment(job: PretendJob) -> None:
+def test_sbatch_gets_the_cleaned_environment(job: PretendJob) -> None:
     job.environ |= {"SLURM_NTASKS": "4", "GREETING": "it's $HOME"}
     submit_next(job)
     assert job.fake.environment["GREETING"] == "it's $HOME"

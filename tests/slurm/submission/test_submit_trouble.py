@@ -33,10 +33,10 @@ _MANY = [8, pytest.param(20, marks=pytest.mark.slow)]
 # -- no answer -----------------------------------------------------------------------------------
 
 
-def test_without_slurm_auto_means_this_machine_and_says_so(
+def test_auto_without_slurm_trains_locally_and_says_so(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That it fails at once is none of this test's business: no worker is needed here."""
+    """Its launcher is /bin/true, because no worker is needed here."""
     monkeypatch.setattr(sys, "executable", "/bin/true")
     fake.goes_away()
     answer = user.stk("submit", user.config, "--json")
@@ -47,7 +47,7 @@ def test_without_slurm_auto_means_this_machine_and_says_so(
     assert facts["job_id"].startswith("local-")
 
 
-def test_a_missing_sbatch_is_named_with_what_follows(user: User, fake: FakeSlurm) -> None:
+def test_missing_sbatch_is_named_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     (fake.folder / "sbatch").unlink()
     answer = user.stk("submit", user.config)
     assert answer.code == 3
@@ -55,7 +55,7 @@ def test_a_missing_sbatch_is_named_with_what_follows(user: User, fake: FakeSlurm
     assert list(user.experiments.iterdir()) == []
 
 
-def test_slurm_that_is_wanted_but_away_is_an_error_in_its_own_words(user: User, fake: FakeSlurm) -> None:
+def test_unreachable_slurm_is_an_error_with_cluster_slurm(user: User, fake: FakeSlurm) -> None:
     fake.goes_away()
     answer = user.stk("submit", user.config, "--cluster", "slurm")
     assert answer.code == 3
@@ -71,7 +71,7 @@ def test_a_controller_that_goes_away_before_sbatch_leaves_nothing_behind(user: U
     assert list(user.experiments.iterdir()) == []
 
 
-def test_a_run_that_slurm_may_still_have_does_not_start_here_by_itself(
+def test_run_that_slurm_may_still_have_is_not_started_locally_by_default(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user.stk("submit", user.config)
@@ -85,7 +85,7 @@ def test_a_run_that_slurm_may_still_have_does_not_start_here_by_itself(
     assert user.stk("submit", user.config, "--cluster", "local").code == 0
 
 
-def test_an_sbatch_that_hangs_is_given_up_and_not_repeated_blindly(
+def test_hanging_sbatch_is_given_up_and_not_repeated_at_once(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_patience(monkeypatch)
@@ -93,7 +93,7 @@ def test_an_sbatch_that_hangs_is_given_up_and_not_repeated_blindly(
     answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert "no answer in 0.5 s from: sbatch" in answer.err
-    assert "the same command again looks for it first" in answer.err
+    assert "repeat the command. It looks for the job first" in answer.err
     fake.submits("commit")
     for words in ((), ("--fresh",)):
         # A busy controller may still take what it was sent.
@@ -107,7 +107,7 @@ def test_an_sbatch_that_hangs_is_given_up_and_not_repeated_blindly(
 
 
 @pytest.mark.parametrize("mode", ["late", "silent"])
-def test_a_job_whose_id_was_never_told_is_found_at_once(
+def test_job_with_a_lost_id_is_found_at_once(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     if mode == "late":
@@ -176,7 +176,7 @@ def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -
     assert not (user.experiments / "old").exists()
 
 
-def test_a_submitter_that_was_killed_before_sbatch_is_no_hindrance(user: User, fake: FakeSlurm) -> None:
+def test_submitter_killed_before_sbatch_does_not_block_the_next(user: User, fake: FakeSlurm) -> None:
     run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     assert user.stk("submit", user.config).code == 0
@@ -192,7 +192,7 @@ def test_somebody_elses_job_of_the_same_name_is_not_adopted(user: User, fake: Fa
     assert user.job_ids == ["102"]
 
 
-def test_an_ended_job_of_the_folder_before_is_not_adopted(user: User, fake: FakeSlurm) -> None:
+def test_ended_job_of_a_replaced_folder_is_not_adopted(user: User, fake: FakeSlurm) -> None:
     """As after `--fresh`, where the answer of sbatch is lost: names begin anew in the new folder."""
     run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
@@ -205,7 +205,7 @@ def test_an_ended_job_of_the_folder_before_is_not_adopted(user: User, fake: Fake
 # -- at the same time ----------------------------------------------------------------------------
 
 
-def test_of_two_submitters_one_wins_and_the_other_is_told(
+def test_one_of_two_submitters_wins_and_the_other_is_refused(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = fake.gate
@@ -226,7 +226,7 @@ def test_of_two_submitters_one_wins_and_the_other_is_told(
 
 
 @pytest.mark.parametrize("many", _MANY)
-def test_of_many_submitters_one_makes_a_job_and_the_others_are_told(
+def test_one_of_many_submitters_makes_a_job_and_the_others_are_refused(
     user: User, fake: FakeSlurm, many: int
 ) -> None:
     """All have come before the first one's sbatch answers."""
@@ -248,10 +248,10 @@ def test_of_many_submitters_one_makes_a_job_and_the_others_are_told(
     assert not user.run().intent.exists()
 
 
-def test_a_folder_that_a_refused_submitter_took_away_is_made_again(
+def test_folder_removed_by_a_refused_submitter_is_made_again(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one waits for the lock meanwhile, in a folder that is no more."""
+    """The next submitter waits for the lock in a folder that no longer exists."""
     honest = submissions.exclusively
 
     @contextmanager
@@ -281,7 +281,7 @@ def test_a_run_whose_job_cannot_be_asked_about_is_not_submitted_again(user: User
 # -- the disk ------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
+def test_full_disk_is_reported_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     """A limit on the size of files stands in for the full disk."""
     process = subprocess.run(
         [sys.executable, "-m", "slurm", "submit", str(user.config)],

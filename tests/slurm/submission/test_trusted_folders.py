@@ -69,7 +69,7 @@ def test_an_unfinished_run_of_somebody_else_is_not_started(user: User, words: tu
     assert_refused(user, user.call(*words))
 
 
-def test_a_step_of_somebody_elses_run_is_not_computed_again(user: User) -> None:
+def test_step_of_a_run_of_another_user_is_not_replayed(user: User) -> None:
     assert_refused(user, user.call("replay", user.run().run_id, "--step", "1"))
 
 
@@ -106,7 +106,7 @@ def finished(user: User) -> Iterator[RunDir]:
     run.result.unlink()
 
 
-def test_somebody_elses_finished_run_is_not_put_to_work(user: User, finished: RunDir) -> None:
+def test_finished_run_of_another_user_is_not_evaluated(user: User, finished: RunDir) -> None:
     assert_refused(user, user.call("evaluate", finished.run_id))
 
 
@@ -122,7 +122,7 @@ def test_somebody_elses_finished_run_is_not_put_to_work(user: User, finished: Ru
         ("plan", "tiny.yaml"),
     ],
 )
-def test_looking_at_it_is_allowed_and_executes_nothing(
+def test_commands_that_only_read_are_allowed_and_execute_nothing(
     user: User, finished: RunDir, words: tuple[str, ...]
 ) -> None:
     answer = user.call(*(finished.run_id if word == "RUN" else word for word in words))
@@ -147,7 +147,7 @@ def trusted(user: User) -> Iterator[Callable[[], list[str]]]:
         ("replay", "RUN", "--step", "1", "--trust-folder=FOLDER"),
     ],
 )
-def test_who_trusts_the_folder_executes_it_and_trusts_no_other(
+def test_trust_folder_executes_that_folder_and_trusts_no_other(
     user: User, trusted: Callable[[], list[str]], words: tuple[str, ...]
 ) -> None:
     run = user.run()
@@ -156,7 +156,7 @@ def test_who_trusts_the_folder_executes_it_and_trusts_no_other(
     assert trusted() == [str(run.path)]
 
 
-def test_who_writes_a_star_trusts_every_folder(user: User, trusted: Callable[[], list[str]]) -> None:
+def test_trust_folder_star_trusts_every_folder(user: User, trusted: Callable[[], list[str]]) -> None:
     assert user.call("replay", user.run().run_id, "--step", "1", "--trust-folder=*").code != 0
     assert trusted() == ["*"]
 

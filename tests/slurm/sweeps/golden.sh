@@ -11,7 +11,7 @@
 #SBATCH --cpus-per-task=4
 #SBATCH --array=0-2%2
 
-# Each task does in its own run's folder what a single job of that run does.
+# Each task works in the folder of its run, like a single job of that run.
 cd -P "$SLURM_ARRAY_TASK_ID" || exit 1
 # Refuse to execute anything here that another user owns or may write.
 refuse_others() {
@@ -31,7 +31,7 @@ refuse_others() {
     exit 2
 }
 refuse_others
-# The code that all runs share becomes the run's own before its first attempt: hard links.
+# Before the first attempt, the shared code is replaced by a copy with hard links.
 [ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code
 if [ -L code ]; then
     rm -rf .code.own && cp -rl code/. .code.own &&

@@ -28,7 +28,7 @@ def array(experiment: Experiment, resources: Resources, folder: Path, runs: int 
     return ArrayPlan(plans=plans, folder=folder / "sweeps" / "tiny-0123abcd", max_parallel=2)
 
 
-def test_the_whole_script_is_the_golden_one(experiment: Experiment) -> None:
+def test_script_equals_the_golden_file(experiment: Experiment) -> None:
     resources, run = PLANS["two_nodes_with_gres"]
     script = str(array(experiment, resources, run.path.parent))
     if os.environ.get("STK_WRITE_GOLDEN"):
@@ -37,7 +37,7 @@ def test_the_whole_script_is_the_golden_one(experiment: Experiment) -> None:
 
 
 @pytest.mark.parametrize("name", ["single_node", "two_nodes_with_gres", "elastic", "every_option"])
-def test_an_array_is_asked_for_what_a_single_job_is(experiment: Experiment, name: str) -> None:
+def test_array_has_the_options_of_a_single_job(experiment: Experiment, name: str) -> None:
     resources, run = PLANS[name]
     plans = array(experiment, resources, run.path.parent)
     own = ("job-name", "chdir", "output", "array")
@@ -62,7 +62,7 @@ def test_a_task_writes_its_log_into_its_own_run(experiment: Experiment) -> None:
     assert "#SBATCH --output=%a/logs/%j.batch.log\n" in script
 
 
-def test_uneven_hosts_make_no_array(experiment: Experiment) -> None:
+def test_array_on_uneven_hosts_is_refused(experiment: Experiment) -> None:
     uneven = Resources(groups=(Group(nodes=1, gpus=2), Group(nodes=1, gpus=1)))
     with pytest.raises(UserError, match="cannot be an array"):
         str(array(experiment, uneven, Path("/runs")))

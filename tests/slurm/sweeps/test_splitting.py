@@ -14,7 +14,7 @@ from slurm.sweeps.splitting import Part, split
     throttle=st.none() | st.integers(1, 100),
     busy=st.dictionaries(st.sampled_from(["7", "8"]), st.integers(1, 60)),
 )
-def test_no_array_is_too_large_and_no_more_run_at_a_time_than_asked_for(
+def test_arrays_respect_the_maximum_size_and_the_throttle(
     count: int, largest: int | None, throttle: int | None, busy: dict[str, int]
 ) -> None:
     parts = split(count, largest, throttle, busy)
@@ -36,13 +36,13 @@ def test_the_throttle_is_shared_out_among_arrays_of_equal_size() -> None:
     assert [(part.size, part.throttle) for part in parts] == [(834, 17), (833, 17), (833, 16)]
 
 
-def test_arrays_follow_others_where_there_are_more_of_them_than_may_run() -> None:
+def test_more_arrays_than_the_throttle_allows_follow_each_other() -> None:
     parts = split(7, 2, 2)
     assert [(part.size, part.throttle, part.follows) for part in parts] == [
         (2, 1, None), (2, 1, None), (2, 1, 0), (1, 1, 1),
     ]  # fmt: skip
 
 
-def test_all_wait_for_arrays_that_take_the_whole_throttle() -> None:
+def test_new_arrays_wait_for_those_that_use_the_whole_throttle() -> None:
     assert split(3, None, 2, {"7": 2}) == [Part(size=3, throttle=2, after=("7",))]
     assert split(3, None, 3, {"7": 2}) == [Part(size=3, throttle=1)]

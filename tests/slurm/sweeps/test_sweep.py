@@ -38,7 +38,7 @@ def array_script(user: User) -> str:
 # -- accepted ------------------------------------------------------------------------------------
 
 
-def test_all_runs_are_handed_in_with_one_call_as_tasks_of_one_array(user: User, fake: FakeSlurm) -> None:
+def test_all_runs_are_submitted_with_one_call_as_one_array(user: User, fake: FakeSlurm) -> None:
     answer = sweep(user, SEEDS, "optimizer.lr=0.1,0.01")
     assert len(fake.calls("sbatch")) == 1
     assert (answer["job_id"], answer["cluster"]) == ("101", "slurm")
@@ -86,7 +86,7 @@ def test_no_more_tasks_run_at_the_same_time_than_asked_for(
     assert f"#SBATCH --array={expected}\n" in array_script(user)
 
 
-def test_people_see_every_run_and_how_to_follow_them(user: User, fake: FakeSlurm) -> None:
+def test_text_output_lists_every_run_and_the_array(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("sweep", user.config, "seed=1,2", "optimizer.lr=0.1")
     for part in (user.run("seed=2", "optimizer.lr=0.1").run_id, "new", "job     101, an array; runs: 2"):
         assert part in answer.out
@@ -96,7 +96,7 @@ def test_people_see_every_run_and_how_to_follow_them(user: User, fake: FakeSlurm
 # -- left out ------------------------------------------------------------------------------------
 
 
-def test_live_and_finished_runs_are_left_out_and_told(user: User, fake: FakeSlurm) -> None:
+def test_live_and_finished_runs_are_left_out_with_the_reason(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config, "seed=1")
     (done,) = [run_of(line) for line in sweep(user, "seed=2")["runs"]]
     done.result.write_text('{"step": 4}')
@@ -121,7 +121,7 @@ def test_two_combinations_that_are_one_run_are_submitted_once(user: User, fake: 
     assert len(fake.jobs) == 2
 
 
-def test_an_ended_run_goes_on_as_a_task(user: User, fake: FakeSlurm) -> None:
+def test_ended_run_is_resumed_as_a_task(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config, "seed=1")
     fake.change("101", state="CANCELLED")
     answer = sweep(user, SEEDS)
@@ -169,7 +169,7 @@ def test_slurms_words_are_shown_and_no_run_is_left_behind(user: User, fake: Fake
     assert list((user.experiments / "sweeps").iterdir()) == []
 
 
-def test_without_job_arrays_nothing_is_handed_in(user: User, fake: FakeSlurm) -> None:
+def test_sweep_is_refused_without_job_arrays(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", "MaxArraySize            = 0\n")
     answer = user.stk("sweep", user.config, SEEDS)
     assert (answer.code, user.runs) == (3, [])
@@ -200,7 +200,7 @@ def test_an_array_that_a_busy_controller_may_still_take_is_not_submitted_again(
     assert len(sweep(user, SEEDS)["runs"]) == len(fake.jobs) == 3
 
 
-def test_a_submitter_that_dies_in_the_call_loses_no_run_and_starts_none_twice(
+def test_submitter_that_dies_in_sbatch_loses_no_run_and_submits_none_twice(
     user: User, fake: FakeSlurm
 ) -> None:
     fake.submits("die")
@@ -242,7 +242,7 @@ def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(user: User, fake: 
 
 
 @pytest.mark.slow
-def test_without_slurm_the_runs_are_trained_here_one_after_the_other(user: User) -> None:
+def test_sweep_without_slurm_trains_the_runs_locally(user: User) -> None:
     answer = user.call("sweep", user.config, "seed=1,2", "--cluster", "local", "--json")
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
@@ -253,7 +253,7 @@ def test_without_slurm_the_runs_are_trained_here_one_after_the_other(user: User)
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_here_does_not_keep_the_next_from_its_turn(user: User) -> None:
+def test_failed_local_run_does_not_stop_the_next_one(user: User) -> None:
     bad = "text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n"
     user.write("bad.tsv", bad)
     answer = user.call("sweep", user.config, "data.path=bad.tsv,reviews.tsv", "--cluster", "local")

@@ -52,7 +52,7 @@ def finish(line: dict[str, Any], accuracy: float, **more: object) -> None:
 # -- asked for again -----------------------------------------------------------------------------
 
 
-def test_a_changed_file_shows_the_difference_and_does_it(user: User, fake: FakeSlurm) -> None:
+def test_changed_file_shows_the_difference_and_applies_it(user: User, fake: FakeSlurm) -> None:
     config = sweep_of(user, "[0.1, 0.2, 0.3]")
     first = ask(user, config)["runs"]
     finish(first[0], 0.9)
@@ -70,7 +70,7 @@ def test_a_changed_file_shows_the_difference_and_does_it(user: User, fake: FakeS
     assert [line["change"] for line in ask(user, config)["runs"]] == ["unchanged"] * 3
 
 
-def test_removed_runs_that_are_live_are_ended_where_that_is_asked_for(user: User, fake: FakeSlurm) -> None:
+def test_cancel_removed_cancels_live_runs_that_were_removed(user: User, fake: FakeSlurm) -> None:
     config = sweep_of(user, "[0.1, 0.2, 0.3]")
     finish(ask(user, config)["runs"][1], 0.9)
     sweep_of(user, "[0.1]")
@@ -101,7 +101,7 @@ def test_another_file_does_not_take_over_the_name_of_a_sweep(user: User, fake: F
 
 
 @pytest.mark.parametrize("name", ["../up", "a b", ".hidden"])
-def test_a_name_that_is_none_for_a_folder_is_refused(user: User, fake: FakeSlurm, name: str) -> None:
+def test_invalid_sweep_name_is_refused(user: User, fake: FakeSlurm, name: str) -> None:
     answer = user.stk("sweep", user.config, "seed=1,2", "--name", name)
     assert (answer.code, fake.jobs) == (2, [])
     assert "as a sweep's name" in answer.err
@@ -136,7 +136,7 @@ def test_a_refused_change_leaves_the_sweep_as_it_was(user: User, fake: FakeSlurm
 # -- many ways to say which ----------------------------------------------------------------------
 
 
-def test_random_draws_stay_when_there_are_more_of_them(user: User, fake: FakeSlurm) -> None:
+def test_random_draws_stay_when_more_are_requested(user: User, fake: FakeSlurm) -> None:
     space = "optimizer.lr=loguniform(1e-4,1e-1)"
     few = ask(user, user.config, space, "--random", "2", "--seed", "5")["runs"]
     many = ask(user, user.config, space, "--random", "4", "--seed", "5")["runs"]
@@ -195,7 +195,7 @@ def test_a_sweep_that_is_larger_than_an_array_becomes_several_under_one_throttle
     assert len({run.code.resolve() for run in find_runs(user.experiments)}) == 1
 
 
-def test_what_the_user_may_not_submit_now_waits_and_is_handed_in_later(user: User, fake: FakeSlurm) -> None:
+def test_runs_above_the_submit_limit_wait_and_are_submitted_later(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", LIMITED)
     fake.accounts(account="lab", qos="", max_submit="3")
     told = user.stk("sweep", user.config, "seed=1,2,3,4").out
@@ -210,7 +210,7 @@ def test_what_the_user_may_not_submit_now_waits_and_is_handed_in_later(user: Use
     assert ask(user, "status", "tiny")["counts"] == {"finished": 1, "pending": 3}
 
 
-def test_the_limit_of_a_qos_counts_as_well_and_jobs_in_the_queue(user: User, fake: FakeSlurm) -> None:
+def test_submit_limit_includes_that_of_the_qos_and_jobs_in_the_queue(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", LIMITED)
     fake.accounts(account="lab", qos="fast", max_submit="9", max_submit_of_qos="4")
     user.stk("submit", user.config)
@@ -219,7 +219,7 @@ def test_the_limit_of_a_qos_counts_as_well_and_jobs_in_the_queue(user: User, fak
     assert len(fake.jobs) == 4
 
 
-def test_only_so_many_are_handed_in_as_asked_for(user: User, fake: FakeSlurm) -> None:
+def test_at_most_limits_the_submitted_runs(user: User, fake: FakeSlurm) -> None:
     answer = ask(user, user.config, "seed=1,2,3", "--at-most", "2")
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", None]
     assert answer["runs"][2]["skipped"].startswith("waits: at most 2 ")
@@ -263,9 +263,7 @@ def test_runs_behind_an_array_whose_answer_was_lost_are_resumed(
 # -- status, cancel, resume ----------------------------------------------------------------------
 
 
-def test_status_shows_each_run_with_its_values_and_what_needs_a_look_first(
-    user: User, fake: FakeSlurm
-) -> None:
+def test_status_lists_live_runs_first_and_finished_runs_last(user: User, fake: FakeSlurm) -> None:
     runs = ask(user, user.config, "seed=1,2,3")["runs"]
     finish(runs[0], 0.9)
     fake.change("101_1", state="CANCELLED", reason="None")
@@ -329,7 +327,7 @@ def test_a_local_launcher_that_has_just_ended_is_no_error(
     assert cancel(folder(user), [row]).runs == [run.run_id]
 
 
-def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> None:
+def test_resume_submits_ended_runs_again(user: User, fake: FakeSlurm) -> None:
     runs = ask(user, user.config, "seed=1,2,3")["runs"]
     finish(runs[0], 0.9)
     fake.change("101_2", state="CANCELLED")
@@ -385,7 +383,7 @@ def test_a_local_sweep_leaves_out_runs_that_another_one_has_trained_meanwhile(
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["no answer", "no answer of squeue"])
-def test_tasks_that_may_wait_are_neither_submitted_again_nor_trained_here(
+def test_tasks_are_not_submitted_again_while_slurm_does_not_answer(
     user: User, fake: FakeSlurm, gone: bool
 ) -> None:
     ask(user, user.config, "seed=1,2")
@@ -405,7 +403,7 @@ def test_tasks_that_may_wait_are_neither_submitted_again_nor_trained_here(
     (["resume", "tiny", "--time", "8:00:00"], "take no keys: `stk sweep FILE`"),
     (["report", "tiny", "--metric", "f1"], "no finished run has the metric validation.f1; they have"),
 ])  # fmt: skip
-def test_what_cannot_be_meant_is_said(
+def test_invalid_arguments_are_refused(
     user: User, fake: FakeSlurm, arguments: list[str], problem: str
 ) -> None:
     finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
@@ -414,7 +412,7 @@ def test_what_cannot_be_meant_is_said(
     assert problem in answer.err
 
 
-def test_without_a_name_the_only_sweep_is_meant(user: User, fake: FakeSlurm) -> None:
+def test_name_of_the_only_sweep_may_be_left_out(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("sweep", "status")
     assert answer.code == 2
     assert "there are: none" in answer.err
@@ -463,7 +461,7 @@ def test_resumed_runs_keep_their_code_without_a_further_copy(user: User, fake: F
 # -- report --------------------------------------------------------------------------------------
 
 
-def test_the_report_names_the_best_run_and_leaves_its_tables(user: User, fake: FakeSlurm) -> None:
+def test_report_names_the_best_run_and_writes_its_files(user: User, fake: FakeSlurm) -> None:
     given = ["optimizer.lr=0.1,0.2", "seed=1,2", "evaluation.metric=accuracy:max"]
     runs = ask(user, user.config, *given)["runs"]
     for line, accuracy in zip(runs, (0.5, 0.7, 0.8, 0.9), strict=True):
@@ -488,7 +486,7 @@ def test_the_report_names_the_best_run_and_leaves_its_tables(user: User, fake: F
 
 
 def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(user: User, fake: FakeSlurm) -> None:
-    """`macro_f1` ends like nothing of which less is better, `evaluation.metric` names a loss."""
+    """The name `macro_f1` says nothing about its goal, and `evaluation.metric` names a loss."""
     ask(user, user.config, "seed=1,2", "--metric", "test.macro_f1")
     record = json.loads(folder(user).record.read_text())
     assert (record["metric"], record["goal"], record["task"]) == ("test.macro_f1", "max", "toy_texts")

@@ -34,7 +34,7 @@ def test_without_a_list_there_is_one_combination(user: User) -> None:
     assert (only.values, only.experiment.seed) == ({}, 3)
 
 
-def test_all_faults_are_told_with_the_combination_that_has_them(user: User) -> None:
+def test_all_faults_are_reported_with_their_combination(user: User) -> None:
     with pytest.raises(ConfigError) as caught:
         combined(user, "seed=1,x", "train.epochs=1,-2", "train.lr_=3")
     told = {fault.key: fault for fault in caught.value.faults}

@@ -1,4 +1,4 @@
-"""Two runs held side by side: where they part, and what may explain it."""
+"""Comparison of two runs: the first step that differs, and possible causes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def make(tmp_path: Path) -> Make:
 THREE = {1: ("aa", 1.0), 2: ("bb", 0.5), 3: ("cc", 0.25)}
 
 
-def test_equal_runs_are_equal_with_all_that_they_have_in_common(make: Make) -> None:
+def test_equal_runs_are_equal_and_their_common_steps_and_saves_are_counted(make: Make) -> None:
     found = compare(make("a", THREE, {2: "11", 3: "22"}), make("b", THREE, {3: "22"}))
     assert found.is_equal
     assert (found.steps, found.compared, found.saves) == ((3, 3), 3, 1)
@@ -65,12 +65,12 @@ def test_equal_runs_are_equal_with_all_that_they_have_in_common(make: Make) -> N
     assert found.code == {"changed": [], "only_first": [], "only_second": []}
 
 
-def test_a_run_that_is_not_as_far_is_equal_as_far_as_it_goes(make: Make) -> None:
+def test_a_shorter_run_is_equal_if_its_steps_are(make: Make) -> None:
     found = compare(make("a", THREE), make("b", {1: THREE[1]}))
     assert (found.is_equal, found.steps, found.compared) == (True, (3, 1), 1)
 
 
-def test_the_first_of_several_differences_is_found_and_of_which_kind(make: Make) -> None:
+def test_the_first_difference_is_reported_with_its_step_and_kind(make: Make) -> None:
     losses = compare(make("a", THREE), make("b", {**THREE, 2: ("bb", 0.6), 3: ("xx", 9.0)}))
     assert losses.first == FirstStep(step=2, what="loss", samples=("bb", "bb"), loss=(0.5, 0.6))
     assert not losses.is_equal
@@ -83,14 +83,14 @@ def test_the_smallest_difference_of_a_loss_counts(make: Make) -> None:
     assert found.first is not None
 
 
-def test_weights_that_differ_where_no_loss_does_are_a_difference(make: Make) -> None:
+def test_runs_with_equal_losses_and_different_weights_differ(make: Make) -> None:
     found = compare(
         make("a", THREE, {1: "11", 2: "22", 3: "33"}), make("b", THREE, {1: "11", 2: "xx", 3: "yy"})
     )
     assert (found.first, found.weights, found.saves, found.is_equal) == (None, 2, 3, False)
 
 
-def test_causes_are_named_by_key_file_and_version(make: Make) -> None:
+def test_possible_causes_are_listed_by_key_file_and_version(make: Make) -> None:
     one = make("a", THREE, code={"toolkit/training/loop.py": "1", "toolkit/old.py": "", "slurm/cli.py": ""})
     other = make(
         "b", THREE, seed=7, code={"toolkit/training/loop.py": "2", "slurm/cli.py": "", "slurm/new.py": ""}
@@ -119,7 +119,7 @@ def test_a_list_is_one_value_of_its_key_and_a_missing_key_is_none(make: Make) ->
     assert compare(one, other).config == {"seed": (0, None), "model.kernels": ([2, 3], [2])}
 
 
-def test_what_a_run_trained_on_is_told_once_for_each_kind_of_attempt(tmp_path: Path) -> None:
+def test_devices_of_equal_attempts_are_listed_once(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for number, (size, device) in enumerate([(1, "cpu"), (4, "cuda"), (1, "cpu")], start=1):
         append_json_line(run.attempts, {"attempt": number, "world_size": size, "device": device})
@@ -133,7 +133,7 @@ def test_runs_that_cannot_be_compared_say_why(make: Make) -> None:
         compare(make("c", {1: THREE[1]}), make("d", {2: THREE[2]}))
 
 
-def test_damaged_lines_are_passed_over(make: Make) -> None:
+def test_damaged_lines_are_skipped(make: Make) -> None:
     one, other = make("a", THREE), make("b", {1: THREE[1]})
     with open(other.step_records, "a") as stream:
         stream.write('{"step": 2, "samples": "b\n{"samples": 1}\n[]\n')
@@ -149,10 +149,10 @@ run_steps = st.dictionaries(
 
 @given(run_steps, run_steps)
 @settings(max_examples=40, deadline=None)
-def test_the_walk_equals_a_look_at_every_common_step(
+def test_comparison_finds_the_first_different_common_step(
     tmp_path_factory: pytest.TempPathFactory, a: dict[int, tuple[str, float]], b: dict[int, tuple[str, float]]
 ) -> None:
-    """With gaps on either side, and one run longer than the other."""
+    """The step records may have gaps, and one run may be longer than the other."""
     runs = []
     for steps in (a, b):
         run = RunDir(tmp_path_factory.mktemp("run"))

@@ -41,7 +41,7 @@ def trained(make: Make, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 @pytest.fixture
 def run(trained: RunDir, tmp_path: Path) -> RunDir:
-    """A copy of it without evaluations, to be changed."""
+    """A copy of the trained run without evaluations, which a test may change."""
     copy = RunDir(tmp_path / trained.run_id)
     shutil.copytree(trained.path, copy.path, symlinks=True)
     shutil.rmtree(copy.evaluation("any").path.parent, ignore_errors=True)
@@ -58,7 +58,7 @@ def write(folder: Path, *rows: str, name: str = "other.tsv") -> str:
     return str(path)
 
 
-def test_the_runs_own_splits_score_as_they_did_at_its_end(trained: RunDir) -> None:
+def test_evaluation_of_the_runs_own_splits_repeats_its_final_scores(trained: RunDir) -> None:
     stored = read_json(trained.result)["metrics"]
     assert ask(trained)["metrics"] == {"test": stored["test"]}
     assert ask(trained, split="validation")["metrics"] == {"validation": stored["validation"]}
@@ -72,7 +72,7 @@ def test_another_file_is_read_with_the_runs_labels_and_tokens(trained: RunDir) -
     assert found["samples"] == SIZES["test"]
 
 
-def test_the_evaluation_leaves_a_folder_like_a_runs(run: RunDir) -> None:
+def test_an_evaluation_writes_a_folder_with_the_layout_of_a_run(run: RunDir) -> None:
     found = ask(run)
     evaluation = RunDir(Path(found["folder"]))
     assert evaluation.path.parent == run.evaluation("any").path.parent
@@ -83,7 +83,7 @@ def test_the_evaluation_leaves_a_folder_like_a_runs(run: RunDir) -> None:
     assert (stored["state"], stored["step"]) == ("evaluated", read_json(run.result)["best"]["step"])
 
 
-def test_nothing_else_in_the_runs_folder_changes(run: RunDir, tmp_path: Path) -> None:
+def test_evaluation_into_another_folder_leaves_the_run_unchanged(run: RunDir, tmp_path: Path) -> None:
     def contents() -> dict[str, int]:
         return {str(path): path.lstat().st_mtime_ns for path in run.path.rglob("*") if path != run.path}
 
@@ -92,13 +92,13 @@ def test_nothing_else_in_the_runs_folder_changes(run: RunDir, tmp_path: Path) ->
     assert contents() == before
 
 
-def test_number_of_processes_changes_nothing(run: RunDir, tmp_path: Path) -> None:
+def test_scores_do_not_depend_on_the_number_of_processes(run: RunDir, tmp_path: Path) -> None:
     (found, *others) = in_ranks(3, ask_as_rank, run.path, tmp_path / "meeting")
     assert found["metrics"]["test"] == read_json(run.result)["metrics"]["test"]
     assert all(each["metrics"] == found["metrics"] for each in others)
 
 
-def test_a_repeated_question_finds_the_answer(run: RunDir, tmp_path: Path) -> None:
+def test_a_repeated_evaluation_returns_the_stored_scores(run: RunDir, tmp_path: Path) -> None:
     file = write(tmp_path, "fine film\tgood", "dull plot\tbad")
     first = ask(run, file=file)
     again = ask(run, file=file)
@@ -113,19 +113,19 @@ def test_changed_data_are_scored_anew(run: RunDir, tmp_path: Path) -> None:
     assert other["folder"] != first["folder"]
 
 
-def test_labels_that_the_run_does_not_know_are_left_out_and_counted(run: RunDir, tmp_path: Path) -> None:
+def test_rows_with_unknown_labels_are_left_out_and_counted(run: RunDir, tmp_path: Path) -> None:
     found = ask(run, file=write(tmp_path, "fine film\tgood", "so so\tmeh", "a plot\tmeh"))
     assert found["samples"] == 1
     assert "left out: 2 with another label" in found["summary"]
 
 
-def test_a_file_in_which_no_label_is_known_is_refused(run: RunDir, tmp_path: Path) -> None:
+def test_a_file_without_any_known_label_is_refused(run: RunDir, tmp_path: Path) -> None:
     file = write(tmp_path, "fine film\tpositive")
     with pytest.raises(DataError, match=r"other\.tsv: no row has one of the labels"):
         ask(run, file=file)
 
 
-def test_how_the_file_is_read_can_be_set(run: RunDir, tmp_path: Path) -> None:
+def test_column_names_of_the_file_can_be_overridden(run: RunDir, tmp_path: Path) -> None:
     other = tmp_path / "other.tsv"
     other.write_text("body\tverdict\nfine film\tgood\ndull plot\tbad\n")
     with pytest.raises(DataError, match="no column 'text', found: body, verdict"):
@@ -137,23 +137,23 @@ def test_how_the_file_is_read_can_be_set(run: RunDir, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "override", ["data.max_tokens=3", "model.filters=9", "data.labels=[a,b]", "nonsense"]
 )
-def test_what_the_run_has_settled_cannot_be_set(run: RunDir, tmp_path: Path, override: str) -> None:
+def test_keys_that_the_run_fixes_cannot_be_overridden(run: RunDir, tmp_path: Path, override: str) -> None:
     with pytest.raises(ConfigError):
         ask(run, file=write(tmp_path, "fine film\tgood"), overrides=[override])
 
 
-def test_a_split_that_is_not_there_is_refused(run: RunDir) -> None:
+def test_an_unknown_split_is_refused(run: RunDir) -> None:
     with pytest.raises(UserError, match="no split 'dev': its data have train, validation, test"):
         ask(run, split="dev")
 
 
-def test_a_run_that_has_not_finished_has_no_best_weights(run: RunDir) -> None:
+def test_an_unfinished_run_is_refused(run: RunDir) -> None:
     run.result.unlink()
     with pytest.raises(UserError, match="has not finished"):
         ask(run)
 
 
-def test_a_best_checkpoint_that_is_gone_or_damaged_is_named(run: RunDir) -> None:
+def test_a_missing_or_damaged_best_checkpoint_is_reported(run: RunDir) -> None:
     weights = run.best.resolve() / "model.safetensors"
     raw = bytearray(weights.read_bytes())
     raw[-1] ^= 1
@@ -165,7 +165,7 @@ def test_a_best_checkpoint_that_is_gone_or_damaged_is_named(run: RunDir) -> None
         ask(run)
 
 
-def test_training_data_that_have_changed_since_are_refused(run: RunDir, tmp_path: Path) -> None:
+def test_changed_training_data_is_refused(run: RunDir, tmp_path: Path) -> None:
     """Another vocabulary would give the weights other words."""
     changed = write(tmp_path, "fine film\tgood", "dull plot\tbad", name="train.tsv")
     config = run.config.read_text().replace(str(load_resolved(run.config).data.train), changed)
@@ -174,16 +174,14 @@ def test_training_data_that_have_changed_since_are_refused(run: RunDir, tmp_path
         ask(run)
 
 
-def test_other_weights_than_those_of_an_evaluation_that_is_there_are_scored_anew(run: RunDir) -> None:
+def test_a_changed_best_checkpoint_is_scored_anew(run: RunDir) -> None:
     first = ask(run)
     manifest = run.best.resolve() / "MANIFEST.json"
     manifest.write_text(manifest.read_text() + "\n")
     assert ask(run)["folder"] != first["folder"]
 
 
-def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
-    run: RunDir, tmp_path: Path
-) -> None:
+def test_output_replaces_an_older_evaluation_and_no_other_folder(run: RunDir, tmp_path: Path) -> None:
     target = tmp_path / "results"
     assert ask(run, output=str(target))["folder"] == str(target)
     other = ask(run, output=str(target), split="validation")

@@ -48,7 +48,7 @@ def do(run: RunDir, step: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("step", range(1, TOTAL_STEPS + 1))
-def test_every_step_equals_its_record(finished: RunDir, step: int) -> None:
+def test_replay_of_every_step_equals_its_record(finished: RunDir, step: int) -> None:
     found = do(finished, step)
     record = list(read_step_records(finished))[step - 1]
     assert (found["verdict"], found["loss"], found["samples"]) == ("exact", record.loss, record.samples)
@@ -56,7 +56,7 @@ def test_every_step_equals_its_record(finished: RunDir, step: int) -> None:
     assert (found["checkpoint"], found["recomputed"]) == (before or None, step - 1 - before)
 
 
-def test_a_step_is_told_with_its_rate_and_its_micro_batches(finished: RunDir) -> None:
+def test_replay_reports_the_learning_rate_and_the_micro_batches_of_a_step(finished: RunDir) -> None:
     found = do(finished, TOTAL_STEPS)
     assert found["lr"] == pytest.approx(0.05 / 13)
     parts = found["micro_batches"]
@@ -70,13 +70,13 @@ def test_a_step_is_told_with_its_rate_and_its_micro_batches(finished: RunDir) ->
     assert lines[sample["line"] - 1] == f"{sample['text']}\t{sample['label']}"
 
 
-def test_nothing_is_written_into_the_folder(copy: RunDir) -> None:
+def test_replay_writes_nothing_into_the_run_folder(copy: RunDir) -> None:
     before = {path: path.lstat().st_mtime_ns for path in copy.path.rglob("*")}
     do(copy, 9)
     assert {path: path.lstat().st_mtime_ns for path in copy.path.rglob("*")} == before
 
 
-def test_damaged_checkpoints_are_passed_over(copy: RunDir) -> None:
+def test_damaged_checkpoints_are_skipped(copy: RunDir) -> None:
     last, one_before = copy.checkpoint_steps()[-2:][::-1]
     raw = bytearray((copy.checkpoint(one_before) / "model.safetensors").read_bytes())
     raw[-3] ^= 1
@@ -87,7 +87,7 @@ def test_damaged_checkpoints_are_passed_over(copy: RunDir) -> None:
     assert (found["checkpoint"] or 0) < one_before
 
 
-def test_without_any_checkpoint_a_step_is_computed_from_the_beginning(copy: RunDir) -> None:
+def test_replay_without_checkpoints_starts_from_step_0(copy: RunDir) -> None:
     shutil.rmtree(copy.checkpoints)
     told: list[tuple[int, int]] = []
     found = replay(copy, 12, lambda done, total: told.append((done, total)))
@@ -95,7 +95,7 @@ def test_without_any_checkpoint_a_step_is_computed_from_the_beginning(copy: RunD
     assert told == [(done, 12) for done in range(12)]
 
 
-def test_a_stopped_run_shows_its_next_step_before_it_is_done(lab: Lab, exact: Experiment) -> None:
+def test_the_next_step_of_a_stopped_run_can_be_replayed(lab: Lab, exact: Experiment) -> None:
     run = lab.start(exact)
     in_ranks(1, train_rank, run.path, Attempt(stop_after=5))
     assert do(run, 5)["verdict"] == "exact"
@@ -111,7 +111,7 @@ def test_fast_reduction_on_several_processes_is_equal_within_rounding(lab: Lab) 
 
 
 @pytest.mark.parametrize("reduction, passes", [("exact", [4, 4, 4, 4]), ("fast", [8, 8])])
-def test_with_fast_reduction_each_accumulation_is_one_forward_pass(
+def test_replay_makes_the_same_forward_passes_as_the_reduction(
     lab: Lab, reduction: str, passes: list[int]
 ) -> None:
     experiment = tiny(
@@ -128,8 +128,8 @@ def test_with_fast_reduction_each_accumulation_is_one_forward_pass(
 
 
 @pytest.mark.slow
-def test_a_step_of_several_processes_with_fast_reduction_is_replayed_in_their_passes(lab: Lab) -> None:
-    """Dropout is drawn for each of them."""
+def test_replay_of_fast_reduction_makes_one_pass_for_each_process(lab: Lab) -> None:
+    """Dropout is drawn separately in each pass."""
     run = lab.train(tiny(lab.folder, "train.reduction=fast"), Attempt(size=2, stop_after=5), Attempt(size=3))
     for step, size in [(5, 2), (6, 3)]:
         found = do(run, step)
@@ -137,7 +137,7 @@ def test_a_step_of_several_processes_with_fast_reduction_is_replayed_in_their_pa
         assert found["verdict"] in ("exact", "rounding")
 
 
-def test_an_error_of_a_step_is_shown_with_the_samples_at_work(copy: RunDir) -> None:
+def test_an_exception_in_a_step_is_reported_with_its_samples(copy: RunDir) -> None:
     collate, calls = TextsTask.collate, 0
 
     def fail(*arguments: Any) -> Any:
@@ -171,7 +171,7 @@ def test_an_error_of_a_step_is_shown_with_the_samples_at_work(copy: RunDir) -> N
 
 
 @pytest.mark.slow
-def test_samples_in_quarantine_are_left_out_as_in_the_run(lab: Lab) -> None:
+def test_replay_leaves_out_quarantined_samples(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "train.reduction=exact", "train.quarantine=3"))
     sample = 17
     write_json(run.quarantine, {"samples": [{"id": sample, "step": 9, "reason": "known"}]})
@@ -193,15 +193,17 @@ def test_samples_in_quarantine_are_left_out_as_in_the_run(lab: Lab) -> None:
         (StepRecord(step=1, samples="bb", loss=2.5), "other_samples"),
     ],
 )
-def test_a_step_is_judged_by_its_record(record: StepRecord | None, verdict: str) -> None:
+def test_the_verdict_compares_samples_and_loss_with_the_record(
+    record: StepRecord | None, verdict: str
+) -> None:
     assert judge(record, "aa", 2.5) == verdict
 
 
-def test_a_step_that_fails_now_though_it_has_a_record_is_different() -> None:
+def test_a_recorded_step_that_fails_in_replay_has_another_loss() -> None:
     assert judge(StepRecord(step=1, samples="aa", loss=2.5), "aa", None) == "other_loss"
 
 
-def test_records_of_another_history_are_noticed(copy: RunDir) -> None:
+def test_a_record_with_another_loss_is_noticed_at_its_step(copy: RunDir) -> None:
     step_records = list(read_step_records(copy))
     copy.step_records.unlink()
     for each in step_records:

@@ -1,4 +1,4 @@
-"""What is damaged, hostile or of another run is named, and never loaded."""
+"""Checkpoints that are damaged, or of another run, are reported and never loaded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def delete(name: str) -> Damage:
 
 
 def zero_a_page(folder: Path) -> None:
-    """As a host that lost its power may leave it; the size stays."""
+    """Zero bytes as after a power failure; the file keeps its size."""
     with open(folder / "model.safetensors", "r+b") as stream:
         stream.seek(-64, os.SEEK_END)
         stream.write(bytes(64))
@@ -75,7 +75,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage, named", DAMAGES)
-def test_damaged_checkpoint_is_named_and_the_one_before_is_used(
+def test_damaged_checkpoint_is_rejected_and_the_previous_one_is_loaded(
     saved: RunDir, damage: Damage, named: str
 ) -> None:
     damage(saved.checkpoint(20))
@@ -118,12 +118,12 @@ def test_flipped_bit_is_never_loaded(
     shutil.rmtree(run.path.parent)
 
 
-def test_all_damaged_is_an_error_and_never_a_fresh_start(saved: RunDir) -> None:
+def test_load_fails_if_every_checkpoint_is_damaged(saved: RunDir) -> None:
     for step in (10, 20):
         cut("model.safetensors")(saved.checkpoint(step))
     # However often it is tried.
     for _ in range(2):
-        with pytest.raises(CheckpointError, match=r"scratch is refused.* The newest: .*model\.safetensors"):
+        with pytest.raises(CheckpointError, match=r"scratch, use --fresh.* The newest: .*model\.safetensors"):
             checkpoints(saved).load_latest(new_state())
     assert saved.checkpoint_steps() == [10, 20]
     assert [event["step"] for event in events(saved, "checkpoint_rejected")] == [20, 10, 20, 10]
@@ -144,7 +144,7 @@ def test_checkpoint_of_another_experiment_or_other_data_is_refused(
     assert {named in event["reason"] for event in events(saved, "checkpoint_rejected")} == {True}
 
 
-def test_checkpoint_of_other_data_is_used_where_somebody_wants_it(saved: RunDir) -> None:
+def test_forced_resume_loads_a_checkpoint_of_other_data(saved: RunDir) -> None:
     note_event(saved, FORCED, steps=[10, 20])
     others = Identity(experiment="e2", data="d2")
     state = new_state()
@@ -156,15 +156,15 @@ def test_checkpoint_of_other_data_is_used_where_somebody_wants_it(saved: RunDir)
     assert facts(state) == expected_facts(10)
 
 
-def test_other_data_under_the_same_step_do_not_keep_a_save_away(saved: RunDir) -> None:
-    """Else the weights of the other data would stand under this run's name."""
+def test_save_replaces_a_checkpoint_of_other_data_at_the_same_step(saved: RunDir) -> None:
+    """Otherwise this run would keep weights that were trained on other data."""
     mine = Identity(experiment="e1", data="d2")
     save_state(saved, state_at(20), mine)
     verify(saved.checkpoint(20), mine)
 
 
-def test_damaged_checkpoints_do_not_push_out_the_good_ones(run: RunDir) -> None:
-    """Two of three were damaged, all newer than what the run goes on from."""
+def test_damaged_checkpoints_do_not_count_among_the_checkpoints_to_keep(run: RunDir) -> None:
+    """Both damaged checkpoints are newer than the one that the run resumes from."""
     save(run, 10, 30, 40, best=10)
     cut("model.safetensors")(run.checkpoint(30))
     delete("progress.json")(run.checkpoint(40))

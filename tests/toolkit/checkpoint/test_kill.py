@@ -1,4 +1,4 @@
-"""A save that is killed anywhere leaves the old checkpoint or the new one; the next is none the worse."""
+"""A save that is killed at any point leaves the old or the new checkpoint, and the next save works."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Found = tuple[int, bool]
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """With checkpoints of step 10, which is the best, of 15 and of 20."""
+    """A run with checkpoints of steps 10 (the best), 15 and 20."""
     run = RunDir(tmp_path_factory.mktemp("pristine") / "run")
     run.path.mkdir()
     save(run, 10, 15, 20, best=10)
@@ -86,7 +86,7 @@ def kill_at_points(world: World, pristine: Path, folder: Path) -> dict[str, Foun
     return found
 
 
-def test_save_killed_at_each_named_point_leaves_the_old_or_the_new(pristine: RunDir, tmp_path: Path) -> None:
+def test_save_killed_at_a_fault_point_leaves_a_whole_checkpoint(pristine: RunDir, tmp_path: Path) -> None:
     (found,) = in_ranks(1, kill_at_points, pristine.path, tmp_path)
     renamed = ("save:after_rename", "save:delete")
     assert found == {point: (30 if point in renamed else 20, True) for point in SAVE_POINTS}
@@ -134,7 +134,7 @@ def _die_at(count: int) -> None:
 
 
 def kill_everywhere(world: World, pristine: Path, folder: Path) -> list[Found]:
-    """Kill a save at its 1st, 2nd, … touch of the disk, until one is not killed any more."""
+    """Kill a save at its 1st, 2nd, … file operation, until a save completes."""
     found: list[Found] = []
     saving, later = state_at(30), state_at(40)
     saving.progress.best_step = later.progress.best_step = 10
@@ -155,7 +155,7 @@ def kill_everywhere(world: World, pristine: Path, folder: Path) -> list[Found]:
     raise AssertionError("the save never ended")
 
 
-def test_save_killed_anywhere_leaves_the_old_or_the_new(pristine: RunDir, tmp_path: Path) -> None:
+def test_save_killed_anywhere_leaves_a_whole_checkpoint(pristine: RunDir, tmp_path: Path) -> None:
     (found,) = in_ranks(1, kill_everywhere, pristine.path, tmp_path)
     steps = [step for step, _ in found]
     assert [number for number, (_, is_well) in enumerate(found) if not is_well] == []
@@ -165,7 +165,7 @@ def test_save_killed_anywhere_leaves_the_old_or_the_new(pristine: RunDir, tmp_pa
     assert steps.count(20) > 15
 
 
-def test_leftovers_of_dead_starts_are_cleared_by_the_next_one(pristine: RunDir, tmp_path: Path) -> None:
+def test_load_removes_temporary_folders_of_earlier_attempts(pristine: RunDir, tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     shutil.copytree(pristine.path, run.path, symlinks=True)
     shutil.copytree(run.checkpoint(20), run.checkpoints / ".step_00000030.7.0.1.tmp")
@@ -177,7 +177,7 @@ def test_leftovers_of_dead_starts_are_cleared_by_the_next_one(pristine: RunDir, 
     verify(run.checkpoint(20), IDENTITY)
 
 
-def test_of_the_damaged_ones_the_newest_are_kept(pristine: RunDir, tmp_path: Path) -> None:
+def test_the_two_newest_damaged_checkpoints_are_kept(pristine: RunDir, tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     shutil.copytree(pristine.path, run.path, symlinks=True)
     for number in (9, 7, 8):

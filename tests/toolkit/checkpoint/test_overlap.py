@@ -1,4 +1,4 @@
-"""Training waits for the copy alone: one write at a time goes on beside it and sees none of its changes."""
+"""Training waits only for the copy: one write at a time runs beside it and sees none of its changes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def go_on_training(state: TrainState) -> None:
     state.progress.sums["loss"] = -1.0
 
 
-def test_what_training_changes_during_a_slow_write_does_not_get_in(run: RunDir) -> None:
+def test_changes_made_during_a_write_are_not_saved(run: RunDir) -> None:
     gate, state = Gate(), state_at(5)
     saving = with_gate(run, gate)
     before = facts(state)
@@ -79,7 +79,7 @@ def test_what_training_changes_during_a_slow_write_does_not_get_in(run: RunDir) 
     assert facts(loaded(run)) == before != facts(state)
 
 
-def test_saves_that_are_not_needed_are_left_out_during_a_write_and_that_is_said_once(run: RunDir) -> None:
+def test_optional_saves_are_skipped_during_a_write_and_reported_once(run: RunDir) -> None:
     gate = Gate()
     saving = with_gate(run, gate)
     saving.save(state_at(5))
@@ -94,7 +94,7 @@ def test_saves_that_are_not_needed_are_left_out_during_a_write_and_that_is_said_
     assert [event["step"] for event in events(run, "save_skipped")] == [6]
 
 
-def test_needed_save_waits_for_the_write_before_it(run: RunDir) -> None:
+def test_required_save_waits_for_the_write_before_it(run: RunDir) -> None:
     gate = Gate()
     saving = with_gate(run, gate)
     first, second = state_at(5), state_at(6)
@@ -113,7 +113,7 @@ def test_needed_save_waits_for_the_write_before_it(run: RunDir) -> None:
     assert [event["waited_s"] > 0 for event in events(run, "save")][1]
 
 
-def test_event_says_what_a_save_cost(run: RunDir) -> None:
+def test_save_event_records_its_cost(run: RunDir) -> None:
     save_state(run, state_at(5))
     (event,) = events(run, "save")
     assert event["step"] == 5
@@ -124,7 +124,7 @@ def test_event_says_what_a_save_cost(run: RunDir) -> None:
     )
 
 
-def test_seconds_are_those_of_the_slowest_save_lately_and_known_to_the_next_start(run: RunDir) -> None:
+def test_save_seconds_are_those_of_the_slowest_save_and_survive_a_restart(run: RunDir) -> None:
     saving = checkpoints(run)
     assert saving.seconds == 0.0
     for step in (1, 2, 3):
@@ -137,10 +137,10 @@ def test_seconds_are_those_of_the_slowest_save_lately_and_known_to_the_next_star
     assert following.seconds == max(noted)
 
 
-def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
+def test_writer_pauses_during_training_but_not_while_training_waits(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With pauses without end only a save for which training waits comes to its end."""
+    """With endless pauses, only a save that training waits for completes."""
     monkeypatch.setattr("toolkit.checkpoint.writing.throttle._PAUSE", 1e9)
     paused, pause = threading.Event(), Throttle.pause
 
@@ -165,9 +165,7 @@ def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
     assert saving.seconds < max(first["seconds"], last["seconds"])
 
 
-def test_waiting_shows_signs_of_life_as_long_as_the_write_goes_on(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_a_write_sends_heartbeats(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the watchdog would end an attempt that waits for a slow disk."""
     monkeypatch.setattr("toolkit.checkpoint.store._LOOK_S", 0.001)
     gate = Gate("save:before_manifest")
@@ -186,7 +184,7 @@ def timed(run: RunDir, every_minutes: float | None, rank: int = 0) -> Checkpoint
     )
 
 
-def test_clock_of_rank_0_says_when_a_save_is_due_but_not_during_one(run: RunDir) -> None:
+def test_save_is_due_by_the_clock_of_rank_0_and_not_during_a_save(run: RunDir) -> None:
     saving, gate = timed(run, 1e-9), Gate()
     saving.faults = gate  # type: ignore[assignment]
     assert saving.is_due()
@@ -200,7 +198,7 @@ def test_clock_of_rank_0_says_when_a_save_is_due_but_not_during_one(run: RunDir)
     assert not timed(run, 60.0).is_due()
 
 
-def test_interval_follows_from_the_first_save(run: RunDir) -> None:
+def test_save_interval_is_computed_after_the_first_save(run: RunDir) -> None:
     append_json_line(
         run.attempts, {"attempt": 1, "nonce": "earlier", "time_start": 0, "time_end": 60, "why": "killed"}
     )
@@ -212,7 +210,7 @@ def test_interval_follows_from_the_first_save(run: RunDir) -> None:
     assert event["mtbf_s"] == pytest.approx(12 * 3600, rel=0.01)
 
 
-def test_end_of_a_start_lets_the_write_under_way_come_to_its_end(run: RunDir) -> None:
+def test_close_completes_the_write_in_progress(run: RunDir) -> None:
     saving = checkpoints(run)
     saving.save(state_at(5))
     saving.close()
@@ -234,7 +232,7 @@ class Watch:
         self.counts.append((step, len(steps)))
 
 
-def test_at_no_moment_of_ten_saves_there_is_less_than_what_is_to_be_kept(run: RunDir) -> None:
+def test_saves_never_leave_fewer_checkpoints_than_are_to_be_kept(run: RunDir) -> None:
     watch = Watch(run)
     saving = with_gate(run, watch)
     for step in range(1, 11):
@@ -257,12 +255,12 @@ def of_start(run: RunDir, nonce: str, faults: Any = None) -> Checkpoints:
     return saving
 
 
-def test_start_that_was_replaced_commits_nothing_and_says_so(run: RunDir) -> None:
+def test_replaced_attempt_saves_nothing_and_raises(run: RunDir) -> None:
     fence.raise_fence(run, "old")
     saving = of_start(run, "old")
     fence.raise_fence(run, "new")
     saving.save(state_at(5))
-    with pytest.raises(fence.Fenced, match="started anew"):
+    with pytest.raises(fence.Fenced, match="restarted"):
         saving.wait()
     with pytest.raises(fence.Fenced):
         saving.save(state_at(6))
@@ -270,7 +268,7 @@ def test_start_that_was_replaced_commits_nothing_and_says_so(run: RunDir) -> Non
     assert not run.events.exists()
 
 
-def test_start_that_was_replaced_while_it_saved_takes_nothing_away_when_it_wakes_up(run: RunDir) -> None:
+def test_attempt_that_is_replaced_during_a_save_deletes_no_newer_checkpoint(run: RunDir) -> None:
     gate = Gate("save:after_rename")
     old, new = of_start(run, "old", gate), of_start(run, "new")
     fence.raise_fence(run, "old")
@@ -283,7 +281,7 @@ def test_start_that_was_replaced_while_it_saved_takes_nothing_away_when_it_wakes
         new.save(state)
         new.wait()
     gate.let_pass()
-    with pytest.raises(fence.Fenced, match="started anew"):
+    with pytest.raises(fence.Fenced, match="restarted"):
         old.wait()
     assert run.checkpoint_steps() == [7, 8, 9]
     assert (run.best.resolve().name, run.last.resolve().name) == ("step_00000007", "step_00000009")

@@ -1,4 +1,4 @@
-"""A save that fails ends nothing and touches nothing; the next one works once there is room."""
+"""A failed save ends no training and changes no checkpoint; the next one works once there is space."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def hidden(run: RunDir) -> list[str]:
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE])
-def test_disk_that_fails_does_not_end_training(saved: RunDir, error: int) -> None:
+def test_failed_save_does_not_end_training(saved: RunDir, error: int) -> None:
     disk = Broken(error=error)
     saving = on(saved, disk)
     saving.save(at(30), needed=False)
@@ -87,7 +87,7 @@ def test_disk_that_fails_does_not_end_training(saved: RunDir, error: int) -> Non
 
 
 @pytest.mark.parametrize("point", BEFORE_THE_NAME)
-def test_nothing_half_written_is_left(saved: RunDir, point: str) -> None:
+def test_failed_save_leaves_no_partial_checkpoint(saved: RunDir, point: str) -> None:
     saving = on(saved, Broken(point))
     saving.save(at(30), needed=False)
     saving.wait()
@@ -96,7 +96,7 @@ def test_nothing_half_written_is_left(saved: RunDir, point: str) -> None:
     assert hidden(saved) == []
 
 
-def test_failures_in_a_row_are_counted(saved: RunDir) -> None:
+def test_consecutive_failed_saves_are_counted(saved: RunDir) -> None:
     disk = Broken()
     saving = on(saved, disk)
     for step in (30, 31, 32):
@@ -109,14 +109,14 @@ def test_failures_in_a_row_are_counted(saved: RunDir) -> None:
     assert [event["failures"] for event in events(saved, "save_failed")] == [1, 2, 1]
 
 
-def test_failed_save_that_is_needed_is_told_to_who_waits(saved: RunDir) -> None:
+def test_failed_required_save_raises_for_the_caller_that_waits(saved: RunDir) -> None:
     saving = on(saved, Broken())
     saving.save(at(30, best=30))
     with pytest.raises(CheckpointError, match=r"cannot write .*step_00000030: No space left"):
         saving.wait()
 
 
-def test_last_save_is_tried_twice(saved: RunDir) -> None:
+def test_last_save_is_retried_after_a_failure(saved: RunDir) -> None:
     """The fault may have been a passing one, and there is no other chance."""
 
     disk = Broken()
@@ -129,7 +129,7 @@ def test_last_save_is_tried_twice(saved: RunDir) -> None:
     assert events(saved, "save")[-1]["waited_s"] == 0
 
 
-def test_trouble_after_the_name_is_given_leaves_the_checkpoint(saved: RunDir) -> None:
+def test_failed_deletion_of_old_checkpoints_keeps_the_new_one(saved: RunDir) -> None:
     saving = on(saved, Broken("save:delete", errno.EIO))
     save(saved, 30, best=10)
     saving.save(at(40))
@@ -138,10 +138,10 @@ def test_trouble_after_the_name_is_given_leaves_the_checkpoint(saved: RunDir) ->
     assert [event["step"] for event in events(saved, "tidy_failed")] == [40]
 
 
-def test_best_that_could_not_be_saved_is_saved_before_any_newer_one(
+def test_unsaved_best_checkpoint_is_saved_before_any_newer_one(
     saved: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Else a newer checkpoint would name a best one that is not there, and the end could not score it."""
+    """Otherwise a newer checkpoint would name a best one that is missing at the end of the run."""
     disk = Broken()
     saving = on(saved, disk)
     saving.save(at(30, best=30))
@@ -161,7 +161,7 @@ def test_best_that_could_not_be_saved_is_saved_before_any_newer_one(
     assert saved.checkpoint_steps() == [30, 34]
 
 
-def test_best_is_saved_first_by_a_last_save_too(saved: RunDir) -> None:
+def test_last_save_saves_the_unsaved_best_checkpoint_first(saved: RunDir) -> None:
     disk = Broken()
     saving = on(saved, disk)
     saving.save(at(30, best=30))
@@ -175,7 +175,7 @@ def test_best_is_saved_first_by_a_last_save_too(saved: RunDir) -> None:
     assert saved.checkpoint_steps() == [30, 32]
 
 
-def test_best_that_could_not_be_saved_is_forgotten_when_there_is_a_better_one(saved: RunDir) -> None:
+def test_unsaved_best_checkpoint_is_dropped_for_a_better_one(saved: RunDir) -> None:
     disk = Broken()
     saving = on(saved, disk)
     saving.save(at(30, best=30))
@@ -186,9 +186,7 @@ def test_best_that_could_not_be_saved_is_forgotten_when_there_is_a_better_one(sa
     assert saved.checkpoint_steps() == [20, 40]
 
 
-def test_too_little_room_is_found_out_before_anything_is_written(
-    saved: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_save_checks_the_free_space_before_it_writes(saved: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     size = events(saved, "save")[-1]["bytes"]
     usage = shutil.disk_usage(saved.path)._replace(free=int(1.19 * size))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -208,7 +206,9 @@ def small_disk(run: RunDir) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("room", [pytest.param(1.2, id="foreseen"), pytest.param(0.0, id="met on the way")])
-def test_full_disk(run: RunDir, small_disk: Path, monkeypatch: pytest.MonkeyPatch, room: float) -> None:
+def test_save_on_a_full_disk_fails_and_works_again_with_free_space(
+    run: RunDir, small_disk: Path, monkeypatch: pytest.MonkeyPatch, room: float
+) -> None:
     monkeypatch.setattr("toolkit.checkpoint.writing.commit._ROOM", room)
     save(run, 10, best=10)
     saving, filler = checkpoints(run), small_disk / "filler"
@@ -232,19 +232,19 @@ def save_without_room(world: World, path: Path) -> None:
     save_state(RunDir(path), state_at(3))
 
 
-def test_save_without_room_is_an_error_that_names_the_place(run: RunDir) -> None:
+def test_save_beyond_the_file_size_limit_names_the_path(run: RunDir) -> None:
     (ended,) = run_ranks(1, save_without_room, run.path)
     assert re.match(r"CheckpointError: cannot write .*step_00000003: .*File too large", ended.error)
     assert run.checkpoint_steps() == []
 
 
-def test_save_where_no_folder_can_be_names_the_place(run: RunDir) -> None:
+def test_save_into_a_file_in_place_of_the_folder_names_the_path(run: RunDir) -> None:
     run.checkpoints.write_text("a file")
     with pytest.raises(CheckpointError, match=r"cannot write .*step_00000003"):
         save_state(run, state_at(3))
 
 
-def test_folder_that_may_not_be_written(saved: RunDir) -> None:
+def test_save_into_a_read_only_folder_fails_and_keeps_the_checkpoints(saved: RunDir) -> None:
     with read_only(saved.checkpoints):
         saving = checkpoints(saved)
         saving.save(at(30), needed=False)
@@ -254,14 +254,14 @@ def test_folder_that_may_not_be_written(saved: RunDir) -> None:
     assert loaded(saved).progress.step == 20
 
 
-def test_checkpoints_that_were_moved_away_are_made_anew(saved: RunDir, tmp_path: Path) -> None:
+def test_save_creates_a_missing_checkpoints_folder(saved: RunDir, tmp_path: Path) -> None:
     saved.checkpoints.rename(tmp_path / "elsewhere")
     save_state(saved, at(30, best=30))
     assert saved.checkpoint_steps() == [30]
     verify(saved.checkpoint(30), IDENTITY)
 
 
-def test_run_that_was_moved_away_is_not_made_anew(saved: RunDir, tmp_path: Path) -> None:
+def test_save_does_not_create_a_missing_run_folder(saved: RunDir, tmp_path: Path) -> None:
     saving = checkpoints(saved)
     saved.path.rename(tmp_path / "elsewhere")
     saving.save(at(30), needed=False)
@@ -274,7 +274,7 @@ def train_with_faults(world: World, path: Path, attempt: Attempt, faults: str) -
     return train_rank(world, path, attempt)
 
 
-def test_stop_whose_save_fails_leaves_in_order_and_nothing_is_lost_but_time(tmp_path: Path) -> None:
+def test_stop_with_a_failed_save_exits_normally_and_the_resumed_run_is_equal(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     experiment = tiny(tmp_path, "train.logical_ranks=2", "checkpoint.every_steps=2")
     run = lab.start(experiment)

@@ -25,18 +25,18 @@ from toolkit.run.attempts.records import AttemptRecord
 HOUR = 3600.0
 
 
-def test_interval_is_young_and_daly_s() -> None:
+def test_interval_follows_young_and_daly() -> None:
     """0.09 s of stall and an interruption a day: about two minutes."""
     assert interval_s(0.09, 0.0, 24 * HOUR) == pytest.approx(math.sqrt(2 * 0.09 * 24 * HOUR))
     assert interval_s(0.09, 0.0, 24 * HOUR) == pytest.approx(125, abs=1)
 
 
-def test_writing_costs_a_small_share() -> None:
+def test_background_writing_counts_as_a_small_share_of_its_time() -> None:
     assert cost_s(0.1, 10.0) == pytest.approx(0.4)
 
 
 @given(stall=st.floats(0, 1000), write=st.floats(0, 10_000), mtbf=st.floats(1, 1e8, allow_subnormal=False))
-def test_saves_cost_at_most_one_percent_and_let_the_disk_rest(
+def test_interval_bounds_the_cost_of_saves_and_the_load_of_the_disk(
     stall: float, write: float, mtbf: float
 ) -> None:
     interval = interval_s(stall, write, mtbf)
@@ -48,7 +48,7 @@ def test_saves_cost_at_most_one_percent_and_let_the_disk_rest(
 
 
 @given(st.floats(0.001, 10), st.floats(60, 1e7))
-def test_rarer_interruptions_and_dearer_saves_make_it_longer(stall: float, mtbf: float) -> None:
+def test_interval_grows_with_rarer_interruptions_and_costlier_saves(stall: float, mtbf: float) -> None:
     assert interval_s(stall, 0, 2 * mtbf) >= interval_s(stall, 0, mtbf)
     assert interval_s(2 * stall, 0, mtbf) >= interval_s(stall, 0, mtbf)
 
@@ -70,7 +70,7 @@ def attempt(hours: float | None, why: str | None = None) -> AttemptRecord:
         pytest.param([attempt(2, "time_limit"), attempt(1, "finished")], 1, 28, id="nor do ends"),
     ],
 )
-def test_mean_time_between_interruptions(
+def test_mean_time_between_interruptions_counts_failures_and_running_time(
     attempts: list[AttemptRecord], running_h: float, expected_h: float
 ) -> None:
     assert mtbf_s(attempts, running_h * HOUR) == pytest.approx(expected_h * HOUR)
@@ -97,7 +97,7 @@ class Time:
         return SaveTimer(every_minutes, self.note, now=self)
 
 
-def test_every_so_many_minutes_where_asked_for() -> None:
+def test_saves_are_due_at_the_configured_minutes() -> None:
     time = Time()
     clock = time.clock(2)
     time.now += 119
@@ -114,7 +114,7 @@ def test_every_so_many_minutes_where_asked_for() -> None:
     assert time.events == []
 
 
-def test_first_one_comes_early_and_tells_what_a_save_costs() -> None:
+def test_first_save_is_early_and_measures_the_cost_of_a_save() -> None:
     time = Time()
     clock = time.clock()
     time.now += FIRST_S
@@ -132,7 +132,7 @@ def test_first_one_comes_early_and_tells_what_a_save_costs() -> None:
     assert clock.is_due()
 
 
-def test_interval_is_noted_again_only_when_it_changes_much() -> None:
+def test_interval_is_recorded_again_only_after_a_large_change() -> None:
     time = Time()
     clock = time.clock()
     for stall in (0.5, 0.55, 0.5, 0.45):
@@ -143,7 +143,7 @@ def test_interval_is_noted_again_only_when_it_changes_much() -> None:
     assert time.events[1]["seconds"] < time.events[0]["seconds"] / 1.5
 
 
-def test_first_save_into_fresh_memory_is_soon_outvoted() -> None:
+def test_slow_first_save_soon_stops_affecting_the_interval() -> None:
     time = Time()
     clock = time.clock()
     clock.saved(10.0, 1.0, [])
@@ -153,7 +153,7 @@ def test_first_save_into_fresh_memory_is_soon_outvoted() -> None:
 
 
 @pytest.mark.parametrize("every_minutes", [30, None])
-def test_save_that_failed_is_tried_again_soon(every_minutes: float | None) -> None:
+def test_failed_save_is_retried_soon(every_minutes: float | None) -> None:
     time = Time()
     clock = time.clock(every_minutes)
     clock.saved(2.0, 30.0, [])

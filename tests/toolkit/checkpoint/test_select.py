@@ -36,7 +36,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def rewrite(folder: Path, name: str, raw: bytes) -> None:
-    """Put other bytes into a file, and make the manifest agree: what an enemy can do, and damage cannot."""
+    """Replace a file and make the manifest agree, as an attacker can and random damage cannot."""
     (folder / name).write_bytes(raw)
     manifest = json.loads((folder / "MANIFEST.json").read_text())
     manifest["files"][name] = {"bytes": len(raw), "crc32": zlib.crc32(raw)}
@@ -46,8 +46,8 @@ def rewrite(folder: Path, name: str, raw: bytes) -> None:
 # -- the best one ----------------------------------------------------------------------------------
 
 
-def test_checkpoint_whose_best_is_damaged_is_skipped_for_an_older_one(run: RunDir) -> None:
-    """From step 5 on the run comes to the same step 10, and to the same end."""
+def test_checkpoint_with_a_damaged_best_one_is_skipped_for_an_older_checkpoint(run: RunDir) -> None:
+    """Resuming from step 5 leads to the same step 10 and to the same result."""
     for step, best in ((5, 5), (10, 10), (20, 10)):
         state = state_at(step)
         state.progress.best_step = best
@@ -61,7 +61,7 @@ def test_checkpoint_whose_best_is_damaged_is_skipped_for_an_older_one(run: RunDi
     assert "step_00000010/model.safetensors" in newer["reason"]
 
 
-def test_best_is_given_up_rather_than_the_run(saved: RunDir) -> None:
+def test_run_resumes_without_its_best_if_no_older_checkpoint_is_left(saved: RunDir) -> None:
     truncate(saved.checkpoint(10) / "model.safetensors")
     state = loaded(saved)
     assert facts(state)[0] == expected_facts(20)[0]
@@ -78,7 +78,7 @@ def test_checkpoint_that_is_itself_the_best_needs_no_other(run: RunDir) -> None:
     assert loaded(run).progress.best_step == 10
 
 
-def test_what_is_refused_is_in_the_log_too(saved: RunDir, caplog: pytest.LogCaptureFixture) -> None:
+def test_rejected_checkpoint_is_logged(saved: RunDir, caplog: pytest.LogCaptureFixture) -> None:
     truncate(saved.checkpoint(20) / "training.safetensors")
     with caplog.at_level(logging.WARNING, "toolkit"):
         loaded(saved)
@@ -91,7 +91,7 @@ def test_what_is_refused_is_in_the_log_too(saved: RunDir, caplog: pytest.LogCapt
 
 
 class Payload:
-    """What a hostile pickle does when it is opened."""
+    """Runs a command when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -151,7 +151,7 @@ def test_pickle_is_refused_and_never_opened(
 
 
 @pytest.mark.parametrize("name", [os.path.abspath, lambda path: f"../../../{path.name}"])
-def test_manifest_that_names_a_file_outside_of_its_folder_is_refused(
+def test_manifest_with_a_file_outside_the_checkpoint_is_refused(
     saved: RunDir, name: Callable[[Path], str]
 ) -> None:
     folder, outside = saved.checkpoint(20), saved.path.parent / "outside"
@@ -164,7 +164,7 @@ def test_manifest_that_names_a_file_outside_of_its_folder_is_refused(
 
 
 @pytest.mark.parametrize("text", ['{"progress": {"chain": "", "__class__": 1}}', "[]", "{", "{}"])
-def test_progress_that_is_none_is_refused(saved: RunDir, text: str) -> None:
+def test_invalid_progress_file_is_refused(saved: RunDir, text: str) -> None:
     rewrite(saved.checkpoint(20), "progress.json", text.encode())
     assert loaded(saved).progress.step == 10
     assert "progress.json" in events(saved, "checkpoint_rejected")[0]["reason"]
@@ -180,19 +180,19 @@ def test_weights_of_another_model_are_refused_by_name(saved: RunDir) -> None:
 # -- other runs and other hosts --------------------------------------------------------------------
 
 
-def test_all_that_differs_is_named(saved: RunDir) -> None:
+def test_error_names_both_experiment_and_data_if_both_differ(saved: RunDir) -> None:
     with pytest.raises(CheckpointError, match="saved for another experiment and other data"):
         verify(saved.checkpoint(20), Identity(experiment="e2", data="d2"))
 
 
-def test_version_that_is_unknown_is_named(saved: RunDir) -> None:
+def test_unknown_manifest_version_is_named(saved: RunDir) -> None:
     path = saved.checkpoint(20) / "MANIFEST.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 7'))
     with pytest.raises(CheckpointError, match="not a manifest of version 1 but of 7"):
         verify(saved.checkpoint(20), IDENTITY)
 
 
-def test_host_that_sees_another_manifest_refuses(saved: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_refuses_a_different_or_missing_manifest(saved: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = saved.checkpoint(20)
     wait_for_manifest(folder, crc32(folder / "MANIFEST.json"))
     monkeypatch.setattr("toolkit.checkpoint.manifest._STALE_S", 0.0)
@@ -212,7 +212,7 @@ def test_host_that_sees_the_manifest_late_waits_for_it(
     wait_for_manifest(folder, expected)
 
 
-def test_manifest_is_a_record(run: RunDir) -> None:
+def test_manifest_records_chain_checksum_step_and_world_size(run: RunDir) -> None:
     """The chain of steps, and the checksum of the weights."""
     state = state_at(7)
     state.progress.chain = "0123456789abcdef" * 2

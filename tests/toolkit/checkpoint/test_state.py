@@ -1,4 +1,4 @@
-"""All that training needs beside the weights comes back as it was."""
+"""The training state beside the weights is restored exactly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.training.assembly.optimizers import build_optimizer
 
 
 class Counting(nn.Module):
-    """With a buffer that state_dict knows and one that it leaves out."""
+    """A model with a persistent and a non-persistent buffer."""
 
     seen: torch.Tensor
 
@@ -62,7 +62,7 @@ def tensors(state: TrainState) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
-def test_restored_state_goes_on_with_the_same_numbers(kind: str) -> None:
+def test_training_from_a_restored_state_gives_the_same_tensors(kind: str) -> None:
     first, second = new_state(kind), new_state(kind, seed=5)
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
@@ -101,7 +101,7 @@ def counted(seed: int, memory: bool = False) -> TrainState:
     return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
 
 
-def test_numbers_and_tensors_that_an_optimizer_counts_are_restored() -> None:
+def test_numbers_and_tensors_in_optimizer_groups_are_restored() -> None:
     first, second = counted(0), counted(5)
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
@@ -115,7 +115,7 @@ def test_numbers_and_tensors_that_an_optimizer_counts_are_restored() -> None:
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
-def test_what_no_checkpoint_can_hold_is_refused() -> None:
+def test_lists_in_the_state_or_groups_of_an_optimizer_are_refused() -> None:
     state = counted(0, memory=True)
     advance(state, 1)
     with pytest.raises(UserError, match="Counted keeps a list"):
@@ -135,7 +135,7 @@ def test_tensors_are_named_by_their_parameter() -> None:
     assert len(state.training_tensors()) == 1 + 3 * 4
 
 
-def test_buffer_left_out_by_state_dict_is_kept_unless_its_shape_has_changed() -> None:
+def test_non_persistent_buffer_is_restored_if_its_shape_matches() -> None:
     state = new_state()
     advance(state, 3)
     other = new_state()
@@ -145,7 +145,7 @@ def test_buffer_left_out_by_state_dict_is_kept_unless_its_shape_has_changed() ->
     assert other.model.get_buffer("seen").item() == 12
 
 
-def test_state_saved_before_the_first_step_has_nothing_of_the_optimizer() -> None:
+def test_state_before_the_first_step_restores_an_empty_optimizer_state() -> None:
     state, other = new_state(), new_state()
     advance(other, 2)
     other.load_training_tensors(state.training_tensors())
@@ -170,13 +170,13 @@ def judged(*evaluations: tuple[float, float], goal: str = "max") -> Progress:
     return progress
 
 
-def test_of_equal_metrics_the_one_with_the_lower_loss_is_best() -> None:
+def test_best_of_equal_metrics_is_the_evaluation_with_the_lowest_loss() -> None:
     progress = judged((0.5, 0.9), (0.8, 0.7), (0.8, 0.2), (0.8, 0.2), (0.8, 0.3), (0.7, 0.1))
     assert (progress.best_step, progress.best_value, progress.best_loss) == (3, 0.8, 0.2)
     assert judged((1.0, 0.9), (0.5, 0.4), (0.5, 0.3), goal="min").best_step == 3
 
 
-def test_patience_waits_for_a_better_metric_not_for_a_lower_loss() -> None:
+def test_patience_counts_evaluations_without_a_better_metric() -> None:
     assert judged((0.8, 0.9), (0.8, 0.7), (0.8, 0.2)).since_best == 2
 
 
@@ -185,7 +185,7 @@ def test_an_evaluation_that_is_not_finite_is_never_best() -> None:
     assert judged((0.8, math.inf), (0.8, 0.5), (math.inf, 0.1)).best_step == 1
 
 
-def test_a_tie_with_a_best_of_unknown_loss_keeps_it() -> None:
+def test_equal_metric_does_not_replace_a_best_of_unknown_loss() -> None:
     """Checkpoints that were written before the loss of the best was kept are resumed so."""
     stored = {"step": 4, "sums": {}, "best_value": 0.8, "best_step": 4, "since_best": 0, "chain": ""}
     progress = Progress()
@@ -213,7 +213,7 @@ class Masters(torch.optim.Optimizer):
             each.data.copy_(kept["master"])
 
 
-def test_what_an_optimizer_keeps_more_precisely_than_weights_comes_back_so() -> None:
+def test_optimizer_state_keeps_its_dtype() -> None:
     def new() -> TrainState:
         model = nn.Linear(3, 2).bfloat16()
         return TrainState(

@@ -40,7 +40,7 @@ def test_load_restores_weights_optimizer_buffers_scaler_and_progress(run: RunDir
     assert loaded(run).progress == state.progress
 
 
-def test_run_without_checkpoints_starts_from_nothing(run: RunDir) -> None:
+def test_load_without_checkpoints_leaves_the_state_unchanged(run: RunDir) -> None:
     state = new_state()
     before = facts(state)
     assert not checkpoints(run).load_latest(state)
@@ -54,7 +54,7 @@ def test_newest_is_loaded_and_links_point_at_newest_and_best(saved: RunDir) -> N
     assert not os.path.isabs(os.readlink(saved.last))
 
 
-def test_links_that_lead_nowhere_are_no_hindrance(saved: RunDir) -> None:
+def test_load_ignores_dangling_links(saved: RunDir) -> None:
     for link in (saved.last, saved.best):
         link.unlink()
         link.symlink_to("nowhere")
@@ -80,8 +80,8 @@ def test_checkpoint_holds_safetensors_and_json_and_no_pickle(saved: RunDir) -> N
     assert manifest["files"].keys() == set(FILES)
 
 
-def test_checkpoints_with_spoilt_weights_are_set_aside_up_to_the_last_good_one(run: RunDir) -> None:
-    """A row of an embedding may be spoilt for long before a sample reads it."""
+def test_checkpoints_with_nan_weights_are_set_aside_down_to_the_last_good_one(run: RunDir) -> None:
+    """A row of an embedding may be nan long before a sample uses it."""
     for step in range(1, 5):
         state = state_at(step)
         if step != 2:
@@ -95,7 +95,9 @@ def test_checkpoints_with_spoilt_weights_are_set_aside_up_to_the_last_good_one(r
 @pytest.mark.parametrize(
     "keep, best, left", [(2, None, [5, 6]), (3, None, [4, 5, 6]), (2, 2, [2, 5, 6]), (2, 6, [5, 6])]
 )
-def test_newest_and_the_best_are_kept(run: RunDir, keep: int, best: int | None, left: list[int]) -> None:
+def test_newest_checkpoints_and_the_best_one_are_kept(
+    run: RunDir, keep: int, best: int | None, left: list[int]
+) -> None:
     for step in range(1, 7):
         state = state_at(step)
         state.progress.best_step = best if best is not None and best <= step else None
@@ -105,7 +107,7 @@ def test_newest_and_the_best_are_kept(run: RunDir, keep: int, best: int | None, 
     assert not [entry for entry in run.checkpoints.iterdir() if entry.name.startswith(".")]
 
 
-def test_saving_a_step_twice_leaves_the_first(saved: RunDir) -> None:
+def test_saving_a_step_twice_keeps_the_first_checkpoint(saved: RunDir) -> None:
     before = (saved.checkpoint(20) / "model.safetensors").stat().st_ino
     save(saved, 20, best=10)
     assert (saved.checkpoint(20) / "model.safetensors").stat().st_ino == before
@@ -135,7 +137,7 @@ def load_rank(world: World, path: Path, identity: Identity) -> tuple[int, float]
         return state.progress.step, state.model.get_parameter("0.weight").sum().item()
 
 
-def test_rank_0_decides_for_all_what_is_loaded(saved: RunDir) -> None:
+def test_rank_0_selects_the_checkpoint_for_all_ranks(saved: RunDir) -> None:
     truncate(saved.checkpoint(20) / "training.safetensors")
     answers = in_ranks(3, load_rank, saved.path, IDENTITY)
     assert answers == [answers[0]] * 3
@@ -148,7 +150,7 @@ def test_all_ranks_refuse_together(saved: RunDir) -> None:
     assert [end.error.split(":")[0] for end in ended] == ["CheckpointError"] * 2
 
 
-def test_chance_of_seeds_is_not_touched_by_saving(run: RunDir) -> None:
+def test_save_does_not_change_the_random_state(run: RunDir) -> None:
     """A save draws no random number, so that when it happens changes nothing."""
     state = state_at(3)
     before = torch.get_rng_state(), random.getstate()

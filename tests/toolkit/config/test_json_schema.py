@@ -34,13 +34,13 @@ def wrong(tree: dict[str, Any]) -> list[str]:
     return [error.message for error in validator().iter_errors(tree)]
 
 
-def test_it_is_a_schema() -> None:
+def test_the_schema_is_valid_json_schema() -> None:
     Draft202012Validator.check_schema(validator().schema)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(section(SAMPLE))
-def test_what_the_checks_accept_is_valid(tree: dict[str, Any]) -> None:
+def test_experiments_that_pass_the_checks_are_valid(tree: dict[str, Any]) -> None:
     try:
         experiment = check(tree)
     except ConfigError:
@@ -49,12 +49,12 @@ def test_what_the_checks_accept_is_valid(tree: dict[str, Any]) -> None:
     assert wrong(to_plain(experiment)) == []
 
 
-def test_the_sweep_has_the_keys_that_are_read() -> None:
+def test_the_sweep_section_lists_all_of_its_keys() -> None:
     shown, *_ = validator().schema["properties"][SWEEP]["anyOf"]
     assert set(shown["properties"]) == set(KEYS)
 
 
-def test_every_task_model_and_section_has_its_keys_explained() -> None:
+def test_every_key_of_tasks_models_and_sections_has_a_description() -> None:
     defined = validator().schema["$defs"]
     for row in task_kinds().values():
         # Those of one experiment are not known here.
@@ -98,12 +98,12 @@ def test_every_task_model_and_section_has_its_keys_explained() -> None:
         ("sweep", {"seeds": []}),
     ],
 )
-def test_a_slip_is_seen(tree: dict[str, Any], key: str, value: Any) -> None:
+def test_a_wrong_key_or_value_is_invalid(tree: dict[str, Any], key: str, value: Any) -> None:
     assert wrong(put(tree, key, value))
 
 
 @pytest.mark.parametrize("name", ["name", "task", "model", "data"])
-def test_what_every_experiment_needs_is_missed(tree: dict[str, Any], name: str) -> None:
+def test_an_experiment_without_a_mandatory_key_is_invalid(tree: dict[str, Any], name: str) -> None:
     del tree[name]
     assert wrong(tree)
 
@@ -134,5 +134,5 @@ def test_what_every_experiment_needs_is_missed(tree: dict[str, Any], name: str) 
         ("sweep", {"parameters": {"optimizer.lr": [0.1, 0.2]}, "seeds": [0, 1], "metric": "accuracy"}),
     ],
 )
-def test_what_may_stand_in_a_file_is_valid(tree: dict[str, Any], key: str, value: Any) -> None:
+def test_includes_references_and_plain_values_are_valid(tree: dict[str, Any], key: str, value: Any) -> None:
     assert wrong(put(tree, key, value)) == []

@@ -21,7 +21,7 @@ from toolkit.config.library_arguments import (
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *SCHEDULES])
-def test_they_are_those_of_the_installed_library(name: str) -> None:
+def test_parsed_arguments_equal_the_signature_in_the_installed_library(name: str) -> None:
     of = OPTIMIZERS.get(name) or SCHEDULES[name]
     there = getattr(torch.optim if name in OPTIMIZERS else optimization, of.name)
     parameters = {
@@ -32,12 +32,12 @@ def test_they_are_those_of_the_installed_library(name: str) -> None:
     assert {each: argument.is_needed for each, argument in arguments_of(of).items()} == parameters
 
 
-def test_every_schedule_that_transformers_names_is_there_or_says_what_to_use() -> None:
+def test_every_schedule_of_transformers_is_supported_or_has_an_alternative() -> None:
     own = {"constant", "linear", "cosine"}
     assert {each.value for each in SchedulerType} <= own | {*SCHEDULES} | {*NO_SCHEDULES}
 
 
-def test_reading_them_imports_neither_library() -> None:
+def test_reading_arguments_imports_neither_torch_nor_transformers() -> None:
     code = (
         "import sys; from toolkit.config.library_arguments import *\n"
         "[arguments_of(each) for each in (*OPTIMIZERS.values(), *SCHEDULES.values())]\n"
@@ -46,7 +46,7 @@ def test_reading_them_imports_neither_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_the_installed_library_lacks_is_named() -> None:
+def test_a_class_that_the_installed_library_lacks_is_named() -> None:
     with pytest.raises(LookupError, match="the installed torch has no Adom"):
         arguments_of(LibraryCallable(package="torch", module="optim/adam.py", name="Adom"))
 
@@ -66,5 +66,5 @@ def test_what_the_installed_library_lacks_is_named() -> None:
         ("linear", "str", True),
     ],
 )
-def test_values_fit_what_is_annotated(value: object, annotation: str, is_meant: bool) -> None:
+def test_values_are_checked_against_annotations(value: object, annotation: str, is_meant: bool) -> None:
     assert fits(value, annotation) == is_meant

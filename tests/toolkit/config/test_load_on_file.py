@@ -30,31 +30,31 @@ def faults(stored: Path, *overrides: str) -> str:
     return str(caught.value)
 
 
-def test_the_file_takes_the_place_of_all_others(stored: Path) -> None:
+def test_the_file_replaces_all_data_files(stored: Path) -> None:
     data = on(stored).data
     assert (data.path, data.train, data.validation, data.test) == ("/data/other.csv", None, None, None)
 
 
-def test_everything_else_stays(stored: Path, tmp_path: Path) -> None:
+def test_the_other_sections_stay_unchanged(stored: Path, tmp_path: Path) -> None:
     found, own = on(stored), tiny(tmp_path)
     assert (found.model, found.train, found.task, found.evaluation) == (
         own.model, own.train, own.task, own.evaluation,
     )  # fmt: skip
 
 
-def test_how_the_file_is_read_can_be_set(stored: Path) -> None:
+def test_the_columns_and_delimiter_of_the_file_can_be_overridden(stored: Path) -> None:
     data = on(stored, "data.text_column=body", "data.columns=[body, label]", "data.delimiter=';'").data
     assert (data.text_column, data.columns, data.delimiter) == ("body", ("body", "label"), ";")
 
 
-def test_reading_it_otherwise_makes_another_experiment(stored: Path) -> None:
+def test_another_text_column_changes_the_identity(stored: Path) -> None:
     assert identity(on(stored)) != identity(on(stored, "data.text_column=body"))
 
 
-def test_what_the_run_has_settled_is_named_with_what_can_be_set(stored: Path) -> None:
+def test_overriding_a_fixed_key_is_refused_with_the_keys_that_may_be_set(stored: Path) -> None:
     told = faults(stored, "data.max_tokens=5", "model.filters=2")
-    assert "command line: data.max_tokens: is settled by the run" in told
-    assert "command line: model.filters: is settled by the run" in told
+    assert "command line: data.max_tokens: is fixed by the run" in told
+    assert "command line: model.filters: is fixed by the run" in told
     assert "data.text_column" in told
 
 
@@ -62,10 +62,10 @@ def test_a_misspelt_key_gets_a_suggestion(stored: Path) -> None:
     assert "did you mean data.text_column?" in faults(stored, "data.text_colum=body")
 
 
-def test_a_value_that_does_not_fit_is_a_fault(stored: Path) -> None:
+def test_a_value_outside_the_choices_is_a_fault(stored: Path) -> None:
     assert "data.unknown_labels: found 'keep' (text), expected" in faults(stored, "data.unknown_labels=keep")
 
 
-def test_references_in_stored_texts_are_not_followed(stored: Path) -> None:
+def test_references_in_a_stored_experiment_are_not_resolved(stored: Path) -> None:
     stored.write_text(stored.read_text().replace("text_column: text", "text_column: ${oc.env:HOME}"))
     assert on(stored).data.text_column == "${oc.env:HOME}"

@@ -1,4 +1,4 @@
-"""A task with an experiment of its own: which keys there are, and what is found in place of the others."""
+"""A task with its own experiment class: its keys, and the placeholders of absent sections."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def waits(**keys: Any) -> Experiment:
     return check({"name": "w", "task": {"kind": "wait"}, **keys})
 
 
-def test_its_own_keys_are_read_and_those_that_it_has_not_are_no_part_of_it() -> None:
+def test_own_keys_are_read_and_absent_sections_are_left_out() -> None:
     experiment = waits(seconds=3)
     plain = to_plain(experiment)
     assert plain["seconds"] == 3
@@ -55,12 +55,12 @@ def test_its_own_keys_are_read_and_those_that_it_has_not_are_no_part_of_it() -> 
 
 
 @pytest.mark.parametrize("name", ["train", "model", "data"])
-def test_a_section_that_it_has_not_is_a_fault(name: str) -> None:
+def test_an_absent_section_in_the_file_is_a_fault(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}: there is no such key"):
         waits(**{name: {}})
 
 
-def test_code_that_asks_for_such_a_section_finds_one_without_effect() -> None:
+def test_an_absent_section_has_a_placeholder_without_effect() -> None:
     experiment = waits()
     assert experiment.train.logical_ranks == 64
     assert list(experiment.data.violations()) == []
@@ -68,17 +68,17 @@ def test_code_that_asks_for_such_a_section_finds_one_without_effect() -> None:
     assert not experiment.model.needs_preparation
 
 
-def test_only_its_own_keys_are_part_of_the_identity() -> None:
+def test_the_identity_depends_on_the_own_keys() -> None:
     assert identity(waits(seconds=1)) != identity(waits(seconds=2))
     assert identity(waits(seconds=1)) == identity(waits())
 
 
-def test_it_survives_its_pickle() -> None:
+def test_an_own_experiment_can_be_pickled() -> None:
     experiment = waits(seconds=5)
     assert pickle.loads(pickle.dumps(experiment)) == experiment
 
 
-def test_it_has_no_task_that_could_be_scored() -> None:
+def test_an_own_experiment_has_no_task_class() -> None:
     from toolkit.task import task_class
 
     with pytest.raises(UserError, match=r"task\.kind wait"):

@@ -1,4 +1,4 @@
-"""What comes from a variable with the name of a secret is used, and never written."""
+"""A value from a secret environment variable is used and never written."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def stored(told: Path, write: Write) -> Path:
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_names_of_secrets_are_known(name: str) -> None:
+def test_names_of_secret_variables_are_recognized(name: str) -> None:
     assert is_secret(name)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_names_are_no_secrets(name: str) -> None:
+def test_names_of_ordinary_variables_are_not_secret(name: str) -> None:
     assert not is_secret(name)
 
 
-def test_the_variables_of_our_own_experiments_are_no_secrets() -> None:
+def test_variables_in_our_own_experiments_are_not_secret() -> None:
     configs = Path(__file__).parents[3] / "configs"
     text = "".join(path.read_text() for path in configs.rglob("*.yaml"))
     assert all(not is_name for _, is_name in split_references(text))
@@ -78,7 +78,7 @@ def test_the_value_is_used_and_the_reference_is_written(told: Path) -> None:
     assert "hush" not in to_yaml(experiment) + to_yaml(experiment.resources)
 
 
-def test_the_identity_knows_the_name_and_not_the_value(
+def test_the_identity_depends_on_the_variable_name_not_on_its_value(
     told: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = identity(load(told))
@@ -88,7 +88,7 @@ def test_the_identity_knows_the_name_and_not_the_value(
     assert identity(load(told, ["data.text_column=${oc.env:MY_OTHER_TOKEN}"])) != before
 
 
-def test_a_stored_experiment_takes_the_value_of_the_day(
+def test_a_stored_experiment_uses_the_current_value_of_the_variable(
     stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = identity(load_to_run(stored))
@@ -97,7 +97,7 @@ def test_a_stored_experiment_takes_the_value_of_the_day(
     assert identity(load_to_run(stored)) == before
 
 
-def test_without_the_variable_a_run_can_be_looked_at_but_not_started(
+def test_a_run_without_its_variable_can_be_read_but_not_started(
     stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = to_yaml(load_resolved(stored))
@@ -108,7 +108,7 @@ def test_without_the_variable_a_run_can_be_looked_at_but_not_started(
             start(stored)
 
 
-def test_a_default_in_the_file_is_no_secret(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_of_a_secret_is_written_as_text(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MYTOKEN")
     override = ["data.text_column=${oc.env:MYTOKEN,text}", "resources.environment={}"]
     assert to_plain(load(told, override))["data"]["text_column"] == "text"
@@ -124,7 +124,7 @@ def test_a_missing_variable_is_named_with_its_key(told: Path, faults: Faults, mo
 @pytest.mark.parametrize(
     "way", ["${data.text_column}", "${oc.env:${oc.env:WHICH}}", "${oc.env:NONE,${oc.env:MYTOKEN}}"]
 )
-def test_the_secret_is_kept_out_by_whatever_way_it_comes(
+def test_a_secret_is_not_written_when_it_comes_by_an_indirect_reference(
     told: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHICH", "MYTOKEN")
@@ -133,7 +133,7 @@ def test_the_secret_is_kept_out_by_whatever_way_it_comes(
     assert "hush" not in to_yaml(experiment)
 
 
-def test_other_variables_and_escaped_references_stand_as_ever(
+def test_ordinary_variables_and_escaped_references_are_unaffected(
     told: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMN", "words")
@@ -145,9 +145,7 @@ def test_other_variables_and_escaped_references_stand_as_ever(
 @pytest.mark.parametrize(
     "override", ["name=${oc.env:MYTOKEN}", "data.path=${oc.env:MYTOKEN}", "seed=${oc.env:MYTOKEN}"]
 )
-def test_a_key_whose_value_becomes_a_name_or_a_number_takes_no_secret(
-    told: Path, faults: Faults, override: str
-) -> None:
+def test_a_secret_in_a_name_path_or_number_is_refused(told: Path, faults: Faults, override: str) -> None:
     (fault,) = faults(load, told, [override])
     assert (fault.key, fault.origin) == (override.partition("=")[0], "command line")
     assert "MYTOKEN" in fault.problem
@@ -155,7 +153,7 @@ def test_a_key_whose_value_becomes_a_name_or_a_number_takes_no_secret(
 
 
 @pytest.mark.parametrize("key", ["comment", "account", "sbatch.wckey", "mail_user"])
-def test_slurm_is_told_no_secret(told: Path, faults: Faults, key: str) -> None:
+def test_a_secret_in_an_option_for_slurm_is_refused(told: Path, faults: Faults, key: str) -> None:
     (fault,) = faults(load, told, [f"resources.{key}=a${{oc.env:MYTOKEN}}"])
     assert fault.key == f"resources.{key}"
     assert "MYTOKEN" in fault.problem
@@ -171,7 +169,7 @@ def test_slurm_is_told_no_secret(told: Path, faults: Faults, key: str) -> None:
         'export A=1 PASSWD="hush"',
     ],
 )
-def test_a_line_of_setup_holds_no_secret(broken: Faults, line: str) -> None:
+def test_a_literal_secret_in_a_setup_line_is_refused(broken: Faults, line: str) -> None:
     (fault,) = broken(resources={"setup": ["module load cuda", line]})
     assert fault.key == "resources.setup.1"
     assert "hush" not in str(fault)
@@ -187,16 +185,18 @@ def test_a_line_of_setup_holds_no_secret(broken: Faults, line: str) -> None:
         "export A=1",
     ],
 )
-def test_a_line_of_setup_may_take_a_secret_from_elsewhere(good: Callable[..., Experiment], line: str) -> None:
+def test_a_setup_line_may_read_a_secret_at_run_time(good: Callable[..., Experiment], line: str) -> None:
     assert good(resources={"setup": [line]})
 
 
-def test_a_reference_in_a_line_of_setup_is_left_to_the_shell(told: Path, faults: Faults) -> None:
+def test_a_secret_reference_in_a_setup_line_is_refused_for_a_shell_variable(
+    told: Path, faults: Faults
+) -> None:
     (fault,) = faults(load, told, ["resources.setup=['login ${oc.env:MYTOKEN}']"])
     assert "$MYTOKEN" in fault.hint
 
 
-def test_a_secret_variable_of_the_ranks_may_be_set_by_reference_only(told: Path, faults: Faults) -> None:
+def test_a_secret_variable_of_the_ranks_must_be_a_reference(told: Path, faults: Faults) -> None:
     assert load(told, ["resources.environment.HF_TOKEN=${oc.env:MYTOKEN}"])
     (fault,) = faults(load, told, ["resources.environment.HF_TOKEN=hush"])
     assert fault.key == "resources.environment.HF_TOKEN"
@@ -209,14 +209,14 @@ def test_a_url_with_a_password_is_refused_and_not_repeated(broken: Faults) -> No
     assert "hush" not in str(fault)
 
 
-def test_texts_from_elsewhere_lose_their_secrets() -> None:
+def test_secrets_in_other_texts_are_concealed() -> None:
     environ = {"MYTOKEN": "hush-hush", "PIN_KEY": "1", "HOME": "/home/me"}
     text = "at https://me:pass@host: hush-hush in /home/me, 1"
     assert concealed(text, environ) == "at https://me:***@host: ${oc.env:MYTOKEN} in /home/me, 1"
 
 
 @pytest.mark.parametrize("text", ["http://host:80/a@b", "a:b@c", "mail me@x.y: http://x"])
-def test_a_text_without_a_password_stays_as_it_is(text: str) -> None:
+def test_text_without_a_password_is_unchanged(text: str) -> None:
     assert masked(text) == text
 
 
@@ -225,20 +225,20 @@ def test_a_text_without_a_password_stays_as_it_is(text: str) -> None:
         st.sampled_from(["${oc.env:MYTOKEN}", "${oc.env:PATH}", "'", '"', "$x", "`", "a b", "\\"]), max_size=8
     )
 )
-def test_a_text_is_the_sum_of_its_parts(parts: list[str]) -> None:
+def test_split_references_loses_no_text_and_finds_every_secret(parts: list[str]) -> None:
     found = split_references("".join(parts))
     assert "".join(f"${{oc.env:{part}}}" if is_name else part for part, is_name in found) == "".join(parts)
     assert sum(is_name for _, is_name in found) == parts.count("${oc.env:MYTOKEN}")
 
 
-def test_a_secret_goes_to_another_process_with_its_reference(told: Path) -> None:
+def test_a_pickled_experiment_keeps_its_secret_and_its_reference(told: Path) -> None:
     again = pickle.loads(pickle.dumps(load(told)))
     assert to_yaml(again) == to_yaml(load(told))
     assert again.data.text_column == "hush-hush"
 
 
 @pytest.mark.timeout(60)
-def test_a_text_of_a_million_letters_is_searched_for_addresses_in_no_time() -> None:
-    """From each of its letters on, this would take hours."""
+def test_masking_a_text_of_a_million_letters_takes_linear_time() -> None:
+    """A search that starts again at each letter would take hours."""
     text = "x" * 1_000_000
     assert masked(f"{text} redis://:secret@host") == f"{text} redis://:***@host"

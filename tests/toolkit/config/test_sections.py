@@ -66,7 +66,7 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     registered.sections.cache_clear()
 
 
-def test_a_section_is_checked_completed_and_stored_like_ours(
+def test_a_registered_section_is_checked_completed_and_stored(
     tree: Tree, declare: Any, tmp_path: Path
 ) -> None:
     declare(TRACKING)
@@ -76,13 +76,15 @@ def test_a_section_is_checked_completed_and_stored_like_ours(
     assert load_resolved(tmp_path / "config.yaml") == experiment
 
 
-def test_a_section_that_is_not_written_has_its_defaults(tree: Tree, declare: Any) -> None:
+def test_an_omitted_section_has_its_defaults(tree: Tree, declare: Any) -> None:
     declare(TRACKING)
     experiment: Any = check(tree)
     assert experiment.tracking.every == 10
 
 
-def test_faults_of_a_section_are_told_with_all_others(tree: Tree, declare: Any, faults: Any) -> None:
+def test_faults_of_a_registered_section_are_reported_with_the_others(
+    tree: Tree, declare: Any, faults: Any
+) -> None:
     declare(TRACKING)
     wrong = {"tracking": {"project": "none", "evry": 3, "every": 0}, "seed": -1}
     found: list[Fault] = faults(check, {**tree, **wrong})
@@ -93,13 +95,15 @@ def test_faults_of_a_section_are_told_with_all_others(tree: Tree, declare: Any, 
 
 
 @pytest.mark.parametrize("is_identity", [True, False])
-def test_a_section_says_whether_it_changes_the_result(tree: Tree, declare: Any, is_identity: bool) -> None:
+def test_a_section_declares_whether_it_is_part_of_the_identity(
+    tree: Tree, declare: Any, is_identity: bool
+) -> None:
     declare(replace(TRACKING, is_identity=is_identity))
     one, other = (check({**tree, "tracking": {"every": every}}) for every in (1, 2))
     assert (identity(one) != identity(other)) is is_identity
 
 
-def test_a_section_that_nobody_declares_is_an_unknown_key(tree: Tree, faults: Any) -> None:
+def test_an_undeclared_section_is_an_unknown_key(tree: Tree, faults: Any) -> None:
     (fault,) = faults(check, {**tree, "tracking": {"every": 3}})
     assert fault.key == "tracking"
 
@@ -110,7 +114,7 @@ def test_a_message_ends_with_the_hint_of_the_section_that_has_the_key(declare: A
     assert with_hint("Avoid it.", "excluded_hosts") == "Avoid it."
 
 
-def test_a_section_that_cannot_be_imported_hides_no_message(declare: Any, monkeypatch: Any) -> None:
+def test_a_section_that_cannot_be_imported_does_not_hide_the_message(declare: Any, monkeypatch: Any) -> None:
     declare()
 
     def missing(group: str) -> Any:
@@ -129,13 +133,13 @@ def test_without_a_scheduler_resources_are_kept_as_written(movies: Path, declare
     assert identity(experiment) == identity(with_scheduler)
 
 
-def test_the_scheduler_says_how_a_run_goes_on(tree: Tree) -> None:
+def test_the_resources_section_sets_the_run_policy(tree: Tree) -> None:
     experiment = check({**tree, "resources": {"max_crashes": 7, "dependency": "afterok:1"}})
     assert experiment.policy.max_crashes == 7
     assert experiment.policy.waits_for_jobs
 
 
-def test_an_experiment_with_sections_of_others_can_be_copied_and_pickled(tree: Tree) -> None:
+def test_an_experiment_with_registered_sections_can_be_copied_and_pickled(tree: Tree) -> None:
     experiment = check(tree)
     assert isinstance(experiment, Experiment)
     assert pickle.loads(pickle.dumps(experiment)) == copy.deepcopy(experiment) == experiment

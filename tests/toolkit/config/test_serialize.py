@@ -156,7 +156,7 @@ def test_a_stored_experiment_with_steps_of_tokens_comes_back_equal():
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_text_survives(tmp_path, text):
+def test_text_with_yaml_syntax_and_control_characters_is_restored(tmp_path, text):
     tree = {**TREE, "resources": {"environment": {"A": text}, "setup": [text]}}
     tree["data"] = {"path": "/x", "text_column": text, "labels": [text, "x"]}
     Path("config.yaml").write_text(to_yaml(check(tree)), encoding="utf-8", newline="")
@@ -167,7 +167,7 @@ def test_a_hostile_text_survives(tmp_path, text):
     assert experiment.data.labels == (text, "x")
 
 
-def test_a_stored_experiment_does_not_look_at_its_surroundings(movies, monkeypatch):
+def test_loading_a_stored_experiment_ignores_environment_and_working_folder(movies, monkeypatch):
     experiment = load(movies, [r"resources.setup=['cd \${oc.env:UNSET}']"])
     Path("config.yaml").write_text(to_yaml(experiment), encoding="utf-8")
     movies.unlink()
@@ -185,7 +185,7 @@ def test_a_damaged_stored_experiment_is_a_config_error(faults):
     assert re.fullmatch(r"config\.yaml:\d+", fault.origin)
 
 
-def test_plain_values_are_checked_back_to_the_same_experiment():
+def test_an_experiment_made_from_its_plain_values_is_equal():
     assert check(to_plain(SAMPLE)) == SAMPLE
 
 
@@ -194,13 +194,13 @@ def test_the_run_id_is_the_name_and_eight_hex_digits():
 
 
 def test_the_identity_of_an_experiment_is_the_same_on_every_machine():
-    """Another one would orphan every run folder there is; change it only with the schema."""
+    """Another value would orphan every existing run folder; change it only with the schema."""
     small = dataclasses.replace(SAMPLE, train=None, optimizer=None, lr_scheduler=None, checkpoint=None)
     small = dataclasses.replace(small, evaluation=None, model=None, data=None)
     assert identity(small) == "8e76b179"
 
 
-def test_equal_numbers_and_the_order_of_keys_make_no_difference():
+def test_equal_numbers_and_the_order_of_keys_do_not_change_the_identity():
     one = check(
         {**TREE, "data": {"path": "/x", "splits": {"train": 1, "validation": 2.0}}, "train": {"clip_norm": 1}}
     )
@@ -251,7 +251,7 @@ def test_the_identity_changes_with_every_field_that_changes_the_result_and_no_ot
     assert (identity(changed(SAMPLE, path)) != identity(SAMPLE)) is kept
 
 
-def test_where_it_runs_and_how_patient_it_is_are_no_part_of_the_identity():
+def test_resources_and_timeouts_are_not_part_of_the_identity():
     outside = {".".join(each.values[0]) for each in leaves(SAMPLE) if not each.values[1]}
     assert {"resources.nodes", "resources.environment", "checkpoint.keep", "data.prepared_dir"} <= outside
     assert {"train.rendezvous_timeout_s", "train.collective_timeout_s"} <= outside
@@ -271,8 +271,8 @@ def test_the_default_of_an_added_key_keeps_the_identity_of_old_runs():
     assert to_plain(later(1))["data"]["rounds"] == 1
 
 
-def test_a_default_that_has_changed_counts_as_the_one_before():
-    """So that the file of an earlier version finds its run."""
+def test_a_changed_default_keeps_the_identity_of_the_earlier_default():
+    """The experiment file of an earlier version still finds its run."""
 
     def of(precision):
         return dataclasses.replace(SAMPLE, train=dataclasses.replace(SAMPLE.train, precision=precision))

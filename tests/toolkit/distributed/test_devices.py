@@ -1,4 +1,4 @@
-"""Each rank gets a GPU of its own, whatever its launcher shows it; what cannot work is refused by name."""
+"""Each rank gets its own GPU for any launcher; impossible assignments are refused with the ranks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def taken(
         (ranks_of(["012"] * 3, ["0"]), ["a0", "a1", "a2", "b0"]),
     ],
 )
-def test_no_two_ranks_get_one_gpu(every: list[RankDevices], expected: list[str]) -> None:
+def test_no_two_ranks_share_a_gpu(every: list[RankDevices], expected: list[str]) -> None:
     found = taken(every)
     assert [uuid for uuid, _ in found] == expected
     for devices, (uuid, index) in zip(every, found, strict=True):
@@ -91,7 +91,7 @@ def test_no_two_ranks_get_one_gpu(every: list[RankDevices], expected: list[str])
 
 
 @given(st.integers(1, 6), st.data())
-def test_every_rank_gets_a_gpu_if_the_gpus_suffice(count: int, data: st.DataObject) -> None:
+def test_every_rank_gets_a_gpu_if_there_are_enough(count: int, data: st.DataObject) -> None:
     """Each rank sees the GPU that is meant for it, and any others, in any order."""
     shown = [
         "".join(
@@ -112,7 +112,9 @@ def test_every_rank_gets_a_gpu_if_the_gpus_suffice(count: int, data: st.DataObje
         (ranks_of(["0"], ["0", "0"]), ["ranks 1, 2 on b", "b0", "Start 1"]),
     ],
 )
-def test_more_ranks_than_gpus_are_refused_by_name(every: list[RankDevices], named: list[str]) -> None:
+def test_more_ranks_than_gpus_are_refused_with_the_ranks_and_gpus(
+    every: list[RankDevices], named: list[str]
+) -> None:
     for rank in range(len(every)):
         with pytest.raises(UserError) as refusal:
             assign_device(every, rank, {})
@@ -120,19 +122,19 @@ def test_more_ranks_than_gpus_are_refused_by_name(every: list[RankDevices], name
     assert describe(refusal.value)[0] == "input"
 
 
-def test_ranks_share_a_gpu_where_nccl_has_been_told_so() -> None:
+def test_ranks_may_share_a_gpu_if_nccl_allows_it() -> None:
     allowed = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
     assert taken(ranks_of(["0", "0"]), allowed) == [("a0", 0), ("a0", 0)]
 
 
-def test_ranks_on_gpus_and_ranks_on_the_cpu_are_refused_by_name() -> None:
+def test_a_mix_of_gpu_and_cpu_ranks_is_refused() -> None:
     every = ranks_of(["01", "01"], [""])
     for rank in range(3):
         with pytest.raises(UserError, match="rank 2 on b"):
             assign_device(every, rank, {})
 
 
-def test_devices_are_alike_where_their_names_are() -> None:
+def test_devices_with_equal_names_are_alike() -> None:
     assert assign_device(ranks_of(["01", "01"]), 0, {}).is_alike
     unlike = [
         *ranks_of(["0"]),
@@ -158,9 +160,7 @@ def test_devices_are_alike_where_their_names_are() -> None:
     ],
 )
 @pytest.mark.parametrize("wanted", ["auto", "cuda"])
-def test_gpus_that_were_granted_and_cannot_be_used_are_the_fault_of_the_host(
-    facts: HostGpus, wanted: str
-) -> None:
+def test_unusable_granted_gpus_blame_the_host(facts: HostGpus, wanted: str) -> None:
     with pytest.raises(DeviceError, match="host-7") as error:
         check_gpus(facts, wanted, "host-7")
     name, _ = describe(error.value)
@@ -168,7 +168,7 @@ def test_gpus_that_were_granted_and_cannot_be_used_are_the_fault_of_the_host(
     assert FAILURE_CLASSES[name].policy is Policy.RETRY
 
 
-def test_a_torch_without_cuda_is_no_fault_of_the_host_that_granted_gpus() -> None:
+def test_torch_without_cuda_is_a_user_error() -> None:
     with pytest.raises(UserError, match="without CUDA"):
         check_gpus(HostGpus(usable=0, is_built=False, present=4, granted=4, visible="0,1,2,3"), "auto", "a")
 
@@ -181,16 +181,16 @@ def test_a_torch_without_cuda_is_no_fault_of_the_host_that_granted_gpus() -> Non
         (HostGpus(usable=0, present=1, is_built=False), "without CUDA"),
     ],
 )
-def test_gpus_that_stay_unused_are_told(facts: HostGpus, said: str) -> None:
+def test_unused_gpus_cause_a_warning(facts: HostGpus, said: str) -> None:
     assert said in check_gpus(facts, "auto", "a")
 
 
 @pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles"])
-def test_gpus_that_were_hidden_on_purpose_are_not_missed(visible: str) -> None:
+def test_hidden_gpus_cause_no_warning(visible: str) -> None:
     assert check_gpus(HostGpus(usable=0, present=4, visible=visible), "auto", "a") == ""
 
 
-def test_a_machine_without_gpus_computes_on_the_cpu_and_says_nothing() -> None:
+def test_a_machine_without_gpus_causes_no_warning() -> None:
     assert check_gpus(HostGpus(usable=0), "auto", "a") == ""
 
 
@@ -204,18 +204,18 @@ def test_a_machine_without_gpus_computes_on_the_cpu_and_says_nothing() -> None:
         (HostGpus(usable=0, present=4, why="Found no NVIDIA driver"), DeviceError),
     ],
 )
-def test_cuda_that_is_wanted_and_not_there_is_refused(facts: HostGpus, kind: type[Exception]) -> None:
+def test_device_cuda_without_usable_gpus_is_refused(facts: HostGpus, kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"train\.device"):
         check_gpus(facts, "cuda", "a")
 
 
-def test_one_part_of_a_gpu_is_a_device_and_several_are_refused() -> None:
+def test_one_mig_part_is_accepted_and_several_are_refused() -> None:
     assert check_gpus(HostGpus(usable=1, granted=1, visible="MIG-1"), "auto", "a") == ""
     with pytest.raises(UserError, match="MIG"):
         check_gpus(HostGpus(usable=1, granted=2, visible="MIG-1,MIG-2"), "auto", "a")
 
 
-# -- with a pretended torch.cuda
+# -- with a fake torch.cuda
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
     return machine
 
 
-def test_what_torch_sees_is_told_by_uuid(cuda: list[SimpleNamespace]) -> None:
+def test_visible_gpus_are_reported_by_uuid(cuda: list[SimpleNamespace]) -> None:
     devices, warning = find_devices(World.single(), "auto", {})
     assert [each.uuid for each in devices.gpus] == ["GPU-0abc", "GPU-1abc"]
     assert warning == ""
@@ -238,7 +238,7 @@ def test_what_torch_sees_is_told_by_uuid(cuda: list[SimpleNamespace]) -> None:
     assert choose_device("auto") == torch.device("cuda", 0)
 
 
-def test_parts_of_one_gpu_are_one_place_for_nccl(
+def test_ranks_on_two_mig_parts_of_one_gpu_are_refused(
     cuda: list[SimpleNamespace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del cuda[1]
@@ -253,7 +253,7 @@ def test_parts_of_one_gpu_are_one_place_for_nccl(
     assert assign_device(parts[:1], 0, {}).gpu == "MIG-0"
 
 
-def test_a_torch_without_devices_says_why(
+def test_a_failing_cuda_driver_is_reported_with_its_message(
     cuda: list[SimpleNamespace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cuda.clear()
@@ -274,7 +274,7 @@ def test_a_torch_without_devices_says_why(
 # -- all ranks
 
 
-def test_what_a_rank_tells_is_what_the_others_hear() -> None:
+def test_device_records_survive_json() -> None:
     for devices in ranks_of(["01", "1"], [""]):
         assert RankDevices.from_json(json.loads(json.dumps(devices.to_json()))) == devices
 
@@ -295,7 +295,7 @@ def join_with_gpus(world: World, folder: Path, shown: Sequence[str]) -> str:
 @pytest.mark.parametrize(
     "shown, said", [(["0", "0"], "ranks 0, 1 on a share H100 a0"), (["0", ""], "rank 1 on a can use no GPU")]
 )
-def test_ranks_that_cannot_meet_on_their_gpus_say_so_before_nccl_is_asked(
+def test_ranks_with_conflicting_gpus_are_refused_before_nccl_starts(
     shown: list[str], said: str, tmp_path: Path
 ) -> None:
     for ended in run_ranks(2, join_with_gpus, tmp_path, shown):

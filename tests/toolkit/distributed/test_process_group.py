@@ -82,22 +82,22 @@ def test_sums_and_rows_are_the_same_on_every_rank(joined: list[dict[str, Any]]) 
         assert found["rows"] == [1.0, 2.0, 3.0]
 
 
-def test_rank_0_decides_and_all_are_heard(joined: list[dict[str, Any]]) -> None:
+def test_agree_returns_the_value_of_rank_0_and_gather_all_values(joined: list[dict[str, Any]]) -> None:
     for found in joined:
         assert found["agreed"] == {"from": 0, "none": None}
         assert [rank for rank, _ in found["gathered"]] == [0, 1, 2]
     assert len({pid for _, pid in joined[0]["gathered"]}) == 3
 
 
-def test_group_is_left_at_the_end_with_its_variables(joined: list[dict[str, Any]]) -> None:
+def test_leaving_the_group_restores_the_environment(joined: list[dict[str, Any]]) -> None:
     assert all(found["left"] and found["as it was"] for found in joined)
 
 
-def test_processes_may_join_another_group_after_the_first(tmp_path: Path) -> None:
+def test_processes_can_join_two_groups_in_succession(tmp_path: Path) -> None:
     assert in_ranks(2, join_twice, tmp_path) == [[3.0, 3.0]] * 2
 
 
-def test_process_alone_needs_no_group(tmp_path: Path) -> None:
+def test_single_process_joins_without_a_rendezvous(tmp_path: Path) -> None:
     (found,) = in_ranks(1, join_rank, tmp_path)
     assert (found["sum"], found["agreed"]["from"], found["rows"]) == (1.0, 0, [1.0])
     assert found["environment"]["WORLD_SIZE"] == "1"
@@ -112,7 +112,7 @@ def fail_to_come(world: World, folder: Path) -> float:
         return 1.0
 
 
-def test_rank_that_does_not_come_is_named(tmp_path: Path) -> None:
+def test_missing_rank_is_named(tmp_path: Path) -> None:
     first, second = run_ranks(2, fail_to_come, tmp_path)
     assert first.error.startswith("RendezvousError: 1 of 2 ranks did not arrive")
     assert "rank 1." in first.error
@@ -130,7 +130,7 @@ def write_before_a_barrier(world: World, folder: Path) -> bool:
         return written.exists()
 
 
-def test_barrier_stops_the_host_whatever_device_it_computes_on(tmp_path: Path) -> None:
+def test_barrier_blocks_the_host_on_any_device(tmp_path: Path) -> None:
     assert in_ranks(2, write_before_a_barrier, tmp_path) == [True, True]
 
 
@@ -150,7 +150,7 @@ def join_unproven(world: World, folder: Path) -> None:
         join_rank_of(world, folder)
 
 
-def test_a_stranger_at_a_connection_of_gloo_is_found_out(tmp_path: Path) -> None:
+def test_gloo_connection_without_the_secret_is_refused(tmp_path: Path) -> None:
     for rank, ended in enumerate(run_ranks(3, join_unproven, tmp_path)):
         assert ended.error.startswith("RendezvousError: gloo has connected"), ended.error
         assert rank == 1 or "of rank 1" in ended.error

@@ -1,4 +1,4 @@
-"""Ranks that hold other weights than the rest are found and named."""
+"""Ranks with different weights are found and named."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def model() -> nn.Module:
 
 
 def flip_a_bit(tensor: torch.Tensor, byte: int = 0) -> None:
-    """What a faulty memory does."""
+    """Flip a bit, as faulty memory may."""
     with torch.no_grad():
         tensor.view(-1).view(torch.uint8)[byte] ^= 1
 
 
-def test_any_bit_of_parameters_and_buffers_counts() -> None:
+def test_checksum_depends_on_every_bit_of_parameters_and_buffers() -> None:
     expected = weights_crc32(model())
     assert weights_crc32(model()) == expected
     for name in ("0.weight", "0.bias", "1.running_mean", "1.num_batches_tracked"):
@@ -45,13 +45,13 @@ def test_any_bit_of_parameters_and_buffers_counts() -> None:
         assert weights_crc32(other) != expected, name
 
 
-def test_caches_of_one_rank_do_not_count() -> None:
+def test_checksum_ignores_non_persistent_buffers() -> None:
     other = model()
     other.register_buffer("cache", torch.arange(4.0), persistent=False)
     assert weights_crc32(other) == weights_crc32(model())
 
 
-def test_weights_of_any_kind_and_layout_are_read() -> None:
+def test_checksum_reads_weights_of_any_dtype_and_layout() -> None:
     module = nn.Module()
     module.narrow = nn.Parameter(torch.ones(4, 3, dtype=torch.bfloat16).t())
     module.flag = nn.Buffer(torch.tensor(True))
@@ -93,13 +93,13 @@ def compare_rank(world: World, folder: Path, odd: tuple[int, ...]) -> tuple[str,
         (3, (0, 1, 2), "after step 500 the ranks hold different weights, with no majority", ()),
     ],
 )
-def test_all_ranks_name_those_that_differ_from_most(
+def test_all_ranks_name_the_ranks_that_differ_from_the_majority(
     tmp_path: Path, size: int, odd: tuple[int, ...], words: str, ranks: tuple[int, ...]
 ) -> None:
     assert in_ranks(size, compare_rank, tmp_path, odd) == [(words, ranks)] * size
 
 
-def test_process_alone_has_nothing_to_compare(tmp_path: Path) -> None:
+def test_single_process_computes_no_checksum(tmp_path: Path) -> None:
     with patch.object(replica_check, "weights_crc32", side_effect=AssertionError):
         assert compare_rank(World.single(), tmp_path, (0,)) == ("", ())
 
@@ -119,7 +119,7 @@ def train_rank(world: World, path: Path) -> str:
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-def test_training_ends_before_wrong_weights_are_saved_and_the_host_is_suspect(tmp_path: Path) -> None:
+def test_diverged_ranks_stop_training_before_the_save_and_blame_the_host(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     experiment = tiny(tmp_path, "train.check_ranks_every=2", "checkpoint.every_steps=2")
     run = lab.start(experiment)

@@ -1,4 +1,4 @@
-"""All ranks must have the same data, also those of one machine."""
+"""All ranks must have the same data, even on one machine."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def compare(world: World, folder: Path) -> None:
             check_same_data(f"in the order of rank {world.rank}", group)
 
 
-def test_ranks_with_other_data_are_refused(tmp_path: Path) -> None:
+def test_ranks_with_different_data_are_refused(tmp_path: Path) -> None:
     in_ranks(2, compare, tmp_path)

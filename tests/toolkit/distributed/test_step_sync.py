@@ -1,4 +1,4 @@
-"""What the ranks agree on after a step is the same on each and independent of their number."""
+"""The sums of a step are the same on every rank and independent of the number of ranks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return list(answer)
 
 
-def test_sums_are_over_all_micro_batches_of_the_step_and_no_other(alone: list[dict[str, Any]]) -> None:
+def test_sums_cover_exactly_the_micro_batches_of_the_step(alone: list[dict[str, Any]]) -> None:
     first, second = alone
     assert first["count"] == sum(range(1, 9))
     assert first["tokens"] == 10 * sum(range(8))
@@ -66,7 +66,7 @@ def test_sums_are_over_all_micro_batches_of_the_step_and_no_other(alone: list[di
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])
-def test_every_rank_knows_the_same_bytes_whatever_their_number(
+def test_sums_are_the_same_on_every_rank_for_any_world_size(
     size: int, alone: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     for first, second in in_ranks(size, exchange_rank, tmp_path, -1, None):
@@ -74,14 +74,14 @@ def test_every_rank_knows_the_same_bytes_whatever_their_number(
         assert second == alone[1]
 
 
-def test_one_rank_that_is_asked_stops_all_in_this_step(tmp_path: Path) -> None:
+def test_stop_request_on_one_rank_stops_all_ranks_in_the_same_step(tmp_path: Path) -> None:
     for first, second in in_ranks(3, exchange_rank, tmp_path, 1, None):
         assert first["stop"]
         assert not second["stop"]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_one_bad_loss_is_known_to_all(bad: float, tmp_path: Path) -> None:
+def test_non_finite_loss_of_one_row_is_known_to_all_ranks(bad: float, tmp_path: Path) -> None:
     for first, second in in_ranks(2, exchange_rank, tmp_path, -1, bad):
         assert not first["finite"]
         assert first["bad_rows"] == (5,)
@@ -89,7 +89,7 @@ def test_one_bad_loss_is_known_to_all(bad: float, tmp_path: Path) -> None:
         assert second["bad_rows"] == ()
 
 
-def test_step_without_samples_of_ones_own_is_zero() -> None:
+def test_rank_without_samples_contributes_zero() -> None:
     sync = StepSync(CPU, ROWS, ())
     agreement = sync.combine(sync.local_rows(0, False, 0.0))
     assert (agreement.loss, agreement.count, agreement.tokens, agreement.sums) == (0.0, 0.0, 0.0, {})

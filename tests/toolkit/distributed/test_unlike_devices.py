@@ -1,4 +1,4 @@
-"""Ranks whose devices round differently learn the same, because one of them says how long the gradient is."""
+"""Ranks on devices that round differently keep equal weights: all clip by the gradient norm of rank 0."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_all_ranks_clip_by_the_norm_of_rank_0(tmp_path: Path) -> None:
     assert sum(value**2 for value in first) == pytest.approx(0.1**2, rel=1e-4)
 
 
-def test_a_group_of_one_clips_as_torch_does(tmp_path: Path) -> None:
+def test_a_single_process_clips_as_torch_does(tmp_path: Path) -> None:
     ours, theirs = nn.Linear(4, 1), nn.Linear(4, 1)
     for layer in (ours, theirs):
         layer.weight.grad = torch.tensor([[0.3, -0.7, 0.11, 1e-3]])
@@ -73,8 +73,8 @@ def lab(tmp_path: Path) -> Lab:
 
 
 @pytest.mark.parametrize("is_alike", [False, True])
-def test_a_run_on_unlike_devices_ends_with_the_same_weights_on_all(lab: Lab, is_alike: bool) -> None:
-    """The run compares them after each step: devices that are taken for alike, and are not, are found out."""
+def test_ranks_on_unlike_devices_keep_equal_weights_unless_taken_for_alike(lab: Lab, is_alike: bool) -> None:
+    """The run compares weights after each step; unlike devices that are taken for alike diverge."""
     run = lab.start(tiny(lab.folder, "train.epochs=1", "train.clip_norm=0.001", "train.check_ranks_every=1"))
     ended = run_ranks(2, train_rank, run.path, is_alike)
     if is_alike:

@@ -1,4 +1,4 @@
-"""What CUDA is told before it starts."""
+"""Arithmetic settings of torch and CUDA before training starts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:
     }
 
 
-def test_deterministic_kernels_are_demanded_on_a_gpu(tmp_path: Path) -> None:
-    """Attention's kernels are deterministic only where torch may fail otherwise."""
+def test_deterministic_algorithms_are_enabled_on_a_gpu(tmp_path: Path) -> None:
+    """Attention kernels are deterministic only if torch raises for other kernels (not warn_only)."""
     assert in_ranks(1, arithmetic, tmp_path, "train.device=auto") == [
         {
             "demanded": True,
@@ -42,12 +42,12 @@ def test_deterministic_kernels_are_demanded_on_a_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("override", ["train.deterministic=false", "train.device=cpu"])
-def test_nothing_is_demanded_where_nothing_is_asked_for(override: str, tmp_path: Path) -> None:
+def test_deterministic_algorithms_are_off_if_disabled_or_on_the_cpu(override: str, tmp_path: Path) -> None:
     (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto", override)
     assert (found["demanded"], found["workspace"]) == (False, None)
 
 
-def test_attention_is_never_that_of_cudnn(tmp_path: Path) -> None:
+def test_cudnn_attention_is_always_disabled(tmp_path: Path) -> None:
     """It plans anew for each length of a batch, which takes longer than the steps."""
     (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto", "train.deterministic=false")
     assert found["attention by cuDNN"] is False
@@ -60,10 +60,10 @@ def tf32(world: World, folder: Path, *overrides: str) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("precision, is_allowed", [("fp32", False), ("tf32", True), ("bf16", False)])
-def test_products_and_convolutions_have_the_precision_that_was_asked_for(
+def test_tf32_is_used_for_matmuls_and_convolutions_only_if_requested(
     precision: str, is_allowed: bool, tmp_path: Path
 ) -> None:
-    """By itself torch computes convolutions in TF32, and products not."""
+    """By default torch uses TF32 for convolutions but not for matmuls."""
     (found,) = in_ranks(1, tf32, tmp_path, f"train.precision={precision}")
     assert found == (is_allowed, is_allowed)
 
@@ -74,13 +74,13 @@ def use_what_adds_in_any_order(world: World, folder: Path) -> None:
         torch.cumsum(torch.ones(3, device=CUDA), 0)
 
 
-def test_operation_without_a_deterministic_kernel_is_an_error(tmp_path: Path) -> None:
+def test_operation_without_a_deterministic_kernel_raises(tmp_path: Path) -> None:
     (ended,) = run_ranks(1, use_what_adds_in_any_order, tmp_path)
     assert "does not have a deterministic implementation" in ended.error
 
 
 @pytest.mark.parametrize("has_bf16, dtype", [(True, torch.bfloat16), (False, None)])
-def test_a_gpu_that_has_bf16_computes_in_it_by_default(
+def test_a_gpu_with_bf16_uses_bf16_autocast_by_default(
     monkeypatch: pytest.MonkeyPatch, has_bf16: bool, dtype: torch.dtype | None
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bf16)
@@ -88,5 +88,5 @@ def test_a_gpu_that_has_bf16_computes_in_it_by_default(
     assert autocast_dtype("fp32", CUDA) is None
 
 
-def test_a_cpu_computes_in_single_precision_by_default() -> None:
+def test_a_cpu_uses_no_autocast_by_default() -> None:
     assert autocast_dtype("auto", torch.device("cpu")) is None

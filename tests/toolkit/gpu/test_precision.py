@@ -42,7 +42,7 @@ def cast_as_on_cuda(world: World) -> dict[str, str]:
     return {name: str(value.dtype).removeprefix("torch.") for name, value in found.items()}
 
 
-def test_operations_are_cast_as_the_lists_of_cuda_say() -> None:
+def test_operations_are_cast_by_the_autocast_lists_of_cuda() -> None:
     halves = dict.fromkeys(("linear", "add", "tanh"), "float16")
     singles = dict.fromkeys(("layer_norm", "softmax", "exp", "sum"), "float32")
     assert in_ranks(1, cast_as_on_cuda) == [halves | singles]
@@ -90,5 +90,5 @@ def check_half_precision(experiment: Experiment) -> None:
         assert facts["gradient"] < 0.2, precision
 
 
-def test_a_task_learns_in_half_precision(tmp_path: Path) -> None:
+def test_loss_and_gradient_in_half_precision_are_close_to_single_precision(tmp_path: Path) -> None:
     check_half_precision(tiny(tmp_path))

@@ -1,4 +1,4 @@
-"""The pretended device behaves as a GPU does, as far as the other tests here rest on it."""
+"""The pretended device behaves like a GPU in all respects that other tests rely on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def device() -> Iterator[Device]:
         yield pretended
 
 
-def test_tensors_stay_where_they_are_put(device: Device) -> None:
+def test_tensors_stay_on_their_device(device: Device) -> None:
     there, here = torch.arange(6, device=CUDA).view(2, 3)[1], torch.ones(3)
     assert (there.device, (there * 2).device, torch.zeros_like(there).device) == (CUDA, CUDA, CUDA)
     assert (here.device, there.cpu().device) == (torch.device("cpu"), torch.device("cpu"))
@@ -57,7 +57,7 @@ def test_tensors_stay_where_they_are_put(device: Device) -> None:
         lambda tensor: torch.cuda.synchronize(),
     ],
 )
-def test_what_the_host_has_to_wait_for_is_noted(device: Device, use: Callable[..., object]) -> None:
+def test_synchronizing_operations_are_noted(device: Device, use: Callable[..., object]) -> None:
     tensor = torch.arange(3, device=CUDA)
     assert device.waits == []
     use(tensor)
@@ -74,7 +74,7 @@ def test_what_the_host_has_to_wait_for_is_noted(device: Device, use: Callable[..
         lambda tensor: functional.softmax(tensor.float(), 0).argmax(),
     ],
 )
-def test_what_runs_on_behind_the_host_is_not(device: Device, use: Callable[..., object]) -> None:
+def test_asynchronous_operations_are_not_noted(device: Device, use: Callable[..., object]) -> None:
     use(torch.arange(3, device=CUDA))
     assert device.waits == []
 
@@ -95,7 +95,7 @@ def go_on_before_the_others_come(world: World, folder: Path, is_on_device: bool)
 
 
 @pytest.mark.parametrize("is_on_device", [True, False])
-def test_host_goes_on_while_tensors_of_the_device_are_summed(is_on_device: bool, tmp_path: Path) -> None:
+def test_all_reduce_on_the_device_does_not_block_the_host(is_on_device: bool, tmp_path: Path) -> None:
     first, second = in_ranks(2, go_on_before_the_others_come, tmp_path, is_on_device)
     assert first == [2.0, 2.0, float(is_on_device)]
     assert second[:2] == [2.0, 2.0]
@@ -106,7 +106,7 @@ def sum_over_another_backend(world: World, folder: Path) -> None:
         dist.all_reduce(torch.ones(2, device=CUDA))
 
 
-def test_backend_that_is_not_the_device_s_is_an_error(tmp_path: Path) -> None:
+def test_all_reduce_with_the_wrong_backend_raises(tmp_path: Path) -> None:
     for ended in run_ranks(2, sum_over_another_backend, tmp_path):
         assert "no nccl" in ended.error
 
@@ -123,7 +123,7 @@ def carried(world: World, folder: Path) -> list[bool]:
         return [found]
 
 
-def test_checkpoint_is_there_for_all_ranks_of_a_machine_once_it_was_carried(tmp_path: Path) -> None:
+def test_broadcast_checkpoint_exists_for_every_rank_of_the_machine(tmp_path: Path) -> None:
     ours = RunDir(tmp_path / "ours")
     ours.path.mkdir()
     save(ours, 7, best=7)

@@ -50,10 +50,10 @@ def trained(folder: Path, *attempts: Attempt, overrides: tuple[str, ...]) -> Run
 @pytest.mark.parametrize(
     "reduction, precision", first_quick([("fast", "fp16"), ("fast", "fp32"), ("exact", "bf16")])
 )
-def test_two_ranks_train_to_the_end_and_through_a_stop(
+def test_two_ranks_on_gpus_finish_and_resume_equal_to_an_undisturbed_run(
     reduction: str, precision: str, tmp_path: Path
 ) -> None:
-    """With fp16 its scaler goes through the stop, too; the numbers are of single precision."""
+    """With fp16 the state of the gradient scaler survives the stop; the numbers are in single precision."""
     choices = (f"train.reduction={reduction}", f"train.precision={precision}")
     overrides = (*choices, "train.check_ranks_every=3")
     whole = trained(tmp_path, Attempt(size=2), overrides=overrides)
@@ -82,7 +82,7 @@ def waits_of_a_step(world: World, folder: Path, experiment: Experiment) -> list[
 
 
 @pytest.mark.parametrize("reduction", first_quick(["fast", "exact"]))
-def test_waits_of_the_loop_are_within_their_budget(reduction: str, tmp_path: Path) -> None:
+def test_a_step_of_the_loop_synchronizes_twice(reduction: str, tmp_path: Path) -> None:
     """The losses come to the host, and what the ranks agree on; there may only be fewer."""
     experiment = tiny(tmp_path / "data", "train.device=auto", f"train.reduction={reduction}")
     task_class(experiment).prepare(experiment)

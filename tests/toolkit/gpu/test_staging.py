@@ -36,7 +36,7 @@ def test_pinned_memory_is_as_large_as_the_file(device: Device) -> None:
     assert torch.equal(load(b"".join(buffer.pieces()))["a"], tensor)
 
 
-def test_pinned_memory_is_given_back_before_another_layout_and_at_the_end(device: Device) -> None:
+def test_pinned_memory_is_released_on_a_new_layout_and_on_deletion(device: Device) -> None:
     buffer = Buffer()
     filled(buffer, 10)
     filled(buffer, 2 * BLOCK)
@@ -45,7 +45,7 @@ def test_pinned_memory_is_given_back_before_another_layout_and_at_the_end(device
     assert not device.pinned
 
 
-def test_copy_waits_for_the_device_once(device: Device) -> None:
+def test_copy_synchronizes_with_the_device_once(device: Device) -> None:
     state = new_state()
     state.model.to(CUDA)
     staging = Staging()

@@ -88,7 +88,7 @@ def learnt_from(task: Task, model: torch.nn.Module, on: torch.device) -> tuple[f
     return total.item(), gradients
 
 
-def test_loss_and_gradients_are_those_of_the_cpu(task: Task) -> None:
+def test_loss_and_gradients_equal_those_of_the_cpu(task: Task) -> None:
     seed_everything(0)
     loss, gradients = learnt_from(task, task.model(), CPU)
     assert math.isfinite(loss)
@@ -99,7 +99,7 @@ def test_loss_and_gradients_are_those_of_the_cpu(task: Task) -> None:
     assert all(np.array_equal(*pair) for pair in zip(gradients, others, strict=True))
 
 
-def test_scores_are_those_of_the_cpu(task: Task) -> None:
+def test_scores_equal_those_of_the_cpu(task: Task) -> None:
     def score(on: torch.device) -> list[np.ndarray]:
         seed_everything(0)
         model = task.model().to(on).eval()
@@ -114,14 +114,14 @@ def test_scores_are_those_of_the_cpu(task: Task) -> None:
     assert all(np.array_equal(*pair) for pair in zip(on_cpu, on_gpu, strict=True))
 
 
-def test_waits_of_a_batch_are_within_their_budget(waits_of_a_batch: int, task: Task, device: Device) -> None:
+def test_batch_synchronizes_as_often_as_declared(waits_of_a_batch: int, task: Task, device: Device) -> None:
     model = task.model().to(CUDA)
     device.waits.clear()
     task.loss(model, task.collate("train", np.arange(8), CUDA)).total.backward()
     assert len(device.waits) == waits_of_a_batch, "\n".join(device.waits)
 
 
-def test_waits_of_a_step_are_those_of_its_batch_and_of_the_loop(
+def test_a_step_synchronizes_at_most_as_often_as_its_batch_and_the_loop(
     waits_of_a_batch: int, experiment: Experiment, task: Task, device: Device, tmp_path: Path
 ) -> None:
     training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), NullDisplay())

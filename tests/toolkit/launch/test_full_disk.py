@@ -1,4 +1,4 @@
-"""A disk that fills while a run trains: the run stops, says so, and goes on once there is room."""
+"""A disk that fills during training: the run stops with a message and resumes once there is space."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_full_disk_is_recorded_and_stops_the_run(
     assert os.strerror(errno.ENOSPC) in capfd.readouterr().err
 
 
-def test_a_last_save_that_the_full_disk_refuses_stops_the_run(lab: Lab) -> None:
+def test_a_last_save_that_fails_on_a_full_disk_stops_the_run(lab: Lab) -> None:
     """Another attempt would train for as long, and end like this one."""
     run = create_run(tiny(lab.folder), lab.folder / "last_save")
     launcher = launched(run, 1, "; ".join(["enospc at=save:open"] * 50))
@@ -79,7 +79,7 @@ def test_a_last_save_that_the_full_disk_refuses_stops_the_run(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_whose_disk_fills_ends_and_goes_on_when_there_is_room(lab: Lab, disk: Path) -> None:
+def test_a_run_stopped_by_a_full_disk_resumes_once_there_is_space(lab: Lab, disk: Path) -> None:
     experiment = tiny(lab.folder, "train.epochs=30", "train.eval_per_epoch=1")
     run = create_run(experiment, disk)
     launcher = launched(run, 2)

@@ -26,7 +26,7 @@ from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import NONCE_VARIABLE
 
-#: Slow enough to be caught in the middle, and short enough to be finished without that.
+#: Slow enough to be interrupted, and short enough to finish.
 EPOCHS, SLOW = 3, "slow 0.1 at=forward"
 
 
@@ -114,7 +114,7 @@ def test_two_runs_on_one_host_at_once_both_train(two_at_once: list[RunDir]) -> N
 
 @pytest.mark.slow
 def test_run_uses_the_code_that_it_began_with(two_at_once: list[RunDir]) -> None:
-    """Though the launcher was called in a folder that holds newer code."""
+    """The working directory of the launcher contains other code."""
     for run, expected in zip(two_at_once, (False, True), strict=True):
         logs = [path.read_text() for path in run.logs.glob("*.log")]
         assert len(logs) == 2
@@ -126,7 +126,7 @@ def test_run_uses_the_code_that_it_began_with(two_at_once: list[RunDir]) -> None
     [[signal.SIGHUP], pytest.param([signal.SIGTERM, signal.SIGUSR2], marks=pytest.mark.slow)],
     ids=["a closed terminal", "a scheduler, twice"],
 )
-def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(
+def test_stopped_launcher_saves_and_the_next_one_resumes(
     lab: Lab, long: Experiment, numbers: list[signal.Signals]
 ) -> None:
     run = lab.start(long)
@@ -148,8 +148,8 @@ def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(
 
 
 @pytest.mark.slow
-def test_interrupt_that_is_repeated_ends_all_ranks_without_a_save(lab: Lab) -> None:
-    """They hang, so that the first one, which asks them to save, is never looked at."""
+def test_repeated_interrupt_ends_all_ranks_without_a_save(lab: Lab) -> None:
+    """The ranks hang, so the first interrupt, which asks them to save, has no effect."""
     run = lab.start(tiny(lab.folder, "train.epochs=5003"))
     launcher = launched(run, 2, "hang at=forward step=3")
     until(lambda: len(events(run, "fault")) == 2)
@@ -161,7 +161,7 @@ def test_interrupt_that_is_repeated_ends_all_ranks_without_a_save(lab: Lab) -> N
 
 
 @pytest.mark.slow
-def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experiment) -> None:
+def test_killed_rank_is_named_and_ends_the_other_ranks(lab: Lab, long: Experiment) -> None:
     run = lab.start(
         tiny(lab.folder, "train.epochs=5000", "train.eval_per_epoch=1", "resources.max_crashes=0")
     )
@@ -178,7 +178,7 @@ def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experim
 
 
 @pytest.mark.slow
-def test_rank_that_a_library_aborted_is_explained_by_its_log_and_its_host_is_not_blamed(lab: Lab) -> None:
+def test_abort_in_a_library_is_explained_by_the_log_without_blaming_the_host(lab: Lab) -> None:
     run = lab.start(
         tiny(lab.folder, "train.epochs=5002", "train.eval_per_epoch=1", "resources.max_crashes=0")
     )
@@ -195,7 +195,7 @@ def test_rank_that_a_library_aborted_is_explained_by_its_log_and_its_host_is_not
 
 
 def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
-    """However it dies: they are told, save and leave."""
+    """Even if the launcher is killed, its ranks save and exit."""
     run = lab.start(tiny(lab.folder, "train.epochs=5001", "train.eval_per_epoch=1"))
     launcher = launched(run, 2)
     until(lambda: metrics_lines(run))
@@ -208,8 +208,8 @@ def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_ranks_do_not_outlive_a_launcher_that_dies_before_they_are_at_work(lab: Lab) -> None:
-    """They import torch for seconds first."""
+def test_ranks_do_not_outlive_a_launcher_killed_during_their_start(lab: Lab) -> None:
+    """The ranks import torch for seconds before they start."""
     run = lab.start(tiny(lab.folder, "train.epochs=5003", "train.eval_per_epoch=1"))
     launcher = launched(run, 2)
     ranks = until(lambda: two_children(launcher.pid))
@@ -232,7 +232,7 @@ def test_ranks_do_not_outlive_a_launcher_that_dies_before_they_are_at_work(lab: 
         ]
     ),
 )
-def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(
+def test_crashed_run_restarts_by_itself_and_ends_like_an_undisturbed_one(
     lab: Lab, fault: str, name: str
 ) -> None:
     experiment = tiny(lab.folder, "train.hang_timeout_s=20", "checkpoint.every_steps=2")
@@ -252,7 +252,7 @@ def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(
 
 
 @pytest.mark.slow
-def test_error_of_the_task_is_not_tried_again(lab: Lab) -> None:
+def test_exception_in_the_task_is_not_retried(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder))
     assert ended(launched(run, 2, "raise at=forward step=5 rank=1")) == 4
     (line,) = read_json_lines(run.attempts)
@@ -261,7 +261,7 @@ def test_error_of_the_task_is_not_tried_again(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
+def test_import_error_is_not_retried(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder))
     with open(run.code / "toolkit" / "training" / "loop.py", "a") as code:
         code.write("\nimport of_nobody\n")
@@ -277,7 +277,7 @@ def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab: Lab) -> None:
+def test_run_without_a_step_is_held_until_it_is_started_again(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "resources.max_crashes=9"))
     assert ended(launched(run, 1, "kill at=data step=0")) == 4
     assert len(list(read_json_lines(run.attempts))) == 3
@@ -304,11 +304,11 @@ def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab:
         ([130, -15], 130),
     ],
 )
-def test_statuses_of_the_ranks_become_one_for_the_user(codes: list[int], expected: int) -> None:
+def test_exit_statuses_of_the_ranks_are_combined_into_one(codes: list[int], expected: int) -> None:
     assert exit_code(codes) == expected
 
 
-def test_rank_gets_its_place_the_runs_code_first_and_the_users_variables(tmp_path: Path) -> None:
+def test_rank_environment_has_the_rank_the_runs_code_and_the_users_variables(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     environment = rank_environment(
         run, "local-a", 1, Machines.alone(4), {"PYTHONPATH": "/mine", "HOME": "/home/me"}

@@ -32,12 +32,12 @@ def of(kind: str, most: Any = 514, **more: Any) -> dict[str, Any]:
         ({}, None),
     ],
 )
-def test_the_positions_that_a_model_has_for_a_text(settings: dict[str, Any], most: int | None) -> None:
+def test_usable_positions_are_read_from_the_config(settings: dict[str, Any], most: int | None) -> None:
     assert usable_positions(settings) == most
 
 
 @pytest.mark.slow
-def test_they_are_those_that_a_roberta_computes_with() -> None:
+def test_a_roberta_accepts_exactly_the_usable_positions() -> None:
     import torch
     from transformers import RobertaConfig, RobertaModel
 

@@ -1,4 +1,4 @@
-"""A model's folder from elsewhere: whatever lies in it, loading it executes nothing."""
+"""Loading a downloaded model folder never executes code from it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def folder(bert: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def proof(tmp_path: Path) -> Path:
-    """A file that is there once something was executed."""
+    """A file that exists only if code was executed."""
     return tmp_path / "executed"
 
 
 @pytest.fixture
 def answers_yes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is asked whether code may be executed agrees."""
+    """Answer yes to any question whether code may be executed."""
     monkeypatch.setattr(builtins, "input", lambda prompt: "yes")
 
 
@@ -60,7 +60,7 @@ def plant(folder: Path, proof: Path, **settings: str) -> None:
 
 
 @pytest.mark.usefixtures("answers_yes")
-def test_code_beside_a_model_that_is_known_is_not_executed(load: Load, folder: Path, proof: Path) -> None:
+def test_custom_code_beside_a_known_model_is_not_executed(load: Load, folder: Path, proof: Path) -> None:
     plant(folder, proof)
     load(folder)
     with torch.device("meta"):
@@ -70,14 +70,14 @@ def test_code_beside_a_model_that_is_known_is_not_executed(load: Load, folder: P
 
 
 @pytest.mark.usefixtures("answers_yes")
-def test_a_model_that_is_code_of_its_folder_is_refused(load: Load, folder: Path, proof: Path) -> None:
+def test_a_model_defined_by_custom_code_is_refused(load: Load, folder: Path, proof: Path) -> None:
     plant(folder, proof, model_type="of-somebody")
     with pytest.raises(DataError, match=r"custom code"):
         load(folder)
     assert not proof.exists()
 
 
-def test_weights_that_are_a_pickle_are_refused_unopened(
+def test_pickled_weights_are_refused_without_being_opened(
     load: Load, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")

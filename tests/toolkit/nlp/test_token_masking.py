@@ -1,4 +1,4 @@
-"""Tokens that training hides."""
+"""Masking of tokens during training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolkit.nlp.token_masking import hide
 MASK = 99
 
 
-def test_each_token_of_the_span_is_hidden_with_its_rows_probability_and_no_other() -> None:
+def test_tokens_in_the_span_are_masked_with_the_probability_of_their_row() -> None:
     torch.manual_seed(0)
     rows = 20000
     tokens = torch.arange(1, 6).repeat(2 * rows, 1)
@@ -23,13 +23,13 @@ def test_each_token_of_the_span_is_hidden_with_its_rows_probability_and_no_other
     assert abs(both - 0.25) < 0.02, "each by itself"
 
 
-def test_spared_tokens_stay() -> None:
+def test_spared_tokens_are_not_masked() -> None:
     tokens = torch.tensor([[7, 8, 7]])
     found = hide(tokens, torch.tensor([[0, 3]]), torch.ones(1), MASK, torch.tensor([7]))
     assert found.tolist() == [[7, MASK, 7]]
 
 
-def test_the_same_seed_hides_the_same() -> None:
+def test_the_same_seed_masks_the_same_tokens() -> None:
     tokens, spans = torch.ones(4, 50, dtype=torch.int64), torch.tensor([[0, 50]] * 4)
     drawn = []
     for _ in range(2):

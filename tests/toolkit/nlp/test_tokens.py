@@ -25,38 +25,38 @@ COUNTS = st.dictionaries(st.text(max_size=4), st.integers(0, 5))
         (" \t\n", []),
     ],
 )
-def test_words_are_runs_of_letters_and_digits_and_single_others(text: str, tokens: list[str]) -> None:
+def test_words_are_runs_of_letters_and_digits_or_single_characters(text: str, tokens: list[str]) -> None:
     assert tokenizer("words", lowercase=False)(text) == tokens
 
 
-def test_whitespace_keeps_what_stands_between_blanks() -> None:
+def test_whitespace_splits_at_blanks_only() -> None:
     assert tokenizer("whitespace", lowercase=False)(" It's\u00a0so,  yes.\n") == ["It's", "so,", "yes."]
 
 
-def test_lower_casing_comes_first() -> None:
+def test_words_are_lower_cased() -> None:
     assert tokenizer("words", lowercase=True)("GROẞE Worte") == ["große", "worte"]
 
 
 @given(st.text())
-def test_words_lose_nothing_but_space(text: str) -> None:
+def test_words_keep_every_character_but_whitespace(text: str) -> None:
     assert "".join(tokenizer("words", lowercase=False)(text)) == "".join(text.split())
 
 
-def test_ids_go_by_count_and_then_by_spelling() -> None:
+def test_ids_are_ordered_by_count_and_then_by_spelling() -> None:
     vocabulary = Vocabulary.from_counts({"b": 2, "c": 3, "a": 2, "never": 0})
     assert vocabulary.tokens == ("c", "a", "b")
     assert vocabulary.counts == (3, 2, 2)
     assert vocabulary.encode(["a", "b", "c", "never", "a"]).tolist() == [3, 4, 2, UNK_ID, 3]
 
 
-def test_rare_tokens_and_those_beyond_the_largest_size_are_left_out() -> None:
+def test_min_count_and_max_size_limit_the_vocabulary() -> None:
     counts = {"a": 4, "b": 3, "c": 2, "d": 1}
     assert Vocabulary.from_counts(counts, min_count=2).tokens == ("a", "b", "c")
     assert Vocabulary.from_counts(counts, max_size=3).tokens == ("a",)
     assert len(Vocabulary.from_counts(counts, max_size=3)) == 3
 
 
-def test_no_tokens_become_one_unknown_token() -> None:
+def test_an_empty_list_is_encoded_as_one_unknown_token() -> None:
     assert Vocabulary.from_counts({"a": 1}).encode([]).tolist() == [UNK_ID]
 
 
@@ -67,7 +67,7 @@ def test_a_token_spelt_like_padding_is_not_padding() -> None:
 
 
 @given(COUNTS, st.integers(1, 3), st.none() | st.integers(3, 6))
-def test_the_order_of_counting_changes_nothing(
+def test_a_vocabulary_does_not_depend_on_the_order_of_the_counts(
     counts: dict[str, int], min_count: int, max_size: int | None
 ) -> None:
     backwards = dict(reversed(counts.items()))

@@ -1,4 +1,4 @@
-"""Before a run waits, people are told what exactness took of the steps of an earlier run of its name."""
+"""A submission warns of the share of each step that exactness took in an earlier run of this name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def told(experiment: Experiment) -> str:
     return "".join(each.problem for each in exactness_warnings(experiment))
 
 
-def test_most_of_a_step_is_told_with_the_run_that_it_was_measured_in(
+def test_a_large_share_of_exactness_is_reported_with_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))
@@ -38,7 +38,7 @@ def test_most_of_a_step_is_told_with_the_run_that_it_was_measured_in(
 
 
 @pytest.mark.parametrize("line", [{}, {"exact_share": 0.1}, {"exact_share": None}, {"exact_share": "1"}])
-def test_little_of_a_step_and_what_was_not_measured_are_not_worth_a_word(
+def test_a_small_or_missing_share_causes_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: dict[str, float]
 ) -> None:
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))

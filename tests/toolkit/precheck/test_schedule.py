@@ -1,4 +1,4 @@
-"""Schedules that are longer than the run are told as soon as its steps are known."""
+"""Schedules longer than the run are reported as soon as its steps are known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def odd(experiment: Experiment) -> list[str]:
     return [".".join(each.key) for each in schedule_warnings(experiment)]
 
 
-def test_what_fits_is_not_odd(prepared: Path) -> None:
+def test_a_schedule_that_fits_causes_no_warning(prepared: Path) -> None:
     assert odd(tiny(prepared)) == []
 
 
@@ -41,30 +41,30 @@ def test_what_fits_is_not_odd(prepared: Path) -> None:
         ("train.log_per_epoch=20", "train.log_per_epoch=21"),  # the default suits longer epochs
     ],
 )
-def test_a_schedule_without_room_in_the_run_is_told_by_its_key(
+def test_a_schedule_longer_than_the_run_is_reported_by_its_key(
     prepared: Path, fits: str, does_not: str
 ) -> None:
     assert odd(tiny(prepared, fits)) == []
     assert odd(tiny(prepared, does_not)) == [does_not.partition("=")[0]]
 
 
-def test_the_steps_of_the_run_are_told(prepared: Path) -> None:
+def test_the_warning_states_the_steps_of_the_run(prepared: Path) -> None:
     (found,) = schedule_warnings(tiny(prepared, "lr_scheduler.warmup=5000"))
     assert f"{STEPS} steps" in found.problem
     assert "5000" in found.problem
 
 
-def test_nothing_is_said_before_the_steps_are_known(tmp_path: Path) -> None:
+def test_unknown_steps_cause_no_warning(tmp_path: Path) -> None:
     assert odd(tiny(tmp_path, "lr_scheduler.warmup=5000")) == []
 
 
-def test_a_learning_rate_that_is_never_reduced_is_told_without_the_data(tmp_path: Path) -> None:
+def test_a_learning_rate_that_is_never_reduced_is_reported_without_the_data(tmp_path: Path) -> None:
     assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 1}")) == []
     assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 2}")) == ["lr_scheduler.step_epochs"]
     assert odd(tiny(tmp_path, "train.epochs=1", "lr_scheduler={kind: step, step_at: [0.5]}")) == []
 
 
-def test_steps_that_are_given_need_no_data(tmp_path: Path) -> None:
+def test_configured_steps_are_checked_without_the_data(tmp_path: Path) -> None:
     steps = ("train.epochs=null", "train.steps=100")
     for key in ("lr_scheduler.warmup", "checkpoint.every_steps", "train.eval_steps"):
         assert odd(tiny(tmp_path, *steps, f"{key}=99")) == []

@@ -1,4 +1,4 @@
-"""What is known of data that were prepared before: how many steps a run will have."""
+"""The number of steps of a run, looked up in data that was prepared before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make() -> Make:
 
 
 @pytest.mark.parametrize("overrides", [(), of_tokens(2000, None)], ids=["samples", "tokens"])
-def test_the_steps_of_prepared_data_are_those_that_are_trained(
+def test_the_steps_of_prepared_data_equal_those_of_training(
     tmp_path: Path, make: Make, overrides: tuple[str, ...]
 ) -> None:
     experiment = make(tmp_path, "train.epochs=3", *overrides)
@@ -43,7 +43,7 @@ def test_the_steps_of_prepared_data_are_those_that_are_trained(
     assert find_prepared_set(experiment.data) == task.prepared
 
 
-def test_large_sources_are_not_read_where_nothing_is_remembered(
+def test_large_sources_without_a_cached_digest_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = tiny(tmp_path)
@@ -57,7 +57,7 @@ def test_large_sources_are_not_read_where_nothing_is_remembered(
     assert steps_per_epoch(experiment) is None
 
 
-def test_nothing_is_written(tmp_path: Path) -> None:
+def test_looking_up_the_steps_writes_nothing(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     for split in ("train", "validation", "test"):
         aged(tmp_path / f"{split}.tsv", YOUNG)
@@ -67,7 +67,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
-def test_a_changed_source_is_not_prepared(tmp_path: Path) -> None:
+def test_the_steps_of_a_changed_source_are_unknown(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     task_class(experiment).prepare(experiment)
     with open(tmp_path / "train.tsv", "a") as stream:
@@ -75,7 +75,7 @@ def test_a_changed_source_is_not_prepared(tmp_path: Path) -> None:
     assert steps_per_epoch(experiment) is None
 
 
-def test_a_sample_that_no_step_has_room_for_is_refused_once_it_is_known(tmp_path: Path) -> None:
+def test_a_sample_over_the_token_budget_is_refused_once_the_data_is_prepared(tmp_path: Path) -> None:
     """The longest text has more than ten words."""
     experiment = tiny(tmp_path, *of_tokens(10, None))
     check_inputs(experiment)
@@ -86,7 +86,7 @@ def test_a_sample_that_no_step_has_room_for_is_refused_once_it_is_known(tmp_path
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", ""])
-def test_a_damaged_manifest_says_nothing(tmp_path: Path, damage: str) -> None:
+def test_the_steps_are_unknown_if_the_manifest_is_damaged(tmp_path: Path, damage: str) -> None:
     experiment = tiny(tmp_path)
     task_class(experiment).prepare(experiment)
     path = find_prepared_set(experiment.data)
@@ -95,7 +95,7 @@ def test_a_damaged_manifest_says_nothing(tmp_path: Path, damage: str) -> None:
     assert steps_per_epoch(experiment) is None
 
 
-def test_steps_are_known_without_slow_imports(tmp_path: Path, make: Make) -> None:
+def test_looking_up_the_steps_imports_nothing_slow(tmp_path: Path, make: Make) -> None:
     experiment = make(tmp_path)
     task_class(experiment).prepare(experiment)
     (tmp_path / "resolved.yaml").write_text(to_yaml(experiment))

@@ -1,4 +1,4 @@
-"""Weights that cannot be those of a run's model are refused before the run waits for its turn."""
+"""Weights that do not fit the model are refused before the run is submitted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of_run(source: RunDir, what: str) -> Path:
     return {"run": source.path, "checkpoint": best, "file": best / WEIGHTS}[what]
 
 
-def test_the_weights_of_such_a_model_pass(lab: Lab, source: RunDir) -> None:
+def test_weights_of_an_equal_model_pass(lab: Lab, source: RunDir) -> None:
     for what in ("run", "checkpoint", "file"):
         check_inputs(tiny(lab.folder, f"{KEY}={of_run(source, what)}", "model.dropout=0.7", "seed=3"))
 
@@ -75,16 +75,14 @@ def test_weights_of_another_size_are_refused(lab: Lab, source: RunDir, override:
     assert all(part in told for part in (KEY, key, value.strip("[]")))
 
 
-def test_a_file_by_itself_with_fewer_filters_is_refused(lab: Lab, source: RunDir, tmp_path: Path) -> None:
+def test_a_single_file_with_fewer_filters_is_refused(lab: Lab, source: RunDir, tmp_path: Path) -> None:
     file = tmp_path / WEIGHTS
     shutil.copy(of_run(source, "file"), file)
     told = refusal(tiny(lab.folder, f"{KEY}={file}", "model.filters=97"))
     assert all(part in told for part in (str(file), "model.filters", "97"))
 
 
-def test_those_for_other_labels_are_refused_by_the_file_alone(
-    lab: Lab, source: RunDir, tmp_path: Path
-) -> None:
+def test_a_single_file_for_other_labels_is_refused(lab: Lab, source: RunDir, tmp_path: Path) -> None:
     file = tmp_path / WEIGHTS
     shutil.copy(of_run(source, "file"), file)
     check_inputs(tiny(lab.folder, f"{KEY}={file}"))
@@ -93,7 +91,7 @@ def test_those_for_other_labels_are_refused_by_the_file_alone(
     assert all(part in told for part in (str(file), "7 labels"))
 
 
-def test_those_for_another_vocabulary_are_refused_once_it_is_known(
+def test_a_single_file_for_another_vocabulary_is_refused_after_preparation(
     lab: Lab, source: RunDir, tmp_path: Path
 ) -> None:
     experiment = tiny(tmp_path, f"{KEY}={of_run(source, 'file')}", "data.min_count=3")
@@ -114,14 +112,16 @@ def other_file(file: Path, weights: dict[str, torch.Tensor]) -> Path:
 
 
 @pytest.mark.slow
-def test_names_and_shapes_of_the_right_weights_pass(lab: Lab, source: RunDir) -> None:
+def test_equal_names_and_shapes_pass(lab: Lab, source: RunDir) -> None:
     for what in ("run", "checkpoint", "file"):
         overrides = (f"{KEY}={of_run(source, what)}", "model.dropout=0.7", "seed=3")
         assert list(check_shapes(prepared(tiny(lab.folder, *overrides)))) == []
 
 
-def test_a_file_by_itself_is_compared_by_name_and_shape(lab: Lab, source: RunDir, tmp_path: Path) -> None:
-    """What no size of a section shows: all rows that a model has are there."""
+def test_a_single_file_is_compared_by_tensor_names_and_shapes(
+    lab: Lab, source: RunDir, tmp_path: Path
+) -> None:
+    """The sizes in the experiment agree, so only a comparison of the tensors finds the difference."""
     weights = load_file(of_run(source, "file"))
     bias = weights.pop("convolutions.0.bias")
     weights |= {"other.bias": bias, "convolutions.1.bias": torch.zeros(9)}
@@ -136,7 +136,7 @@ def test_a_file_by_itself_is_compared_by_name_and_shape(lab: Lab, source: RunDir
 
 
 @pytest.mark.parametrize("case", ["no weights", "data that are not prepared"])
-def test_no_process_is_started_without(
+def test_no_process_is_started_without_weights_or_prepared_data(
     case: str, lab: Lab, source: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, overrides = (lab.folder, ()) if case == "no weights" else (tmp_path, (f"{KEY}={source.path}",))
@@ -146,7 +146,7 @@ def test_no_process_is_started_without(
 
 
 @pytest.mark.slow
-def test_runs_that_share_a_model_start_one_process(
+def test_runs_with_the_same_model_start_one_process(
     lab: Lab, source: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begins = (f"{KEY}={source.path}", "model.dropout=0.25")
@@ -156,7 +156,7 @@ def test_runs_that_share_a_model_start_one_process(
 
 
 @pytest.mark.slow
-def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_built_is_not_reported_before_the_run(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("no numbers\n")
     file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(2)})
@@ -165,14 +165,14 @@ def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
     assert list(check_shapes(experiment)) == []
 
 
-def test_any_of_the_names_of_a_tied_tensor_is_enough() -> None:
+def test_a_tied_tensor_may_be_stored_under_any_of_its_names() -> None:
     tied = [(["a", "b"], (2, 3))]
     assert misfit({"b": (2, 3)}, tied) == misfit({"a": (2, 3), "b": (2, 3)}, tied) == ""
     assert "a" in misfit({}, tied)
     assert "[2, 4]" in misfit({"b": (2, 4)}, tied)
 
 
-def test_weights_of_an_earlier_run_in_a_chain_are_checked_by_its_experiment(lab: Lab, tmp_path: Path) -> None:
+def test_weights_of_a_planned_run_are_checked_against_its_experiment(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "coming"
     experiment = tiny(lab.folder, f"{KEY}={folder}")
     check_inputs(experiment, coming={folder: tiny(lab.folder)})
@@ -180,7 +180,7 @@ def test_weights_of_an_earlier_run_in_a_chain_are_checked_by_its_experiment(lab:
 
 
 @given(st.binary(max_size=40))
-def test_what_is_no_safetensors_file_is_refused(
+def test_a_file_that_is_not_safetensors_is_refused(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "any.safetensors"
@@ -194,7 +194,7 @@ def test_shapes_are_read_without_the_tensors(source: RunDir) -> None:
     assert read_shapes(file) == {name: tuple(value.shape) for name, value in load_file(file).items()}
 
 
-def test_a_misfit_names_what_differs_with_both_shapes(tmp_path: Path) -> None:
+def test_a_mismatch_is_reported_with_names_and_both_shapes(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
     weights = {
         "0.weight": torch.zeros(3, 9),

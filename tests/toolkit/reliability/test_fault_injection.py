@@ -1,4 +1,4 @@
-"""What STK_FAULTS may say, and when it strikes."""
+"""The syntax of STK_FAULTS, and when faults strike."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def faults(draw: st.DrawFn) -> Fault:
 
 
 @given(st.lists(faults(), max_size=4))
-def test_what_is_written_is_read_again(written: list[Fault]) -> None:
+def test_formatted_faults_are_parsed_back_equal(written: list[Fault]) -> None:
     assert parse("; ".join(map(str, written))) == written
 
 
-def test_words_may_stand_in_any_order_with_any_blanks() -> None:
+def test_words_may_be_in_any_order_with_any_whitespace() -> None:
     assert parse(" kill  rank=1 step=5 at=forward ;;\n slow 0.5 at=save:write; ") == [
         Fault(action="kill", at="forward", steps=range(5, 6), rank=1),
         Fault(action="slow", at="save:write", amount=0.5),
@@ -67,14 +67,14 @@ def test_words_may_stand_in_any_order_with_any_blanks() -> None:
         ("slow nan at=data", "slow takes seconds"),
     ],
 )
-def test_a_fault_that_cannot_be_read_is_named_with_what_is_allowed(spec: str, words: str) -> None:
+def test_an_invalid_fault_is_refused_with_the_allowed_words(spec: str, words: str) -> None:
     with pytest.raises(UserError) as caught:
         parse(f"hang at=data; {spec}")
     assert f"{VARIABLE}: in the fault {spec!r}, " in str(caught.value)
     assert words in str(caught.value)
 
 
-def test_without_faults_for_this_process_there_is_none() -> None:
+def test_faults_of_other_ranks_and_attempts_are_ignored() -> None:
     assert Faults.from_environment(0, 1, {}) is None
     assert Faults.from_environment(0, 1, {VARIABLE: ""}) is None
     spec = {VARIABLE: "raise at=data rank=1; raise at=data attempt=2"}
@@ -94,19 +94,19 @@ def struck(spec: str, visits: list[tuple[str, int]]) -> list[int]:
     return found
 
 
-def test_each_strikes_once_at_its_point_and_step() -> None:
+def test_a_fault_strikes_once_at_its_point_and_step() -> None:
     visits = [("data", 4), ("forward", 5), ("data", 5), ("data", 5), ("data", 6)]
     assert struck("raise at=data step=5", visits) == [2]
     assert struck("raise at=data", visits) == [0]
     assert struck("raise at=data; raise at=forward", visits) == [0, 1]
 
 
-def test_one_with_a_range_strikes_once_at_each_step() -> None:
+def test_a_fault_with_a_range_strikes_once_at_each_step() -> None:
     visits = [("data", 4), ("data", 5), ("data", 5), ("data", 7), ("data", 8), ("data", 6)]
     assert struck("enospc at=data step=5-7", visits) == [1, 3]
 
 
-def test_what_is_raised_is_what_it_pretends_to_be() -> None:
+def test_faults_raise_the_error_that_they_imitate() -> None:
     with pytest.raises(OSError) as caught:  # noqa: PT011 its number is what counts
         Faults(parse("enospc at=save:write")).at("save:write", 3)
     assert caught.value.errno == errno.ENOSPC
@@ -114,7 +114,7 @@ def test_what_is_raised_is_what_it_pretends_to_be() -> None:
         Faults(parse("raise at=data step=3 rank=1")).at("data", 3)
 
 
-def test_strikes_are_noted_before_they_strike() -> None:
+def test_a_fault_is_recorded_before_it_strikes() -> None:
     noted: list[dict[str, Any]] = []
     faults = Faults(parse("raise at=data step=3"), lambda event, **facts: noted.append({event: facts}))
     with pytest.raises(InjectedFault):
@@ -127,7 +127,7 @@ class Total:
     total: float
 
 
-def test_one_loss_is_spoilt() -> None:
+def test_a_nan_fault_replaces_one_loss_by_nan() -> None:
     faults = Faults(parse("nan at=forward step=3"))
     faults.at("forward", 2)
     assert faults.inject_nan(Total(1.5)) == Total(1.5)
@@ -153,12 +153,12 @@ def strike(world: World, spec: str) -> str:
         ("slow 0.01 at=data", "went on", 0),
     ],
 )
-def test_what_becomes_of_the_process(spec: str, value: str | None, status: int) -> None:
+def test_faults_end_or_signal_the_process(spec: str, value: str | None, status: int) -> None:
     (ended,) = run_ranks(1, strike, spec)
     assert (ended.value, ended.exit_status) == (value, status)
 
 
-def test_slow_takes_its_time() -> None:
+def test_a_slow_fault_sleeps_for_its_seconds() -> None:
     started = time.monotonic()
     Faults(parse("slow 0.05 at=data")).at("data", 0)
     assert time.monotonic() - started >= 0.05
@@ -174,7 +174,7 @@ def test_slow_takes_its_time() -> None:
         ("enospc at=data step=1-2", [1, 2]),
     ],
 )
-def test_once_in_each_of_its_steps(spec: str, struck: list[int]) -> None:
+def test_a_fault_strikes_once_in_a_step_of_several_micro_batches(spec: str, struck: list[int]) -> None:
     """A step of several micro-batches comes to a point several times."""
     noted: list[tuple[int, str]] = []
     faults = Faults(parse(spec), lambda kind, fault, step: noted.append((step, fault)))

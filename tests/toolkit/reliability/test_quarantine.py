@@ -127,7 +127,7 @@ def early(batch: list[int]) -> int:
         quick=2,
     ),
 )
-def test_poison_is_replayed_once_left_out_and_ends_as_if_it_had_never_been_in(
+def test_a_poison_sample_is_quarantined_and_the_run_equals_one_without_it(
     lab: Lab, batch: list[int], early: int, kind: str, size: int, reduction: str
 ) -> None:
     experiment = tiny(
@@ -155,15 +155,15 @@ def test_poison_is_replayed_once_left_out_and_ends_as_if_it_had_never_been_in(
     assert list(read_step_records(run)) == list(read_step_records(golden))
 
 
-def test_a_run_without_poison_is_not_changed_by_the_option(lab: Lab, experiment: Experiment) -> None:
+def test_the_option_does_not_change_a_run_without_poison(lab: Lab, experiment: Experiment) -> None:
     plain = tiny(lab.folder, *EXACT)
     assert_equal_runs(lab.train(experiment, Attempt()), lab.train(plain, Attempt()))
 
 
-def test_a_resumed_run_leaves_out_what_it_left_out_before(
+def test_a_resumed_run_leaves_out_its_quarantined_samples(
     lab: Lab, experiment: Experiment, early: int
 ) -> None:
-    """Also where the checkpoint is from before the step at which the sample was found."""
+    """The checkpoint may be older than the step at which the sample was found."""
     run, golden = lab.start(experiment), lab.start(experiment)
     start(run, {early: "data"})
     start(run, {early: "data"}, attempt=Attempt(stop_after=3, kill=True))
@@ -175,7 +175,7 @@ def test_a_resumed_run_leaves_out_what_it_left_out_before(
     assert_equal_runs(run, golden)
 
 
-def test_a_failure_that_does_not_come_again_leaves_nothing_out(
+def test_a_failure_that_does_not_recur_quarantines_nothing(
     lab: Lab, experiment: Experiment, early: int
 ) -> None:
     run = lab.start(experiment)
@@ -194,7 +194,7 @@ def test_without_the_option_the_run_fails_each_time(lab: Lab, early: int) -> Non
     assert not run.quarantine.exists()
 
 
-def test_no_more_than_the_cap_are_left_out(lab: Lab, early: int, experiment: Experiment) -> None:
+def test_no_more_samples_than_the_limit_are_quarantined(lab: Lab, early: int, experiment: Experiment) -> None:
     capped = tiny(lab.folder, *EXACT, "train.quarantine=1")
     poison = {early: "data", samples_of(experiment, 7)[0]: "data"}
     run = lab.start(capped)
@@ -205,9 +205,7 @@ def test_no_more_than_the_cap_are_left_out(lab: Lab, early: int, experiment: Exp
     assert "train.quarantine allows no more than 1 samples" in log
 
 
-def test_a_model_that_fails_with_any_sample_puts_none_into_quarantine(
-    lab: Lab, experiment: Experiment
-) -> None:
+def test_a_model_that_fails_with_every_sample_quarantines_none(lab: Lab, experiment: Experiment) -> None:
     run = lab.start(experiment)
     for _ in range(2):
         (ended,) = start(run, {-1: "all"})
@@ -217,7 +215,7 @@ def test_a_model_that_fails_with_any_sample_puts_none_into_quarantine(
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_a_step_without_any_sample_left_changes_nothing(lab: Lab, size: int) -> None:
+def test_a_step_with_only_quarantined_samples_has_loss_zero(lab: Lab, size: int) -> None:
     """One sample a step: the step whose only sample is left out neither learns nor divides by zero."""
     experiment = tiny(
         lab.folder,
@@ -239,8 +237,8 @@ def test_a_step_without_any_sample_left_changes_nothing(lab: Lab, size: int) -> 
 # -- the parts -----------------------------------------------------------------------------------
 
 
-def test_left_out_is_left_out_from_its_step_on() -> None:
-    """What a step reads must not depend on whether it is done for the first time."""
+def test_a_quarantined_sample_is_left_out_from_its_step_on() -> None:
+    """A repeated step must read the same samples as the first time."""
     quarantine = Quarantine(limit=2, left_out=[LeftOut(id=7, step=3, reason="")])
     indices = np.array([9, 7, 8])
     assert quarantine.without(indices, 1).tolist() == [9, 7, 8]
@@ -248,7 +246,7 @@ def test_left_out_is_left_out_from_its_step_on() -> None:
     assert quarantine.without(indices, 50).tolist() == [9, 8]
 
 
-def test_suspects_are_those_of_failures_that_a_sample_may_cause(tmp_path: Path) -> None:
+def test_suspects_come_from_failures_that_a_sample_may_cause(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for step, name, samples in [
         (5, "exception", [1, 2]),
@@ -266,14 +264,14 @@ def test_suspects_are_those_of_failures_that_a_sample_may_cause(tmp_path: Path) 
 @pytest.mark.parametrize(
     "text", ["[1]", '{"samples": [{"id": "seven", "step": 1}]}', '{"samples": [{"id": 7}]}', "{"]
 )
-def test_a_quarantine_that_was_edited_wrongly_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_malformed_quarantine_file_is_refused(tmp_path: Path, text: str) -> None:
     run = RunDir(tmp_path)
     run.quarantine.write_text(text)
     with pytest.raises(UserError, match=r"quarantine.json cannot be understood .*; expected \{\"samples\""):
         Quarantine.of(run, 1)
 
 
-def test_what_is_not_the_samples_fault_is_raised(tmp_path: Path) -> None:
+def test_a_memory_error_during_examination_is_raised(tmp_path: Path) -> None:
     quarantine = Quarantine(limit=1, suspects={0: frozenset({1})})
 
     def attempt(sample: np.ndarray) -> float:
@@ -283,7 +281,7 @@ def test_what_is_not_the_samples_fault_is_raised(tmp_path: Path) -> None:
         quarantine.examine(RunDir(tmp_path), ALONE, object(), 0, np.arange(9), attempt)
 
 
-def test_a_disk_that_is_full_still_lets_the_run_leave_the_sample_out(tmp_path: Path) -> None:
+def test_a_sample_is_left_out_even_if_the_quarantine_cannot_be_written(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "gone")
     quarantine = Quarantine(limit=1, suspects={0: frozenset({1})})
 
@@ -295,10 +293,10 @@ def test_a_disk_that_is_full_still_lets_the_run_leave_the_sample_out(tmp_path: P
     assert quarantine.left_out[0].reason == "the loss is inf"
 
 
-def test_the_message_of_a_loss_that_is_not_finite_names_micro_batch_and_samples(
+def test_the_error_of_a_nan_loss_names_micro_batch_and_samples(
     lab: Lab, batch: list[int], early: int
 ) -> None:
-    """Whichever rank is first to write it down."""
+    """The rank that writes first does not matter."""
     run = lab.start(tiny(lab.folder, *EXACT))
     start(run, {early: "nan"}, size=2)
     failure = read_json(run.failure)

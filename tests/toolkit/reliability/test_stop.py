@@ -55,7 +55,9 @@ def flagged() -> Flagged:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_is_the_reason_and_the_process_goes_on(flagged: Flagged, number: signal.Signals) -> None:
+def test_first_signal_sets_the_reason_and_the_process_continues(
+    flagged: Flagged, number: signal.Signals
+) -> None:
     assert flagged.reason_after(number) == number.name
     flagged.process.communicate()
     assert flagged.process.returncode == 0
@@ -74,7 +76,7 @@ def test_second_interrupt_ends_the_process_at_once(flagged: Flagged, before: lis
     assert flagged.process.wait(60) == 130
 
 
-def test_signals_held_back_by_the_launcher_reach_the_flag() -> None:
+def test_signal_blocked_during_the_start_reaches_the_flag() -> None:
     """They may have come before the rank could handle them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     try:
@@ -89,7 +91,7 @@ def test_signals_held_back_by_the_launcher_reach_the_flag() -> None:
     assert process.returncode == 0
 
 
-def test_flag_that_nobody_raised_gives_no_reason(flagged: Flagged) -> None:
+def test_flag_without_a_signal_has_no_reason(flagged: Flagged) -> None:
     output, _ = flagged.process.communicate("\n\n")
     assert output.split() == ["None", "None"]
 
@@ -100,7 +102,7 @@ def wait_to_be_ended(ready: Connection) -> None:
     signal.pause()
 
 
-def test_a_child_that_is_forked_while_data_are_made_ends_by_the_signal_that_this_process_catches() -> None:
+def test_a_forked_worker_is_ended_by_sigterm_although_its_parent_catches_it() -> None:
     before = signal.getsignal(signal.SIGTERM)
     StopFlag().install(signal.SIGTERM)
     ours, theirs = multiprocessing.Pipe()

@@ -1,4 +1,4 @@
-"""Whoever keeps the others waiting is found, named, and left behind; whoever is only slow is not."""
+"""A rank that blocks the others is found, named and ended; a rank that is only slow is not."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def killed_after(started: list[Started], ranks: list[int]) -> list[Ended]:
     return await_ranks(started)
 
 
-# -- who is it?
+# -- finding the culprit
 
 
 def rank(number: int, phase: str, *, still_s: float = 5.0, **facts: Any) -> Heartbeat:
@@ -76,7 +76,7 @@ def test_rank_that_is_not_waiting_is_the_culprit(phase: str) -> None:
     assert culprit.rank == 2
 
 
-def test_rank_that_only_looks_busy_but_waits_in_a_collective_is_not() -> None:
+def test_rank_that_waits_in_a_collective_of_its_phase_is_not_the_culprit() -> None:
     """At the end of an evaluation all ranks sum up their scores."""
     ranks = [rank(0, "evaluation", waits=True), rank(1, "evaluation"), rank(2, "evaluation", waits=True)]
     culprit = culprit_of(ranks)
@@ -84,14 +84,14 @@ def test_rank_that_only_looks_busy_but_waits_in_a_collective_is_not() -> None:
     assert culprit.rank == 1
 
 
-def test_ranks_whose_gradients_are_summed_in_backward_are_less_suspect() -> None:
+def test_rank_in_forward_is_suspected_before_ranks_in_backward() -> None:
     ranks = [rank(0, "backward"), rank(1, "backward"), rank(2, "forward"), rank(3, "backward")]
     culprit = culprit_of(ranks)
     assert culprit is not None
     assert culprit.rank == 2
 
 
-def test_rank_without_a_sign_of_life_is_the_culprit_whatever_it_did() -> None:
+def test_rank_without_heartbeats_is_the_culprit_in_any_phase() -> None:
     ranks = [rank(0, "data"), replace(rank(1, "communication", still_s=0.0), is_silent=True)]
     culprit = culprit_of(ranks)
     assert culprit is not None
@@ -99,14 +99,14 @@ def test_rank_without_a_sign_of_life_is_the_culprit_whatever_it_did() -> None:
     assert "no sign of life" in format_hang(culprit, 2)
 
 
-def test_nobody_is_the_culprit_while_one_is_at_work() -> None:
+def test_there_is_no_culprit_while_a_rank_is_within_its_limit() -> None:
     waiting = [rank(0, "communication"), rank(1, "communication")]
     assert culprit_of([*waiting, rank(2, "evaluation", still_s=0.1)]) is None
     assert culprit_of([*waiting, replace(rank(2, "save"), limit_s=60.0)]) is None
     assert culprit_of([*waiting, replace(rank(2, "data preparation"), limit_s=None)]) is None
 
 
-def test_when_all_wait_for_each_other_the_network_is_suspect() -> None:
+def test_network_is_suspected_if_all_ranks_wait_for_each_other() -> None:
     ranks = [rank(0, "communication"), replace(rank(1, "communication"), step=3)]
     culprit = culprit_of(ranks)
     assert culprit is not None
@@ -130,8 +130,8 @@ HEARTBEATS = st.builds(
 
 
 @given(st.lists(HEARTBEATS, min_size=1, max_size=8, unique_by=lambda each: each.rank))
-def test_all_ranks_that_see_the_same_name_the_same(ranks: list[Heartbeat]) -> None:
-    """And never one that is at work, nor one that waits where another one does not."""
+def test_culprit_is_silent_or_stands_still_and_waits_only_if_all_wait(ranks: list[Heartbeat]) -> None:
+    """The culprit is never a rank at work, nor a waiting rank if another rank does not wait."""
     ranks = sorted(ranks, key=lambda each: each.rank)
     culprit = culprit_of(ranks)
     if culprit is None:
@@ -144,7 +144,7 @@ def test_all_ranks_that_see_the_same_name_the_same(ranks: list[Heartbeat]) -> No
 
 
 @given(st.floats(0.01, 1e5))
-def test_heartbeats_come_often_enough_to_tell_who_is_silent(hang_timeout_s: float) -> None:
+def test_heartbeats_are_frequent_enough_to_detect_a_silent_rank(hang_timeout_s: float) -> None:
     assert 0.1 <= period_s(hang_timeout_s) <= 15
     if hang_timeout_s >= 2:
         assert 3 * period_s(hang_timeout_s) < 0.45 * hang_timeout_s
@@ -180,7 +180,7 @@ def test_rank_that_hangs_is_named_by_phase_with_its_stack(
         assert "stacks of all threads" in path.read_text()
 
 
-def test_run_that_hung_goes_on_and_ends_as_if_nothing_had_happened(lab: Lab, experiment: Experiment) -> None:
+def test_run_resumed_after_a_hang_equals_an_undisturbed_one(lab: Lab, experiment: Experiment) -> None:
     run = lab.start(experiment)
     run_ranks(2, train_rank, run.path, "hang at=data step=11 rank=1")
     record_crash(run, ExitCode.HUNG)
@@ -191,7 +191,7 @@ def test_run_that_hung_goes_on_and_ends_as_if_nothing_had_happened(lab: Lab, exp
     assert (first["why"], first["rank"], second["why"]) == ("hang", 1, "finished")
 
 
-def test_process_alone_that_hangs_names_itself(lab: Lab, experiment: Experiment) -> None:
+def test_hanging_single_process_names_itself(lab: Lab, experiment: Experiment) -> None:
     run = lab.start(experiment)
     (ended,) = run_ranks(1, train_rank, run.path, "hang at=forward step=3")
     assert ended.exit_status == ExitCode.HUNG
@@ -227,7 +227,7 @@ def slow_rank(world: World, path: Path, slow_s: float) -> str:
 
 
 @pytest.mark.slow
-def test_evaluation_that_takes_longer_than_a_hang_is_none(lab: Lab) -> None:
+def test_evaluation_longer_than_the_hang_timeout_is_not_a_hang(lab: Lab) -> None:
     """Each batch is a sign of life: three of them take rank 0 longer, while rank 1 waits.
 
     Between two signs there is room for a busy machine.
@@ -252,8 +252,8 @@ def prepare_slowly(world: World, path: Path, slow_s: float) -> str:
 
 
 @pytest.mark.slow
-def test_data_preparation_may_take_as_long_as_it_takes(lab: Lab) -> None:
-    """Longer than a hang, and longer than a collective may."""
+def test_data_preparation_has_no_time_limit(lab: Lab) -> None:
+    """It takes longer than the hang timeout and the collective timeout."""
     run = lab.start(
         tiny(
             lab.folder,
@@ -274,9 +274,7 @@ def prepare_badly(world: World, path: Path) -> str:
         return train_rank(world, path, "")
 
 
-def test_ranks_that_wait_for_prepared_data_notice_that_there_will_be_none(
-    lab: Lab, experiment: Experiment
-) -> None:
+def test_failed_data_preparation_ends_the_waiting_ranks(lab: Lab, experiment: Experiment) -> None:
     run = lab.start(experiment)
     first, second = run_ranks(2, prepare_badly, run.path)
     assert first.error == "DataError: the table is empty"
@@ -297,7 +295,9 @@ def process(tmp_path: Path) -> Callable[..., Watchdog]:
     return watchdog
 
 
-def test_heartbeat_says_what_the_rank_does(process: Callable[..., Watchdog], tmp_path: Path) -> None:
+def test_heartbeat_has_phase_step_and_process_of_the_rank(
+    process: Callable[..., Watchdog], tmp_path: Path
+) -> None:
     with process(Pulse(phase="forward", step=7, beats=3, limit_s=60.0)):
         heartbeat = read_json(RunDir(tmp_path).heartbeat("n", 0))
     expected = {"rank": 0, "pid": os.getpid(), "phase": "forward", "step": 7, "beats": 3, "waits": False}
@@ -307,13 +307,13 @@ def test_heartbeat_says_what_the_rank_does(process: Callable[..., Watchdog], tmp
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_disk_that_takes_no_heartbeat_ends_nothing(process: Callable[..., Watchdog], tmp_path: Path) -> None:
+def test_unwritable_heartbeat_does_not_end_a_rank(process: Callable[..., Watchdog], tmp_path: Path) -> None:
     RunDir(tmp_path).heartbeat("n", 0).mkdir(parents=True)
     with process(Pulse(phase="forward", step=7, beats=3, limit_s=60.0)):
         assert RunDir(tmp_path).heartbeat("n", 0).is_dir()
 
 
-def test_process_that_was_asleep_gets_its_time_anew(
+def test_time_asleep_does_not_count_as_standing_still(
     process: Callable[..., Watchdog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A suspended job, or a laptop: when it wakes up nothing has stood still but the clock."""
@@ -328,7 +328,7 @@ def test_process_that_was_asleep_gets_its_time_anew(
 
 
 @pytest.mark.parametrize("limit_s, is_silent", [(2.0, True), (600.0, False), (None, True)])
-def test_rank_may_be_silent_in_proportion_to_what_it_does(
+def test_allowed_silence_of_a_rank_grows_with_the_limit_of_its_phase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit_s: float | None, is_silent: bool
 ) -> None:
     """Drawing the report can hold up its thread for seconds."""
@@ -346,7 +346,7 @@ def test_rank_may_be_silent_in_proportion_to_what_it_does(
     assert not watchdog._peer(1, 2.0).is_silent
 
 
-def test_thread_ends_with_training(process: Callable[..., Watchdog]) -> None:
+def test_watchdog_thread_ends_with_training(process: Callable[..., Watchdog]) -> None:
     with process(Pulse(phase="load", step=0)):
         assert "watchdog" in [thread.name for thread in threading.enumerate()]
     assert "watchdog" not in [thread.name for thread in threading.enumerate()]

@@ -14,14 +14,14 @@ TABLE = table(
 )
 
 
-def test_turned_table_has_its_best_in_the_same_cells() -> None:
+def test_transposed_table_keeps_its_best_cells() -> None:
     found = turned(TABLE, "metric")
     assert found.head == ("metric", "a", "b")
     assert found.rows == (("loss", "1", "3"), ("f1", "2", "4"))
     assert found.best == {(0, 1), (1, 2)}
 
 
-def test_table_without_a_column_keeps_what_is_said_of_the_others() -> None:
+def test_table_without_a_column_keeps_the_marks_of_the_others() -> None:
     found = TABLE.without(1)
     assert (found.head, found.rows) == (("run", "f1"), (("a", "2"), ("b", "4")))
     assert (found.feet, found.best, found.optional, found.texts) == ((("all", "6"),), {(1, 1)}, (1,), 1)

@@ -1,4 +1,4 @@
-"""One document in each of its forms."""
+"""One document rendered for terminal, page, Markdown and spreadsheets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def terminal(document: Document, width: int = 60) -> str:
     return console.export_text()
 
 
-def test_a_terminal_leaves_out_what_is_for_a_page_and_what_does_not_fit() -> None:
+def test_a_terminal_leaves_out_page_only_sections_and_tables_too_wide() -> None:
     text = terminal(DOCUMENT, 40)
     assert all(each in text for each in ("run <1>", "steps", "Shown", HOSTILE, "a note"))
     assert "40 columns of bars" in text
@@ -64,7 +64,7 @@ def test_a_terminal_leaves_out_what_is_for_a_page_and_what_does_not_fit() -> Non
     assert "Wide" in terminal(DOCUMENT, 200)
 
 
-def test_a_page_folds_neighbours_below_one_line_and_escapes_every_text() -> None:
+def test_a_page_folds_adjacent_sections_together_and_escapes_every_text() -> None:
     html = page(DOCUMENT)
     found = parse(html)
     assert found.unclosed == []
@@ -75,7 +75,7 @@ def test_a_page_folds_neighbours_below_one_line_and_escapes_every_text() -> None
     assert not found.tags & {"b", "script"}
 
 
-def test_markdown_shows_what_is_not_folded_away() -> None:
+def test_markdown_leaves_out_folded_sections() -> None:
     text = markdown(DOCUMENT)
     assert "| **\\<b\\>\\|\\[red\\]" in text
     assert "![Bars](bars.png)" in text
@@ -83,12 +83,12 @@ def test_markdown_shows_what_is_not_folded_away() -> None:
     assert not any(each in text for each in ("Wide", "Old", "Nothing to see"))
 
 
-def test_spreadsheets_hold_numbers_in_full_and_no_formula() -> None:
+def test_spreadsheets_contain_full_numbers_and_no_formulas() -> None:
     assert spreadsheets(DOCUMENT) == {"all.csv": "n\n1.5\n'=1\n", "more.csv": "m\n"}
     assert list(DOCUMENT.figures()) == ["bars.png"]
 
 
-def test_a_table_of_texts_stands_in_lines() -> None:
+def test_a_table_of_texts_is_shown_as_lines_in_a_terminal() -> None:
     advice = table(
         "Advice", ["about", "found", "bound", "why"], [["memory", "4 GB", "5 GB", "less"]], texts=4
     )

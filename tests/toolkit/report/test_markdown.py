@@ -9,7 +9,7 @@ from toolkit.report.blocks import table
 from toolkit.report.rendering import markdown
 
 
-def test_numbers_stand_right_and_the_best_in_bold() -> None:
+def test_numbers_are_right_aligned_and_the_best_is_bold() -> None:
     runs = table(
         "Runs", ["run", "loss"], [["a|b", "0.5"], ["<c>", "0.4"], ["d_e", "0.6"]], best=frozenset({(1, 1)})
     )

@@ -1,4 +1,4 @@
-"""Two tasks give one name to different metrics: each run shows its own."""
+"""Two tasks use one name for different metrics, and each run shows its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def summaries(runs: list[RunDir]) -> list[RunSummary]:
     return [summarize(run) for run in runs]
 
 
-def test_title_unit_and_goal_are_those_of_the_runs_own_task(summaries: list[RunSummary]) -> None:
+def test_title_unit_and_goal_come_from_the_task_of_the_run(summaries: list[RunSummary]) -> None:
     rows = [dict(zip(("title", *each.scores), row, strict=True)) for each in summaries
             for row in scores_table(each).rows if row[0] in ("accuracy", "Miss distance")]  # fmt: skip
     assert [(row["title"], row["test"]) for row in rows] == [
@@ -44,7 +44,7 @@ def test_title_unit_and_goal_are_those_of_the_runs_own_task(summaries: list[RunS
     assert [goal_of(each.config, "accuracy") for each in summaries] == ["max", "min"]
 
 
-def test_the_best_of_a_run_without_a_result_is_the_one_by_its_own_goal(runs: list[RunDir]) -> None:
+def test_the_best_step_of_an_unfinished_run_follows_the_goal_of_its_task(runs: list[RunDir]) -> None:
     for run in runs:
         run.result.unlink()
     best = [summarize(run).best for run in runs]
@@ -52,7 +52,7 @@ def test_the_best_of_a_run_without_a_result_is_the_one_by_its_own_goal(runs: lis
     assert [each and each.step for each in best] == [200, 100]
 
 
-def test_side_by_side_each_cell_is_of_its_run_and_none_is_best(runs: list[RunDir]) -> None:
+def test_compared_runs_of_two_tasks_show_their_own_units_and_no_best(runs: list[RunDir]) -> None:
     found = runs_table(compare(runs))
     column = found.head.index("test accuracy")
     assert [row[column] for row in found.rows] == ["79.12 %", "0.7912"]
@@ -61,7 +61,7 @@ def test_side_by_side_each_cell_is_of_its_run_and_none_is_best(runs: list[RunDir
     assert "79.12 %" in printed(runs, 160)
 
 
-def test_what_several_runs_share_is_shown_as_declared(summaries: list[RunSummary]) -> None:
+def test_a_metric_shared_by_all_runs_is_shown_as_declared(summaries: list[RunSummary]) -> None:
     ours, strangers = summaries
     assert shared_title([strangers, strangers], "accuracy") == "Miss distance"
     assert shared_metric([strangers, ours], "accuracy") is None

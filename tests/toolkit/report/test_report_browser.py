@@ -1,4 +1,4 @@
-"""The page in a real browser: pictures decoded, nothing complained about, nothing run, nothing cut off."""
+"""The page in a real browser: pictures are decoded, no errors, no scripts, no overflow."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [1200, 500])
-def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: Path, width: int) -> None:
+def test_every_picture_is_decoded_and_the_page_fits_the_window(
+    page: Path, tmp_path: Path, width: int
+) -> None:
     seen = probe(page, tmp_path, f"--window-size={width},1600")
     assert len(seen["images"]) == 5
     for complete, natural_width, shown_width in seen["images"]:
@@ -102,18 +104,18 @@ def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: P
     assert seen["tables"] == 5
 
 
-def test_labels_and_texts_run_nothing_even_where_scripts_may_run(page: Path, tmp_path: Path) -> None:
+def test_labels_run_no_script_even_if_scripts_are_allowed(page: Path, tmp_path: Path) -> None:
     assert probe(page, tmp_path)["title"] == "sst2-1f3a9c"
 
 
-def test_the_page_follows_the_readers_dark_setting(page: Path, tmp_path: Path) -> None:
+def test_the_page_follows_the_preferred_color_scheme(page: Path, tmp_path: Path) -> None:
     light = probe(page, tmp_path, SCHEMES["light"])
     dark = probe(page, tmp_path, SCHEMES["dark"])
     assert (light["background"], light["colours"]) == ("rgb(244, 245, 247)", ["rgb(31, 35, 40)"])
     assert (dark["background"], dark["colours"]) == ("rgb(14, 17, 22)", ["rgb(230, 233, 238)"])
 
 
-def test_the_browser_finds_nothing_to_complain_about_and_shows_the_curves(page: Path, tmp_path: Path) -> None:
+def test_the_browser_logs_no_error_and_shows_the_curves(page: Path, tmp_path: Path) -> None:
     picture = tmp_path / "page.png"
     answer = chromium(page, f"--screenshot={picture}", "--window-size=1200,1400", folder=tmp_path)
     assert "CONSOLE" not in answer.stderr
@@ -166,13 +168,13 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_contrast_of_black_and_white_is_twenty_one() -> None:
+def test_contrast_of_black_on_white_is_21() -> None:
     assert contrast("rgb(0, 0, 0)", "rgb(255, 255, 255)") == pytest.approx(21)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [1200, 500])
-def test_all_that_a_page_says_can_be_read_in_light_and_dark(
+def test_text_has_enough_contrast_in_both_color_schemes(
     any_page: Path, tmp_path: Path, scheme: str, width: int
 ) -> None:
     seen = probe(any_page, tmp_path, SCHEMES[scheme], f"--window-size={width},3000")
@@ -184,7 +186,7 @@ def test_all_that_a_page_says_can_be_read_in_light_and_dark(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_time_lines_and_curves_are_drawn_in_light_and_dark(
+def test_time_lines_and_curves_are_drawn_in_both_color_schemes(
     any_page: Path, tmp_path: Path, scheme: str
 ) -> None:
     picture = tmp_path / "page.png"
@@ -197,7 +199,7 @@ def test_time_lines_and_curves_are_drawn_in_light_and_dark(
         assert (abs(image - wanted).max(axis=2) < 0.05).sum() > least
 
 
-def test_runs_side_by_side_are_shown_too(tmp_path: Path) -> None:
+def test_compared_runs_are_shown_with_all_pictures(tmp_path: Path) -> None:
     runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(3)]
     seen = probe(write_comparison(compare(runs), tmp_path / "comparison.html"), tmp_path)
     # Five scores and their means, the training, and the time lines.

@@ -38,7 +38,7 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return parse(write_report(run).read_text(encoding="utf-8"))
 
 
-def test_the_page_and_its_neighbours_lie_in_the_report_folder(run: RunDir) -> None:
+def test_the_report_folder_contains_documents_pictures_and_tables(run: RunDir) -> None:
     names = {path.name for path in run.report.iterdir()}
     pictures = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "timeline.png"}
     tables = {"metrics.csv", "epochs.csv", "labels_test.csv", "starts.csv"}
@@ -55,7 +55,7 @@ def test_nothing_is_written_outside_the_report_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make links of others")
-def test_nothing_is_written_where_a_link_of_another_user_leads(tmp_path: Path) -> None:
+def test_a_report_folder_that_is_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0")
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -83,7 +83,7 @@ def test_the_page_loads_nothing_and_runs_nothing(page: Page, hostile_page: Page)
         assert not [name for name in each.attributes if name.startswith("on")]
 
 
-def test_headings_follow_the_readers_questions(page: Page) -> None:
+def test_headings_are_in_their_fixed_order(page: Page) -> None:
     assert page.title == "sst2-1f3a9c"
     assert page.headings == [
         "sst2-1f3a9c",
@@ -97,7 +97,7 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
     ]
 
 
-def test_the_tables_hold_the_scores(page: Page) -> None:
+def test_the_tables_contain_the_scores(page: Page) -> None:
     scores = {
         row[0]: row[1:] for row in page.table_with("metric", "train, mean over epoch 3", "validation", "test")
     }
@@ -113,7 +113,7 @@ def test_the_tables_hold_the_scores(page: Page) -> None:
     ]
 
 
-def test_every_start_has_a_row(page: Page) -> None:
+def test_every_attempt_has_a_row(page: Page) -> None:
     first, second = page.table_with("attempt", "job")
     assert first == [
         "0",
@@ -129,7 +129,7 @@ def test_every_start_has_a_row(page: Page) -> None:
     assert "Events: save (1)" in page.text
 
 
-def test_the_configuration_stands_there_as_written(page: Page, run: RunDir) -> None:
+def test_the_page_contains_the_config_as_written(page: Page, run: RunDir) -> None:
     assert run.config.read_text() in page.text
 
 
@@ -139,7 +139,7 @@ def test_the_pictures_are_the_files_beside_the_page(page: Page, run: RunDir) -> 
     assert inlined == [(run.report / name).read_bytes() for name in names]
 
 
-def test_each_picture_has_a_dark_double_of_the_same_size(page: Page) -> None:
+def test_each_picture_has_a_dark_version_of_the_same_size(page: Page) -> None:
     images = [
         matplotlib.image.imread(io.BytesIO(base64.b64decode(address.partition(",")[2])))
         for address in page.addresses
@@ -158,7 +158,7 @@ def test_labels_texts_and_names_are_escaped(hostile_page: Page) -> None:
     assert len(hostile_page.pictures) == 5
 
 
-def test_a_run_that_has_just_begun_has_a_page(new_run: RunDir) -> None:
+def test_a_new_run_has_a_page(new_run: RunDir) -> None:
     page = parse(write_report(new_run).read_text(encoding="utf-8"))
     assert "pending" in page.text
     assert "nothing recorded yet" in page.text
@@ -176,7 +176,7 @@ def test_a_failed_run_shows_its_error(new_run: RunDir) -> None:
     assert "loss.backward()" in page.text
 
 
-def test_a_run_of_a_task_that_is_not_installed_has_a_report_without_its_sections(tmp_path: Path) -> None:
+def test_a_run_of_a_missing_task_has_a_report_without_the_sections_of_the_task(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0", kind="of_somebody_else")
     page = parse(write_report(run).read_text(encoding="utf-8"))
     assert page.headings[1:5] == ["Scores", "Curves", "Epochs", "Where the time went"]
@@ -185,13 +185,13 @@ def test_a_run_of_a_task_that_is_not_installed_has_a_report_without_its_sections
     assert {path.name for path in run.report.glob("*.csv")} == {"metrics.csv", "epochs.csv", "starts.csv"}
 
 
-def test_the_summary_lies_beside_the_page_as_json(run: RunDir) -> None:
+def test_the_summary_is_written_as_json(run: RunDir) -> None:
     document = json.loads((run.report / "report.json").read_text(encoding="utf-8"))
     assert (document["state"], document["step"]) == ("finished", 300)
     assert document["scores"]["test"]["macro_f1"] == 0.785
 
 
-def test_the_metrics_lie_beside_the_page_as_csv(run: RunDir) -> None:
+def test_the_metrics_are_written_as_csv(run: RunDir) -> None:
     with open(run.report / "metrics.csv", encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["split"] for row in rows] == ["train"] * 30 + ["validation"] * 3

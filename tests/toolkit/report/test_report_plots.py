@@ -32,7 +32,7 @@ def count_of(image: Any, colour: str) -> int:
     return int((np.abs(image - np.array(to_rgb(colour))).max(axis=2) < 0.02).sum())
 
 
-def test_the_files_of_a_finished_run_are_real_pictures(finished_run: RunDir) -> None:
+def test_a_finished_run_has_decodable_pictures(finished_run: RunDir) -> None:
     write_report(finished_run)
     names = {path.name for path in finished_run.report.glob("*.png")}
     assert names == {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "timeline.png"}
@@ -52,7 +52,7 @@ def test_the_loss_plot_shows_train_validation_test_and_the_best(finished_run: Ru
     assert count_of(image, theme.series[3]) == 0
 
 
-def test_without_restart_and_best_there_are_no_marks(new_run: RunDir) -> None:
+def test_a_run_without_restart_and_best_has_no_marks(new_run: RunDir) -> None:
     append_json_line(new_run.metrics, {"step": 10, "split": "train", "loss": 0.5})
     append_json_line(new_run.metrics, {"step": 20, "split": "train", "loss": 0.4})
     image = pixels(run_plots(summarize(new_run))["loss.png"](LIGHT))
@@ -71,12 +71,12 @@ def test_a_run_without_data_has_no_plots(new_run: RunDir) -> None:
     assert run_plots(summarize(new_run)) == {}
 
 
-def test_a_curve_of_nothing_but_nan_has_no_plot(new_run: RunDir) -> None:
+def test_a_curve_of_nan_values_has_no_plot(new_run: RunDir) -> None:
     append_json_line(new_run.metrics, {"step": 1, "split": "train", "loss": float("nan")})
     assert run_plots(summarize(new_run)) == {}
 
 
-def test_the_second_plot_is_that_of_the_metric_that_picks_the_best(tmp_path: Path) -> None:
+def test_the_second_plot_shows_the_metric_that_selects_the_best(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0", metric="macro_f1:max")
     assert list(run_plots(summarize(run))) == [
         "loss.png",
@@ -87,14 +87,14 @@ def test_the_second_plot_is_that_of_the_metric_that_picks_the_best(tmp_path: Pat
     ]
 
 
-def test_the_same_numbers_give_the_same_bytes_and_leave_no_settings_behind(finished_run: RunDir) -> None:
+def test_drawing_is_deterministic_and_restores_the_matplotlib_settings(finished_run: RunDir) -> None:
     before = dict(matplotlib.rcParams)
     draw = run_plots(summarize(finished_run))["accuracy.png"]
     assert draw(DARK) == draw(DARK) != draw(LIGHT)
     assert dict(matplotlib.rcParams) == before
 
 
-def test_runs_laid_over_each_other_have_a_colour_each(tmp_path: Path) -> None:
+def test_compared_runs_are_drawn_in_different_colours(tmp_path: Path) -> None:
     runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(9)]
     for number, run in enumerate(runs):
         line = {"step": 400, "split": "validation", "loss": 0.1 * number, "accuracy": 0.5}
@@ -119,7 +119,7 @@ def test_runs_laid_over_each_other_have_a_colour_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_drawing_leaves_pyplot_and_torch_alone(finished_run: RunDir) -> None:
+def test_drawing_imports_neither_pyplot_nor_torch(finished_run: RunDir) -> None:
     script = (
         "import sys; from pathlib import Path; from toolkit.run.run_dir import RunDir\n"
         "import toolkit.report as r\n"

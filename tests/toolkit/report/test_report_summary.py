@@ -28,7 +28,7 @@ from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir
 
 
-def test_a_finished_run_is_told_by_its_result(finished_run: RunDir) -> None:
+def test_a_finished_run_is_summarized_from_its_result(finished_run: RunDir) -> None:
     summary = summarize(finished_run)
     assert (summary.run_id, summary.name, summary.state) == ("sst2-1f3a9c", "sst2", "finished")
     assert (summary.step, summary.epoch, summary.epochs, summary.seconds) == (300, 3.0, 3, 300.5)
@@ -39,7 +39,7 @@ def test_a_finished_run_is_told_by_its_result(finished_run: RunDir) -> None:
     assert summary.failure is None
 
 
-def test_a_run_that_has_just_begun_is_pending_and_empty(new_run: RunDir) -> None:
+def test_a_new_run_is_pending_and_empty(new_run: RunDir) -> None:
     summary = summarize(new_run)
     assert summary.state == "pending"
     assert summary.config["optimizer"] == {"lr": 0.001}
@@ -48,11 +48,11 @@ def test_a_run_that_has_just_begun_is_pending_and_empty(new_run: RunDir) -> None
     assert not summary.attempts
 
 
-def test_an_empty_folder_is_no_reason_to_stop(tmp_path: Path) -> None:
+def test_a_missing_folder_is_summarized_as_pending(tmp_path: Path) -> None:
     assert summarize(RunDir(tmp_path / "nothing")).state == "pending"
 
 
-def test_an_unfinished_run_is_told_by_its_lines(new_run: RunDir) -> None:
+def test_an_unfinished_run_is_summarized_from_its_metrics(new_run: RunDir) -> None:
     """The last attempt has no end, so it counts up to the newest line: 150 s and 100 s."""
     write_metrics(new_run)
     write_attempts(new_run, finished=False)
@@ -65,7 +65,7 @@ def test_an_unfinished_run_is_told_by_its_lines(new_run: RunDir) -> None:
     assert summary.best == Best(step=200, metric="accuracy", value=1.2 - 0.4)
 
 
-def test_a_killed_attempt_counts_up_to_its_last_line_not_through_the_wait(new_run: RunDir) -> None:
+def test_the_time_of_a_killed_attempt_ends_at_its_last_line(new_run: RunDir) -> None:
     """It wrote its last line after 40 s; the next one started an hour later and took 20 s."""
     for number, start in enumerate((START_S, START_S + 3600)):
         append_json_line(new_run.attempts, {"attempt": number, "time_start": start, "first_step": 0})
@@ -95,7 +95,7 @@ def test_the_best_is_the_first_of_equals_and_never_nan(
     assert (best.metric, best.step) == (name, step)
 
 
-def test_of_equal_scores_the_best_of_a_run_under_way_has_the_lower_loss(new_run: RunDir) -> None:
+def test_the_best_of_equal_scores_has_the_lowest_loss(new_run: RunDir) -> None:
     write_config(new_run, metric="accuracy:max")
     for step, accuracy, loss in ((1, 0.8, 0.5), (2, 0.8, 0.2), (3, 0.8, 0.4), (4, 0.7, 0.1)):
         line = {"step": step, "split": "validation", "accuracy": accuracy, "loss": loss}
@@ -105,7 +105,7 @@ def test_of_equal_scores_the_best_of_a_run_under_way_has_the_lower_loss(new_run:
     assert best.step == 2
 
 
-def test_the_later_of_two_lines_for_one_step_counts_and_steps_are_in_order(new_run: RunDir) -> None:
+def test_the_later_line_of_a_step_counts_and_steps_are_sorted(new_run: RunDir) -> None:
     for step, loss in ((10, 1.0), (20, 0.9), (30, 0.8), (20, 0.5)):
         append_json_line(new_run.metrics, {"step": step, "split": "train", "loss": loss})
     assert summarize(new_run).points("train", "loss") == ([10, 20, 30], [1.0, 0.5, 0.8])
@@ -125,7 +125,7 @@ def test_a_torn_last_line_is_left_out(new_run: RunDir) -> None:
     assert summarize(new_run).step == 1
 
 
-def test_splits_stand_in_the_order_of_their_use(new_run: RunDir) -> None:
+def test_splits_are_ordered_train_validation_test(new_run: RunDir) -> None:
     for split in ("test", "extra", "validation", "train"):
         append_json_line(new_run.metrics, {"step": 1, "split": split, "loss": 1.0})
     summary = summarize(new_run)
@@ -141,7 +141,7 @@ def test_start_and_end_of_an_attempt_are_joined(finished_run: RunDir) -> None:
     assert (second.world_size, second.device, second.restart) == (2, "cuda", 1)
 
 
-def test_hosts_are_those_of_all_attempts_and_ranks_those_of_the_last(finished_run: RunDir) -> None:
+def test_hosts_cover_all_attempts_and_the_world_size_is_the_last(finished_run: RunDir) -> None:
     summary = summarize(finished_run)
     assert summary.hosts == ("node01", "node02", "node07")
     assert summary.world_size == 2
@@ -159,7 +159,7 @@ def test_a_failure_is_reported_with_place_and_advice(new_run: RunDir) -> None:
     assert summary.failure.advice == "Raise train.accumulation."
 
 
-def test_a_failure_that_a_later_start_left_behind_is_not_reported(new_run: RunDir) -> None:
+def test_a_failure_before_a_later_attempt_is_not_reported(new_run: RunDir) -> None:
     write_attempts(new_run, finished=False)
     append_json_line(new_run.events, {"time": START_S + 150, "event": "failure", "step": 150})
     write_failure(new_run)
@@ -167,7 +167,7 @@ def test_a_failure_that_a_later_start_left_behind_is_not_reported(new_run: RunDi
     assert (summary.state, summary.failure) == ("unfinished", None)
 
 
-def test_a_finished_run_has_no_failure_even_if_one_lies_there(finished_run: RunDir) -> None:
+def test_a_failure_file_of_a_finished_run_is_ignored(finished_run: RunDir) -> None:
     write_failure(finished_run)
     summary = summarize(finished_run)
     assert (summary.state, summary.failure) == ("finished", None)
@@ -182,7 +182,7 @@ def test_a_damaged_file_is_named(new_run: RunDir, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["config", "result", "failure"])
-def test_a_file_with_something_else_inside_is_named(new_run: RunDir, name: str) -> None:
+def test_a_file_with_a_list_instead_of_keys_is_named(new_run: RunDir, name: str) -> None:
     path: Path = getattr(new_run, name)
     path.write_text("[1, 2]")
     with pytest.raises(DataError, match=f"{path.name}.*a list instead of keys"):
@@ -200,7 +200,7 @@ def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) 
     assert document["best"] == {"step": 200, "metric": "accuracy", "value": 0.8}
 
 
-def test_scores_leave_out_what_measures_no_quality(finished_run: RunDir) -> None:
+def test_score_names_exclude_metrics_that_do_not_measure_quality(finished_run: RunDir) -> None:
     names = score_names([summarize(finished_run)])
     assert names == ["loss", "accuracy", "macro_precision", "macro_recall", "macro_f1"]
 
@@ -208,7 +208,7 @@ def test_scores_leave_out_what_measures_no_quality(finished_run: RunDir) -> None
 @pytest.mark.parametrize(
     "metric, expected", [("macro_f1:max", "macro_f1"), ("loss:min", "accuracy"), ("bleu:max", "accuracy")]
 )
-def test_the_metric_beside_the_loss_is_the_one_that_picks_the_best(
+def test_the_main_metric_is_the_one_that_selects_the_best_or_the_first(
     new_run: RunDir, metric: str, expected: str
 ) -> None:
     write_config(new_run, metric=metric)
@@ -222,7 +222,7 @@ def test_only_settings_that_differ_between_runs_are_listed(tmp_path: Path) -> No
 
 
 @given(st.text())
-def test_cleaned_text_can_be_written_and_controls_nothing(text: str) -> None:
+def test_cleaned_text_is_encodable_and_has_no_control_characters(text: str) -> None:
     cleaned = formats.clean(text)
     assert cleaned == formats.clean(cleaned)
     assert cleaned.encode("utf-8").decode("utf-8") == cleaned
@@ -235,7 +235,7 @@ def test_cleaning_reaches_every_string_and_keeps_the_rest() -> None:
 
 
 @given(st.text(), st.integers(2, 50))
-def test_one_line_is_one_line_of_at_most_the_width(text: str, width: int) -> None:
+def test_one_line_returns_one_line_within_the_width(text: str, width: int) -> None:
     line = formats.one_line(formats.clean(text), width)
     assert len(line) <= width
     assert "\n" not in line
@@ -254,7 +254,7 @@ def test_one_line_is_one_line_of_at_most_the_width(text: str, width: int) -> Non
         (86400 * 3 + 3600 * 4, "3 d 04 h"),
     ],
 )
-def test_durations_stand_in_their_two_largest_units(seconds: float | None, text: str) -> None:
+def test_durations_are_formatted_in_their_two_largest_units(seconds: float | None, text: str) -> None:
     assert formats.duration(seconds) == text
 
 
@@ -275,7 +275,7 @@ def test_scores_are_formatted_by_their_kind(metric: str, value: float | None, te
 
 
 @pytest.mark.parametrize("damage", ["cpus_per_task: [", "- 1\n", "cpus_per_task: many\n"])
-def test_resources_that_nobody_can_read_do_not_hide_the_results(finished_run: RunDir, damage: str) -> None:
+def test_unreadable_resources_do_not_hide_the_results(finished_run: RunDir, damage: str) -> None:
     finished_run.job.write_text(damage)
     summary = summarize(finished_run)
     assert summary.scores["test"]["accuracy"] == 0.7912
@@ -283,7 +283,7 @@ def test_resources_that_nobody_can_read_do_not_hide_the_results(finished_run: Ru
     assert [attempt.cpus for attempt in summary.attempt_usage] == [16, 8]
 
 
-def test_amounts_are_told_with_the_digits_that_say_something() -> None:
+def test_amounts_are_formatted_with_significant_digits() -> None:
     assert [formats.hours(hours) for hours in (0, 0.0123, 0.5, 12.34, 123456.7)] == [
         "0.00",
         "0.012",
@@ -308,13 +308,13 @@ def test_amounts_are_told_with_the_digits_that_say_something() -> None:
         ({}, {"kind": "toy_texts"}, "distance", None),
     ],
 )
-def test_what_a_run_recorded_is_its_goal_else_what_is_declared_else_nothing(
+def test_the_goal_is_the_recorded_one_or_else_the_declared_one(
     evaluation: dict[str, str], task: dict[str, str], metric: str, goal: str | None
 ) -> None:
     assert goal_of({"evaluation": evaluation, "task": task}, metric) == goal
 
 
-def test_a_run_whose_metric_nothing_declares_opens_without_a_best(new_run: RunDir) -> None:
+def test_a_run_with_an_undeclared_metric_has_no_best(new_run: RunDir) -> None:
     write_config(new_run, metric="odd")
     append_json_line(new_run.metrics, {"step": 1, "split": "validation", "odd": 0.5})
     summary = summarize(new_run)
@@ -336,9 +336,7 @@ def test_titles_and_units_are_as_declared(kind: str, metric: str, title: str, sh
     assert (formats.metric_title(metric, known), formats.score(known, 0.5)) == (title, shown)
 
 
-def test_training_scores_are_the_means_of_the_last_whole_epoch_whatever_an_old_result_says(
-    new_run: RunDir,
-) -> None:
+def test_training_scores_are_means_of_the_last_whole_epoch_not_of_the_result(new_run: RunDir) -> None:
     for step, epoch, loss, count in ((3, 0.75, 1.0, 96), (4, 1.0, 0.5, 4), (7, 1.75, 9.0, 96)):
         line = {"step": step, "epoch": epoch, "split": "train", "loss": loss, "count": count}
         append_json_line(new_run.metrics, line)
@@ -348,13 +346,13 @@ def test_training_scores_are_the_means_of_the_last_whole_epoch_whatever_an_old_r
     assert scores_table(summary).head == ("metric", "train, mean over epoch 1")
 
 
-def test_the_first_epoch_is_told_while_it_is_under_way(new_run: RunDir) -> None:
+def test_the_first_epoch_is_shown_before_it_is_complete(new_run: RunDir) -> None:
     append_json_line(new_run.metrics, {"step": 1, "epoch": 0.25, "split": "train", "loss": 2.0})
     assert summarize(new_run).scores["train"] == {"loss": 2.0}
     assert "so far" in scores_table(summarize(new_run)).head[1]
 
 
-def test_the_report_of_its_own_end_says_how_the_last_start_ended(new_run: RunDir) -> None:
+def test_the_final_report_states_how_the_last_attempt_ended(new_run: RunDir) -> None:
     for number in (0, 1):
         start = {"attempt": number, "time_start": START_S + 1000 * number, "first_step": 30 * number}
         append_json_line(new_run.attempts, start)
@@ -376,7 +374,9 @@ def test_a_text_in_place_of_a_number_of_an_attempt_counts_as_missing(finished_ru
 
 
 @pytest.mark.parametrize("epochs, is_early", [(3, False), (40, True)])
-def test_a_run_that_patience_ended_says_so(finished_run: RunDir, epochs: int, is_early: bool) -> None:
+def test_the_headline_of_an_early_stopped_run_says_so(
+    finished_run: RunDir, epochs: int, is_early: bool
+) -> None:
     summary = summarize(finished_run)
     summary = replace(summary, epochs=epochs, config={**summary.config, "evaluation": {"patience": 2}})
     assert ("stopped early (evaluation.patience: 2)" in dict(headline(summary))["steps"]) is is_early

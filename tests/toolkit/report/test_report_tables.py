@@ -34,7 +34,7 @@ def test_no_line_is_wider_than_the_terminal(finished_run: RunDir, tmp_path: Path
         assert max(map(cell_len, lines)) <= width
 
 
-def test_the_headline_says_what_how_far_where_and_how_good(finished_run: RunDir) -> None:
+def test_the_headline_has_state_steps_hosts_best_and_speed(finished_run: RunDir) -> None:
     text = printed([finished_run])
     assert "sst2-1f3a9c" in text
     for fact in (
@@ -49,7 +49,7 @@ def test_the_headline_says_what_how_far_where_and_how_good(finished_run: RunDir)
         assert fact in " ".join(text.replace("│", " ").split())
 
 
-def test_samples_that_have_no_lengths_have_one_speed(finished_run: RunDir) -> None:
+def test_samples_without_lengths_have_one_speed(finished_run: RunDir) -> None:
     """Each counts as one token."""
     summary = summarize(finished_run)
     shown = dict(headline(replace(summary, tokens_per_s=summary.samples_per_s)))
@@ -78,13 +78,13 @@ def test_a_failed_run_shows_error_place_and_advice(new_run: RunDir) -> None:
     assert "loss.backward()" in text
 
 
-def test_a_run_that_has_just_begun_has_a_headline_only(new_run: RunDir) -> None:
+def test_a_new_run_has_only_a_headline(new_run: RunDir) -> None:
     text = printed([new_run])
     assert "pending" in text
     assert "Scores" not in text
 
 
-def test_several_runs_stand_in_one_table_with_what_differs(tmp_path: Path, new_run: RunDir) -> None:
+def test_several_runs_share_one_table_with_their_differences(tmp_path: Path, new_run: RunDir) -> None:
     first = write_finished(tmp_path / "sst2-aaa", lr=0.001)
     second = write_finished(tmp_path / "sst2-bbb", lr=0.01)
     write_metrics(new_run)
@@ -98,7 +98,7 @@ def test_several_runs_stand_in_one_table_with_what_differs(tmp_path: Path, new_r
     assert "best accuracy" in text
 
 
-def test_no_runs_at_all_are_an_empty_table() -> None:
+def test_an_empty_list_of_runs_gives_an_empty_table() -> None:
     console = a_terminal(80)
     show_runs([], console)
     assert "run" in console.export_text()

@@ -1,4 +1,4 @@
-"""The code that a run keeps tells which workloads it has."""
+"""The code snapshot of a run registers the workloads that it contains."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def python(code: str, *folders: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["dist-info", "egg-info"])
-def test_a_copy_of_a_copy_tells_the_same_workloads(tmp_path: Path, kind: str) -> None:
-    """Whichever form the installation has: one in place keeps name and version in another file."""
+def test_a_copy_of_a_copy_registers_the_same_workloads(tmp_path: Path, kind: str) -> None:
+    """Both forms of an installation: an editable one has its name and version in another file."""
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     for folder in (first, second, third):
         folder.mkdir()
@@ -41,6 +41,6 @@ def test_a_copy_of_a_copy_tells_the_same_workloads(tmp_path: Path, kind: str) ->
     assert python(_TELL, third).split() == [task.kind for task in workload.tasks]
 
 
-def test_a_copy_holds_no_workload_that_is_not_used(tmp_path: Path) -> None:
+def test_a_copy_leaves_out_unused_workloads(tmp_path: Path) -> None:
     copy_code(tmp_path / "code", ())
     assert python(_TELL, tmp_path / "code").split() == []

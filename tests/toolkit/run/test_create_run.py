@@ -1,4 +1,4 @@
-"""A run's folder is made once, from the experiment and the code of that moment."""
+"""A run folder is created once, from the current experiment and code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def create(world: World, experiment: Experiment, parent: Path) -> str:
     return create_run(experiment, parent).run_id
 
 
-def test_folder_holds_the_resolved_experiment_and_the_code(experiment: Experiment, tmp_path: Path) -> None:
+def test_run_folder_contains_the_resolved_experiment_and_the_code(
+    experiment: Experiment, tmp_path: Path
+) -> None:
     run = create_run(experiment, tmp_path / "runs")
     assert run.path == tmp_path / "runs" / run_id(experiment)
     assert load_resolved(run.config) == experiment
@@ -34,7 +36,7 @@ def test_folder_holds_the_resolved_experiment_and_the_code(experiment: Experimen
     assert not list(run.code.rglob("*.pyc"))
 
 
-def test_second_creation_finds_the_first_and_changes_nothing(experiment: Experiment, tmp_path: Path) -> None:
+def test_second_creation_returns_the_existing_run_unchanged(experiment: Experiment, tmp_path: Path) -> None:
     run = create_run(experiment, tmp_path)
     (run.code / "toolkit" / "training" / "worker.py").write_text("# as it was when the run began\n")
     before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
@@ -42,7 +44,7 @@ def test_second_creation_finds_the_first_and_changes_nothing(experiment: Experim
     assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
 
 
-def test_several_processes_at_once_make_one_whole_folder(experiment: Experiment, tmp_path: Path) -> None:
+def test_concurrent_processes_create_one_complete_run_folder(experiment: Experiment, tmp_path: Path) -> None:
     assert in_ranks(4, create, experiment, tmp_path / "runs") == [run_id(experiment)] * 4
     run = create_run(experiment, tmp_path / "runs")
     assert load_resolved(run.config) == experiment
@@ -51,7 +53,7 @@ def test_several_processes_at_once_make_one_whole_folder(experiment: Experiment,
     assert {path.relative_to(Path.cwd()) for path in Path.cwd().glob("toolkit/*.py")} <= copied
 
 
-def test_changing_resources_finds_the_same_run(experiment: Experiment, tmp_path: Path) -> None:
+def test_changed_resources_give_the_same_run(experiment: Experiment, tmp_path: Path) -> None:
     run = create_run(experiment, tmp_path)
     wider = tiny(tmp_path / "data", "resources.nodes=2", "resources.time=10")
     assert create_run(wider, tmp_path) == run
@@ -64,13 +66,13 @@ def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> Non
         create_run(experiment, tmp_path)
 
 
-def test_place_that_cannot_be_written_is_named(experiment: Experiment, tmp_path: Path) -> None:
+def test_unwritable_experiment_folder_is_named(experiment: Experiment, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write the run folder .*file.*STK_EXPERIMENT_DIR"):
         create_run(experiment, tmp_path / "file")
 
 
-def test_runs_lie_where_the_variable_says_or_beside_the_user(
+def test_runs_are_in_the_folder_of_the_variable_or_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,7 @@ def line(split: str, step: int, epoch: float, **metrics: Any) -> dict[str, Any]:
     return {"time": 1.0, "split": split, "step": step, "epoch": epoch, **metrics}
 
 
-def test_training_is_averaged_over_an_epoch_and_validation_is_the_last_one() -> None:
+def test_training_metrics_are_averaged_and_the_last_validation_is_taken() -> None:
     first, second = by_epoch(
         [
             line("train", 10, 0.5, loss=1.0, accuracy=0.5),
@@ -30,13 +30,13 @@ def test_training_is_averaged_over_an_epoch_and_validation_is_the_last_one() -> 
     assert (second.training, second.validation) == ({"loss": 0.2}, {})
 
 
-def test_a_line_counts_by_the_steps_that_it_stands_for() -> None:
+def test_lines_are_weighted_by_their_number_of_steps() -> None:
     """30 steps with loss 1, then 10 with loss 0."""
     (epoch,) = by_epoch([line("train", 30, 0.75, loss=1.0), line("train", 40, 1.0, loss=0.0)])
     assert epoch.training["loss"] == 0.75
 
 
-def test_a_line_weighs_what_its_means_are_over() -> None:
+def test_lines_are_weighted_by_their_sample_count() -> None:
     """Two steps of 32 samples, then one of 8: the whole is 72 samples, 40 of them right."""
     (epoch,) = by_epoch(
         [
@@ -50,7 +50,7 @@ def test_a_line_weighs_what_its_means_are_over() -> None:
     }
 
 
-def test_an_epoch_with_a_line_of_no_count_weighs_all_of_its_lines_by_steps() -> None:
+def test_lines_are_weighted_by_steps_if_any_has_no_sample_count() -> None:
     lines = [line("train", 1, 0.25, loss=1.0), line("train", 4, 1.0, loss=0.0, count=1000)]
     assert by_epoch(lines)[0].training["loss"] == 0.25
 
@@ -62,27 +62,27 @@ def test_the_trained_epoch_is_the_last_whole_one() -> None:
     assert trained((), 0.0) is None
 
 
-def test_of_two_lines_for_one_step_the_later_counts() -> None:
+def test_the_later_line_of_a_step_counts() -> None:
     (epoch,) = by_epoch([line("train", 10, 1.0, loss=9.0), line("train", 10, 1.0, loss=0.5)])
     assert epoch.training["loss"] == 0.5
 
 
-def test_a_rounding_error_at_the_end_of_an_epoch_opens_no_new_one() -> None:
+def test_a_rounding_error_at_the_end_of_an_epoch_starts_no_new_epoch() -> None:
     assert [epoch.epoch for epoch in by_epoch([line("train", 3, 3 * 0.1 / 0.3, loss=1.0)])] == [1]
     assert [epoch.epoch for epoch in by_epoch([line("train", 3, 1.0000000002, loss=1.0)])] == [1]
 
 
-def test_what_is_no_finite_number_is_left_out() -> None:
+def test_values_that_are_not_finite_numbers_are_left_out() -> None:
     (epoch,) = by_epoch([line("train", 1, 1.0, loss=None, accuracy=float("nan"), lr=0.1, note="x")])
     assert epoch.training == {"lr": 0.1}
 
 
-def test_no_lines_have_no_epochs() -> None:
+def test_no_usable_lines_give_no_epochs() -> None:
     assert by_epoch([]) == ()
     assert by_epoch([{"split": "train", "step": 1}]) == ()
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=20))
-def test_every_mean_lies_between_its_lines(losses: list[float]) -> None:
+def test_every_mean_is_between_the_values_of_its_lines(losses: list[float]) -> None:
     (epoch,) = by_epoch(line("train", 1 + step, 0.5, loss=loss) for step, loss in enumerate(losses))
     assert min(losses) - 1e-9 <= epoch.training["loss"] <= max(losses) + 1e-9

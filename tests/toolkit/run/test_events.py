@@ -1,4 +1,4 @@
-"""Events are lines with a time, and never the reason why a run ends."""
+"""Events are lines with a time, and an error in writing one never ends a run."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def test_event_is_a_line_with_its_time_and_facts(tmp_path: Path) -> None:
     assert before <= first["time"] <= second["time"] <= time.time()
 
 
-def test_event_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
+def test_unwritable_event_does_not_raise(tmp_path: Path) -> None:
     note_event(RunDir(tmp_path / "missing"), "save", step=3)
     assert not (tmp_path / "missing").exists()

@@ -1,4 +1,4 @@
-"""Two attempts never write beside each other: one is refused at once, or replaces the other for good."""
+"""Two attempts never write at the same time: the second is refused or replaces the first for good."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(nonce: str, job: str = "", restart: int = 0) -> World:
     return World(rank=0, size=1, local_rank=0, local_size=1, nonce=nonce, job=job, restart=restart)
 
 
-def test_start_behind_the_fence_is_told_apart_from_all_others(run: RunDir) -> None:
+def test_only_a_replaced_attempt_is_fenced(run: RunDir) -> None:
     assert not is_fenced(run, "first")
     raise_fence(run, "first")
     assert not is_fenced(run, "first")
@@ -55,34 +55,34 @@ def test_start_behind_the_fence_is_told_apart_from_all_others(run: RunDir) -> No
     # An attempt that has not come so far yet.
     assert not is_fenced(run, "third")
     check(run, "second")
-    with pytest.raises(Fenced, match="has been started anew: this attempt, first"):
+    with pytest.raises(Fenced, match="has been restarted: this attempt, first"):
         check(run, "first")
     assert issubclass(Fenced, RunBusy)
     assert read_json(run.fence)["job"] == "12"
 
 
-def test_raising_the_own_fence_again_changes_nothing(run: RunDir) -> None:
+def test_raising_the_same_fence_again_changes_nothing(run: RunDir) -> None:
     raise_fence(run, "first")
     before = run.fence.stat().st_mtime_ns
     raise_fence(run, "first")
     assert run.fence.stat().st_mtime_ns == before
 
 
-def test_launcher_that_uses_a_name_again_is_not_behind_its_own_fence(run: RunDir) -> None:
+def test_launcher_that_reuses_a_nonce_is_not_fenced(run: RunDir) -> None:
     for nonce in ("torchrun", "other", "torchrun"):
         raise_fence(run, nonce)
     assert not is_fenced(run, "torchrun")
     assert is_fenced(run, "other")
 
 
-def test_fence_remembers_many_starts_but_not_all(run: RunDir) -> None:
+def test_fence_remembers_the_last_256_attempts(run: RunDir) -> None:
     for number in range(300):
         raise_fence(run, f"start{number}")
     assert is_fenced(run, "start100")
     assert len(read_json(run.fence)["earlier"]) == 256
 
 
-def test_fence_that_cannot_be_read_ends_nothing(run: RunDir) -> None:
+def test_unreadable_fence_fences_nobody(run: RunDir) -> None:
     run.fence.write_text("{")
     assert not is_fenced(run, "first")
     run.fence.unlink()
@@ -93,7 +93,7 @@ def test_fence_that_cannot_be_read_ends_nothing(run: RunDir) -> None:
         raise_fence(run, "second")
 
 
-def test_start_behind_the_fence_writes_no_failure(run: RunDir) -> None:
+def test_fenced_attempt_writes_no_failure(run: RunDir) -> None:
     raise_fence(run, "first")
     raise_fence(run, "second")
     record = failure_record("first", "peer_lost", "late", rank=0, host="w1", phase="communication", step=3)
@@ -105,7 +105,7 @@ def test_start_behind_the_fence_writes_no_failure(run: RunDir) -> None:
 # -- the lock
 
 
-def test_start_alone_raises_the_fence_and_lets_go_of_the_lock(run: RunDir) -> None:
+def test_single_attempt_raises_the_fence_and_releases_the_lock(run: RunDir) -> None:
     with hold_run(run, start("first"), 1.0):
         assert not is_fenced(run, "first")
         assert read_json(run.fence)["nonce"] == "first"
@@ -113,7 +113,7 @@ def test_start_alone_raises_the_fence_and_lets_go_of_the_lock(run: RunDir) -> No
         pass
 
 
-def test_other_ranks_than_the_first_take_no_lock(run: RunDir) -> None:
+def test_ranks_other_than_0_take_no_lock(run: RunDir) -> None:
     world = World(rank=1, size=2, local_rank=1, local_size=2, nonce="first")
     with hold_run(run, world, 1.0):
         assert not run.alive.exists()
@@ -125,9 +125,7 @@ def test_other_ranks_than_the_first_take_no_lock(run: RunDir) -> None:
     [start("second"), start("second", job="13"), start("second", job="13", restart=2)],
     ids=["by hand", "another job", "another job's restart"],
 )
-def test_accidental_second_start_is_refused_and_does_not_fence_the_live_one(
-    run: RunDir, second: World
-) -> None:
+def test_second_attempt_is_refused_and_does_not_fence_the_live_one(run: RunDir, second: World) -> None:
     with (
         hold_run(run, start("first", job="12"), 1.0),
         pytest.raises(RunBusy, match="is being trained by another process"),
@@ -144,8 +142,8 @@ def hold(path: str, nonce: str, job: str, ready: Any) -> None:
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
-def test_job_that_starts_again_replaces_itself(run: RunDir, is_frozen: bool) -> None:
-    """Whether its earlier process lives, deaf to the fence, or is frozen: it waits only so long."""
+def test_restarted_job_replaces_its_earlier_process(run: RunDir, is_frozen: bool) -> None:
+    """The earlier process ignores the fence or is frozen; the job waits only for a bounded time."""
     receiver, sender = get_context("forkserver").Pipe(duplex=False)
     holder = get_context("forkserver").Process(target=hold, args=(str(run.path), "first", "12", sender))
     holder.start()
@@ -180,8 +178,8 @@ def test_restarted_job_waits_for_its_earlier_process_to_leave(run: RunDir) -> No
         assert second.result() == before
 
 
-def test_job_takes_over_from_another_one_that_gives_no_sign_of_life(run: RunDir) -> None:
-    """A chained job comes after the end of the one before, whose host may be gone with the lock."""
+def test_chained_job_replaces_an_earlier_job_without_heartbeats(run: RunDir) -> None:
+    """A chained job starts after the previous one, which may have lost its host while holding the lock."""
     lock = FileLock(run.alive)
     raise_fence(run, "first", job="12")
     run.heartbeat("first", 0).parent.mkdir()
@@ -210,7 +208,7 @@ def train_rank(world: World, path: Path, spec: str, job: str, restart: int) -> s
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-def test_frozen_start_that_wakes_up_behind_the_fence_leaves_before_it_writes(lab: Lab) -> None:
+def test_frozen_attempt_that_was_replaced_exits_before_it_writes(lab: Lab) -> None:
     """SIGSTOP in the middle of a step, the job again, SIGCONT while that one trains."""
     experiment = tiny(lab.folder, "train.hang_timeout_s=10", "checkpoint.every_steps=2")
     run = lab.start(experiment)
@@ -250,7 +248,7 @@ def lose_the_peers_of_a_replaced_start(world: World, path: Path) -> str:
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-def test_start_that_loses_its_peers_because_it_was_replaced_leaves_and_writes_nothing(lab: Lab) -> None:
+def test_replaced_attempt_that_loses_its_peers_writes_no_failure(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder))
     (end,) = run_ranks(1, lose_the_peers_of_a_replaced_start, run.path)
     assert end.exit_status == ExitCode.FENCED

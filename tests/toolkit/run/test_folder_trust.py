@@ -1,4 +1,4 @@
-"""Whose folder a run executes: owners, permission to write, and what `stk` itself makes."""
+"""Which run folders are trusted: owner, write permission, and folders that `stk` creates."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def run(tmp_path: Path) -> RunDir:
 
 @as_root
 @pytest.mark.parametrize("what", ["", "config.yaml", "code", "code/toolkit/training/worker.py", "submitit"])
-def test_what_another_user_owns_is_refused_by_name_owner_mode_and_with_the_switch(
-    run: RunDir, what: str
-) -> None:
+def test_path_of_another_user_is_refused_with_owner_mode_and_option(run: RunDir, what: str) -> None:
     os.chown(run.path / what, STRANGER, STRANGER)
     with pytest.raises(UntrustedFolder) as caught:
         folder_trust.check_run(run)
@@ -49,7 +47,7 @@ def test_what_another_user_owns_is_refused_by_name_owner_mode_and_with_the_switc
 
 @pytest.mark.parametrize("what", ["", "config.yaml", "code/slurm", "code/slurm/job/task.py", "submitit"])
 @pytest.mark.parametrize("bits", [stat.S_IWOTH, stat.S_IWOTH | stat.S_ISVTX])
-def test_what_everybody_may_write_is_refused(run: RunDir, what: str, bits: int) -> None:
+def test_world_writable_path_is_refused(run: RunDir, what: str, bits: int) -> None:
     path = run.path / what
     path.chmod(path.stat().st_mode | bits)
     with pytest.raises(UntrustedFolder, match="everybody"):
@@ -57,7 +55,7 @@ def test_what_everybody_may_write_is_refused(run: RunDir, what: str, bits: int) 
 
 
 @as_root
-def test_what_a_shared_group_may_write_is_refused(run: RunDir) -> None:
+def test_path_writable_by_a_shared_group_is_refused(run: RunDir) -> None:
     os.chown(run.code, 0, SHARED_GROUP)
     folder_trust.check_run(run)
     run.code.chmod(0o775)
@@ -66,19 +64,19 @@ def test_what_a_shared_group_may_write_is_refused(run: RunDir) -> None:
 
 
 @as_root
-def test_the_group_of_the_user_alone_may_write(run: RunDir) -> None:
+def test_path_writable_by_the_users_private_group_is_trusted(run: RunDir) -> None:
     for path in (run.path, run.code, run.config):
         path.chmod(path.stat().st_mode | stat.S_IWGRP)
     folder_trust.check_run(run)
 
 
 @as_root
-def test_what_root_owns_is_trusted_by_everybody(run: RunDir, ordinary_user: None) -> None:
+def test_folder_of_root_is_trusted_by_ordinary_users(run: RunDir, ordinary_user: None) -> None:
     run_of_root = RunDir(Path("/usr"))
     folder_trust.check_folder(run_of_root.path)
 
 
-def test_a_link_counts_as_what_it_points_at(run: RunDir, tmp_path: Path) -> None:
+def test_target_of_a_link_is_checked(run: RunDir, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     run.code.rename(elsewhere)
     run.code.symlink_to(elsewhere)
@@ -88,9 +86,7 @@ def test_a_link_counts_as_what_it_points_at(run: RunDir, tmp_path: Path) -> None
         folder_trust.check_run(run)
 
 
-def test_a_folder_that_is_named_as_trusted_is_not_looked_at(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_in_the_trust_variable_is_not_checked(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     run.path.chmod(0o777)
     for trusted in (run.path, run.path.parent, "*", f"/nowhere:{run.path}"):
         monkeypatch.setenv(folder_trust.VARIABLE, str(trusted))
@@ -109,7 +105,7 @@ def variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]]:
     folder_trust.trust([])
 
 
-def test_the_switch_trusts_only_the_folders_that_the_command_checks(
+def test_option_without_a_name_trusts_only_the_checked_folders(
     run: RunDir, tmp_path: Path, variable: Callable[[], str]
 ) -> None:
     other, own = tmp_path / "run-2", tmp_path / "run-3"
@@ -127,7 +123,7 @@ def test_the_switch_trusts_only_the_folders_that_the_command_checks(
         folder_trust.check_folder(other)
 
 
-def test_the_switch_with_a_name_trusts_that_folder_and_what_is_below(
+def test_option_with_a_name_trusts_that_folder_and_its_contents(
     run: RunDir, tmp_path: Path, variable: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.path.chmod(0o777)
@@ -142,9 +138,7 @@ def test_the_switch_with_a_name_trusts_that_folder_and_what_is_below(
         folder_trust.check_folder(tmp_path.parent / "beside")
 
 
-def test_a_folder_whose_path_would_be_read_as_several_is_not_trusted(
-    tmp_path: Path, variable: Callable[[], str]
-) -> None:
+def test_folder_with_a_colon_in_its_path_is_refused(tmp_path: Path, variable: Callable[[], str]) -> None:
     planted = tmp_path / "a:" / "b"
     planted.mkdir(parents=True)
     planted.chmod(0o777)
@@ -167,7 +161,7 @@ def shared_group() -> Iterator[None]:
     os.setegid(group)
 
 
-def test_what_stk_makes_passes_whatever_the_umask(tmp_path: Path, shared_group: None) -> None:
+def test_new_run_folder_is_trusted_under_a_group_writable_umask(tmp_path: Path, shared_group: None) -> None:
     (tmp_path / "tiny.yaml").write_text(CONFIG)
     experiment = load(tmp_path / "tiny.yaml", [])
     run = create_run(experiment, tmp_path / "experiments")
@@ -178,7 +172,7 @@ def test_what_stk_makes_passes_whatever_the_umask(tmp_path: Path, shared_group: 
 
 
 @as_root
-def test_a_run_is_not_begun_in_a_folder_that_somebody_has_planted(tmp_path: Path) -> None:
+def test_run_is_not_created_in_a_folder_of_another_user(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(CONFIG)
     experiment = load(tmp_path / "tiny.yaml", [])
     planted = tmp_path / "experiments" / run_id(experiment)

@@ -1,4 +1,4 @@
-"""The one score of a validation."""
+"""The score of a validation that is shown in one line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ def test_the_first_score_of_the_validation_is_shown():
     assert headline(metrics) == 0.9
 
 
-def test_without_another_one_the_loss_is_shown_and_before_a_validation_nothing():
+def test_the_loss_is_shown_if_it_is_the_only_score_and_nothing_before_a_validation():
     assert headline({"train_loss": 0.5, "validation_loss": 0.7}) == 0.7
     assert headline({"train_loss": 0.5, "test_accuracy": 0.7}) is None

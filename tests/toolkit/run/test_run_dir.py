@@ -1,4 +1,4 @@
-"""Every file of a run lies in its folder, and a run is found by what people type."""
+"""Every file of a run is in its folder, and a run is found by id, prefix or path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_run(parent: Path, name: str) -> RunDir:
     return run
 
 
-def test_every_name_lies_inside_the_folder_and_no_two_are_equal(tmp_path: Path) -> None:
+def test_all_paths_are_inside_the_run_folder_and_distinct(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "movies-1f3a9c")
     properties = [name for name, value in vars(RunDir).items() if isinstance(value, property)]
     paths = [path for name in properties if isinstance(path := getattr(run, name), Path)]
@@ -31,7 +31,7 @@ def test_every_name_lies_inside_the_folder_and_no_two_are_equal(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../config.yaml", "a/../../b", "/etc/passwd"])
-def test_an_artifact_lies_below_the_folder_of_artifacts(tmp_path: Path, name: str) -> None:
+def test_artifact_outside_the_artifacts_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="artifacts"):
         RunDir(tmp_path).artifact(name)
 
@@ -53,14 +53,14 @@ def test_checkpoints_are_listed_by_step(tmp_path_factory: pytest.TempPathFactory
     assert run.checkpoint_steps() == sorted(steps)
 
 
-def test_what_only_looks_like_a_checkpoint_is_none(tmp_path: Path) -> None:
+def test_folders_with_similar_names_are_not_checkpoints(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for name in (".step_00000001.tmp", "step_1", "step_00000002.old", "best", ".step_00000003.damaged.5"):
         (run.checkpoints / name).mkdir(parents=True)
     assert run.checkpoint_steps() == []
 
 
-def test_any_file_in_its_folder_names_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_found_by_any_file_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(tmp_path, "movies-1f3a9c")
     run.artifacts.mkdir()
     named = run.artifact("movies_testset_predictions.csv")
@@ -70,7 +70,7 @@ def test_any_file_in_its_folder_names_a_run(tmp_path: Path, monkeypatch: pytest.
     assert find_run(named.name, tmp_path / "elsewhere").path == run.path.resolve()
 
 
-def test_a_file_outside_of_every_run_names_none(tmp_path: Path) -> None:
+def test_file_outside_of_every_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "table.csv").touch()
     with pytest.raises(RunNotFound, match=r"table\.csv"):
         find_run(str(tmp_path / "table.csv"), tmp_path / "runs")
@@ -105,11 +105,11 @@ def test_runs_are_the_folders_with_a_config(parent: Path) -> None:
         ("spell", "spell"),
     ],
 )
-def test_run_is_found_by_its_id_or_by_a_prefix_of_it_alone(parent: Path, typed: str, found: str) -> None:
+def test_run_is_found_by_its_id_or_an_unambiguous_prefix(parent: Path, typed: str, found: str) -> None:
     assert find_run(typed, parent).run_id == found
 
 
-def test_run_is_found_by_its_folder_wherever_it_lies(parent: Path, tmp_path: Path) -> None:
+def test_run_is_found_by_the_path_of_its_folder(parent: Path, tmp_path: Path) -> None:
     assert find_run(str(parent / "spell"), tmp_path / "elsewhere").path == (parent / "spell").resolve()
 
 
@@ -118,7 +118,7 @@ def test_ambiguous_prefix_names_the_candidates(parent: Path) -> None:
         find_run("movies", parent)
 
 
-def test_unknown_name_lists_what_there_is(parent: Path) -> None:
+def test_unknown_name_lists_the_existing_runs(parent: Path) -> None:
     with pytest.raises(RunNotFound, match=r"no run 'picture' under .*: movies-1f3a9c, .*spelling-0b5e11"):
         find_run("picture", parent)
     with pytest.raises(RunNotFound, match="runs there: none"):
@@ -132,7 +132,7 @@ def test_a_run_without_its_config_is_named(parent: Path) -> None:
         find_run("movies-1f3a9c", parent)
 
 
-def test_folder_set_aside_makes_room_and_is_kept_whole(tmp_path: Path) -> None:
+def test_archived_run_is_moved_and_kept_complete(tmp_path: Path) -> None:
     run = make_run(tmp_path, "movies-1f3a9c")
     places = [archive_run(run)]
     make_run(tmp_path, "movies-1f3a9c")
@@ -159,7 +159,7 @@ def test_logs_are_found_by_start_and_rank(tmp_path: Path) -> None:
     assert set(run.job_logs()) == {run.job_log("101"), run.launcher_log("x.0")}
 
 
-def test_code_of_a_run_is_known_by_its_modules(tmp_path: Path) -> None:
+def test_has_code_checks_for_a_module_in_the_code_of_a_run(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert not run.has_code("toolkit.launch.rank_main")
     (run.code / "toolkit" / "launch").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Step records are a function of the steps alone, and survive whatever ends an attempt."""
+"""Step records depend on the steps alone and survive any end of an attempt."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_any_split_into_attempts_gives_the_same_file_and_chain(
 
 @given(steps)
 @settings(max_examples=60, deadline=None)
-def test_what_is_read_is_what_was_done_to_the_last_bit(done: list[Step]) -> None:
+def test_step_records_are_read_back_bit_exact(done: list[Step]) -> None:
     with TemporaryDirectory() as folder:
         run = RunDir(Path(folder))
         write(run, done)
@@ -127,7 +127,7 @@ def test_what_is_read_is_what_was_done_to_the_last_bit(done: list[Step]) -> None
         pytest.param([([1, 2], 0.5)], id="a step less"),
     ],
 )
-def test_the_chain_tells_runs_apart(tmp_path: Path, other: list[Step]) -> None:
+def test_chains_of_different_runs_differ(tmp_path: Path, other: list[Step]) -> None:
     chains = []
     for number, done in enumerate([[([1, 2], 0.5), ([3, 4], 0.125)], other]):
         run = RunDir(tmp_path / str(number))
@@ -149,7 +149,7 @@ def test_other_ranks_write_nothing(run: RunDir) -> None:
     assert not run.step_records.exists()
 
 
-def test_full_disk_delays_records_and_ends_nothing(run: RunDir) -> None:
+def test_full_disk_delays_step_records_without_an_error(run: RunDir) -> None:
     step_records, progress = StepRecords(run, is_main=True), Progress()
     step_records.start(0)
     run.step_records.symlink_to("/dev/full")
@@ -161,7 +161,7 @@ def test_full_disk_delays_records_and_ends_nothing(run: RunDir) -> None:
     assert [record.loss for record in read_step_records(run)] == [1.0, 2.0]
 
 
-def test_a_disk_that_takes_a_part_leaves_no_half_line(run: RunDir) -> None:
+def test_partial_write_leaves_no_partial_line(run: RunDir) -> None:
     step_records, progress = StepRecords(run, is_main=True), Progress()
     step_records.start(0)
     do(step_records, progress, ([1], 1.0))
@@ -180,7 +180,7 @@ def test_a_disk_that_takes_a_part_leaves_no_half_line(run: RunDir) -> None:
     assert [record.step for record in read_step_records(run)] == list(range(1, 52))
 
 
-def test_a_save_is_told_once_and_outlives_its_checkpoint(run: RunDir) -> None:
+def test_save_is_recorded_once_and_outlives_its_checkpoint(run: RunDir) -> None:
     step_records, progress = StepRecords(run, is_main=True), Progress()
     step_records.start(0)
     for step in range(1, 4):
@@ -195,8 +195,8 @@ def test_a_save_is_told_once_and_outlives_its_checkpoint(run: RunDir) -> None:
     assert run.step_records.read_text().count("weights") == 3
 
 
-def test_saves_are_told_again_after_a_resume_that_drops_their_lines(run: RunDir) -> None:
-    """The line of a save may stand behind later steps."""
+def test_saves_are_recorded_again_after_a_resume_dropped_their_lines(run: RunDir) -> None:
+    """The line of a save may come after later steps."""
     first = write(run, [([1], 1.0), ([2], 2.0)])
     save(run, 2, weights=7)
     step_records, progress = StepRecords(run, is_main=True), Progress(step=2, chain=first.chain)
@@ -209,15 +209,15 @@ def test_saves_are_told_again_after_a_resume_that_drops_their_lines(run: RunDir)
     assert [save.step for save in read_saves(run)] == [2]
 
 
-def test_damaged_manifest_is_passed_over(run: RunDir) -> None:
+def test_damaged_manifest_is_skipped(run: RunDir) -> None:
     run.checkpoint(5).mkdir(parents=True)
     (run.checkpoint(5) / "MANIFEST.json").write_text('{"files": []}')
     assert list(read_saves(run)) == []
 
 
 @pytest.mark.parametrize("step", [0, -1, 4, 100])
-def test_a_step_that_the_run_has_not_come_to_is_refused(run: RunDir, step: int) -> None:
-    """The one after the last is at work, or is the one that failed."""
+def test_step_beyond_the_run_is_refused(run: RunDir, step: int) -> None:
+    """The step after the last one is allowed: it is in progress or has failed."""
     write(run, [([1], 1.0), ([2], 1.0)])
     check_step(run, 3)
     with pytest.raises(UserError, match=rf"has no step {step}: it has done 2 steps so far"):
@@ -227,7 +227,7 @@ def test_a_step_that_the_run_has_not_come_to_is_refused(run: RunDir, step: int) 
         check_step(run, 3)
 
 
-def test_the_last_step_is_the_newest_that_any_file_knows_of(run: RunDir) -> None:
+def test_last_step_is_the_maximum_over_all_files(run: RunDir) -> None:
     assert last_step(run) == 0
     write(run, [([1], 1.0)])
     assert last_step(run) == 1
@@ -293,7 +293,7 @@ def test_records_depend_on_the_steps_alone(
     assert {step: ours[step] for step in both} == {step: theirs[step] for step in both}
 
 
-def test_records_of_a_killed_run_are_those_of_the_undisturbed_one(
+def test_records_of_a_killed_run_equal_those_of_an_undisturbed_one(
     lab: Lab, exact: Experiment, undisturbed: RunDir
 ) -> None:
     run = lab.start(exact)
@@ -303,7 +303,7 @@ def test_records_of_a_killed_run_are_those_of_the_undisturbed_one(
     assert record_lines(run) == record_lines(undisturbed)
 
 
-def test_records_say_where_another_seed_reads_other_samples(lab: Lab, undisturbed: RunDir) -> None:
+def test_records_of_another_seed_differ_in_the_first_samples(lab: Lab, undisturbed: RunDir) -> None:
     other = lab.train(tiny(lab.folder, "train.reduction=exact", "seed=1"), Attempt())
     first: StepRecord = next(read_step_records(other))
     assert first.samples != next(read_step_records(undisturbed)).samples

@@ -22,20 +22,20 @@ _VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries
 
 @pytest.mark.slow
 @given(st.lists(_VALUES, min_size=1))
-def test_any_values_written_one_after_the_other_are_found_again(values: list[Any]) -> None:
+def test_joined_json_values_are_split_again(values: list[Any]) -> None:
     written = [json.dumps(value, ensure_ascii=False) for value in values]
     assert split_values(f"key={','.join(written)}") == written
     assert [parse(part).value for part in split_values(f"key={', '.join(written)}")] == values
 
 
 @given(st.lists(st.text(), min_size=1))
-def test_texts_in_single_quotes_are_found_again(texts: list[str]) -> None:
+def test_joined_single_quoted_texts_are_split_again(texts: list[str]) -> None:
     written = ["'" + text.replace("'", "''") + "'" for text in texts]
     assert split_values(f"key={','.join(written)}") == written
 
 
 @given(st.text())
-def test_nothing_between_two_values_is_lost(text: str) -> None:
+def test_splitting_loses_only_whitespace(text: str) -> None:
     try:
         values = split_values(f"key={text}")
     except UserError:
@@ -83,7 +83,7 @@ def test_an_empty_value_among_several_is_refused(text: str) -> None:
         ("sin(0,1)", None),
     ],
 )
-def test_a_range_is_a_word_with_its_limits(text: str, space: object) -> None:
+def test_a_range_is_parsed_from_its_name_and_limits(text: str, space: object) -> None:
     assert read_space(f"key={text}") == space
 
 
@@ -101,7 +101,7 @@ def test_a_range_is_a_word_with_its_limits(text: str, space: object) -> None:
         ("loguniform(1e-5, 1e-2", "found loguniform(1e-5, 1e-2, expected a range"),
     ],
 )
-def test_a_range_that_is_none_is_refused_with_an_example(text: str, problem: str) -> None:
+def test_an_invalid_range_is_refused_with_an_example(text: str, problem: str) -> None:
     with pytest.raises(UserError, match=r"^key: .*as in key=") as refusal:
         read_space(f"key={text}")
     assert problem in str(refusal.value)

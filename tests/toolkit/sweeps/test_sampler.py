@@ -43,7 +43,7 @@ def _distance(point: Point) -> float:
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])
-def test_proposals_come_nearer_to_what_was_good(goal: str) -> None:
+def test_proposals_approach_the_best_values(goal: str) -> None:
     points: list[Point] = []
     batches = []
     for _ in range(5):
@@ -54,7 +54,7 @@ def test_proposals_come_nearer_to_what_was_good(goal: str) -> None:
     assert len({point["lr"] for point in points}) == 50
 
 
-def test_the_same_runs_lead_to_the_same_proposals_and_all_lie_within_the_spaces() -> None:
+def test_proposals_are_deterministic_and_within_the_spaces() -> None:
     known = came_to(propose(SWEEP, None))
     proposed = propose(SWEEP, known)
     assert proposed == propose(SWEEP, known)
@@ -64,20 +64,20 @@ def test_the_same_runs_lead_to_the_same_proposals_and_all_lie_within_the_spaces(
         assert 0 <= (number_in(point["p"]) or 0) <= 1
 
 
-def test_runs_outside_of_a_space_that_was_changed_are_passed_over() -> None:
+def test_runs_outside_the_changed_spaces_are_ignored() -> None:
     known = came_to(
         [{"lr": "5", "n": "1", "p": "0.5", "k": "[2]"}, {"lr": "0.1", "n": "1", "p": "0.5", "k": "[9]"}]
     )
     assert len(propose(SWEEP, known)) == 10
 
 
-def test_without_optuna_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_optuna_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(UserError, match=r"pip install 'slurm-toolkit\[optuna\]'"):
         propose(SWEEP, None)
 
 
-def test_another_sampler_is_refused() -> None:
+def test_an_unknown_sampler_is_refused() -> None:
     with pytest.raises(UserError, match="unknown sampler 'ga'"):
         propose(Sweep(method="optuna", samples=1, sampler="ga", parameters=SPACES), None)
 

@@ -39,7 +39,7 @@ def written(folder: Path, section: str) -> Path:
     return path
 
 
-def test_everything_that_a_section_says_is_read(tmp_path: Path) -> None:
+def test_every_key_of_the_section_is_read(tmp_path: Path) -> None:
     assert load_sweep(written(tmp_path, SECTION)) == Sweep(
         name="lrs",
         method="random",
@@ -70,7 +70,7 @@ def test_the_command_line_sets_keys_of_the_section(tmp_path: Path) -> None:
     assert sweep.parameters["optimizer.lr"] == Values(("1", "2"))
 
 
-def test_the_section_may_be_a_file_of_its_own(tmp_path: Path) -> None:
+def test_the_section_may_be_an_included_file(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("parameters: {seed: [1, 2]}\n")
     sweep = load_sweep(written(tmp_path, "sweep: ${from_file:mine.yaml}\n"))
     assert sweep == Sweep(parameters={"seed": Values(("1", "2"))})
@@ -93,7 +93,7 @@ def test_a_tag_is_a_fault_of_the_file(tmp_path: Path, section: str) -> None:
         load_sweep(written(tmp_path, f"sweep: {section}\n"))
 
 
-def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_all_faults_are_reported_with_their_lines(tmp_path: Path) -> None:
     text = (
         "sweep:\n  methd: grid\n  samples: -1\n  goal: more\n  zip: 3\n  runs: [4]\n  name: a/b\n"
         "  parameters:\n    a: {loguniform: [0, 1]}\n    b: []\n    c: {randint: 3}\n"
@@ -111,7 +111,7 @@ def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
     assert faults["sweep.samples"].origin.endswith(f":{line}")
 
 
-def test_a_command_for_one_run_says_what_to_do_with_the_section(tmp_path: Path) -> None:
+def test_loading_one_run_from_a_sweep_file_is_refused_with_the_alternatives(tmp_path: Path) -> None:
     path = written(tmp_path, SECTION)
     with pytest.raises(ConfigError, match=r"`stk sweep` makes them; sweep=null leaves it out"):
         load(path)

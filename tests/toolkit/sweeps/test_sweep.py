@@ -1,4 +1,4 @@
-"""Which runs a sweep makes."""
+"""The runs that a sweep makes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from toolkit.sweeps.sweep import Sweep, checked, with_overrides
 A, B = Values(("1", "2", "3")), Values(("x", "y", "z"))
 
 
-def test_a_grid_is_every_combination_and_the_last_key_turns_fastest() -> None:
+def test_a_grid_has_every_combination_with_the_last_key_varying_fastest() -> None:
     points = Sweep(parameters={"a": A, "b": B}).points()
     assert [(point["a"], point["b"]) for point in points] == list(itertools.product("123", "xyz"))
 
 
-def test_zipped_keys_turn_together_and_others_within_them() -> None:
+def test_zipped_keys_vary_together_and_others_within_them() -> None:
     sweep = Sweep(parameters={"a": A, "c": Values(("0", "1")), "b": B}, zipped=(("a", "b"),))
     points = [(point["a"], point["b"], point["c"]) for point in checked(sweep).points()]
     assert points == [
@@ -45,7 +45,7 @@ def test_zipped_keys_turn_together_and_others_within_them() -> None:
     assert Sweep(method="zip", parameters={"a": A, "b": B}).points()[1] == {"a": "2", "b": "y"}
 
 
-def test_runs_that_are_spelt_out_are_combined_with_parameters_and_seeds() -> None:
+def test_listed_runs_are_combined_with_parameters_and_seeds() -> None:
     sweep = Sweep(
         runs=({"a": "1", "b": "x"}, {"a": "2"}), seeds=("5", "6"), parameters={"c": Values(("0", "1"))}
     )
@@ -71,7 +71,7 @@ def test_runs_that_are_spelt_out_are_combined_with_parameters_and_seeds() -> Non
         (Sweep(method="list", runs=({"a": "1"},), parameters={"b": B}), "takes no parameters"),
     ],
 )  # fmt: skip
-def test_parts_that_do_not_fit_together_are_refused(sweep: Sweep, problem: str) -> None:
+def test_contradictory_settings_are_refused(sweep: Sweep, problem: str) -> None:
     with pytest.raises(UserError) as refusal:
         checked(sweep)
     assert problem in str(refusal.value)
@@ -87,7 +87,7 @@ def test_parts_that_do_not_fit_together_are_refused(sweep: Sweep, problem: str) 
         (Sweep(parameters=dict.fromkeys("ab", Values(tuple(map(str, range(400)))))), "160,000 runs"),
     ],
 )
-def test_what_cannot_be_listed_is_refused(sweep: Sweep, problem: str) -> None:
+def test_a_grid_that_cannot_be_enumerated_is_refused(sweep: Sweep, problem: str) -> None:
     with pytest.raises(UserError) as refusal:
         sweep.points()
     assert problem in str(refusal.value)
@@ -102,7 +102,7 @@ def test_a_value_that_runs_of_the_file_would_hide_is_refused(sweep: Sweep, word:
         with_overrides(sweep, [word])
 
 
-def test_more_samples_and_more_keys_leave_the_first_ones_as_they_are() -> None:
+def test_more_samples_and_keys_do_not_change_the_first_draws() -> None:
     spaces: dict[str, Space] = {"a": LogUniform(1e-5, 1e-2), "b": RandInt(1, 9)}
     few = Sweep(method="random", parameters=spaces, samples=3, seed=7).points()
     many = Sweep(method="random", parameters={"c": B, **spaces}, samples=30, seed=7).points()
@@ -120,7 +120,7 @@ def test_a_draw_lies_within_its_limits(limits: tuple[float, float], number: int,
     assert limits[0] <= drawn <= limits[1]
 
 
-def test_every_whole_number_and_every_choice_is_drawn_about_as_often() -> None:
+def test_whole_numbers_and_choices_are_drawn_uniformly() -> None:
     for space in (RandInt(-1, 2), Values(tuple("abcd"))):
         drawn = [draw(space, 0, number, "key") for number in range(4000)]
         counts = [drawn.count(value) for value in set(drawn)]
@@ -142,19 +142,19 @@ def test_a_written_value_is_read_back(value: object) -> None:
     assert parse(written(value)).value == value
 
 
-def test_the_command_line_changes_the_sweep_of_a_file() -> None:
+def test_overrides_change_the_parameters_of_a_sweep() -> None:
     sweep = Sweep(parameters={"a": A, "b": B}, fixed={"c": "0"})
     changed = with_overrides(sweep, ["a=9", "c=1,2", "d=uniform(0,1)"])
     assert changed.parameters == {"b": B, "c": Values(("1", "2")), "d": Uniform(0, 1)}
     assert changed.fixed == {"a": "9"}
 
 
-def test_a_section_is_set_before_the_keys_within_it() -> None:
+def test_a_section_is_overridden_before_its_keys() -> None:
     sweep = with_overrides(Sweep(), ["model.dim=1,2", "model={kind: x}"])
     assert sweep.overrides({"model.dim": "1"}) == ["model={kind: x}", "model.dim=1"]
 
 
 @pytest.mark.parametrize("overrides", [["seed=1", "seed=2"], ["seed"], ["=1"]])
-def test_a_key_that_is_given_twice_or_not_at_all_is_refused(overrides: list[str]) -> None:
+def test_a_duplicate_or_missing_key_is_refused(overrides: list[str]) -> None:
     with pytest.raises(UserError):
         with_overrides(Sweep(), overrides)

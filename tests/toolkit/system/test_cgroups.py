@@ -1,4 +1,4 @@
-"""Limits of memory and cores are found in both versions of control groups."""
+"""Memory limits and CPU quotas are read from both versions of control groups."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ def groups(tmp_path: Path) -> Groups:
     return Groups(tmp_path)
 
 
-def test_the_least_limit_on_the_way_up_counts(groups: Groups) -> None:
+def test_the_lowest_memory_limit_of_all_parents_counts(groups: Groups) -> None:
     groups.write("slurm/job_7/memory.max", str(64 << 20))
     groups.write("slurm/job_7/step_0/memory.max", "max")
     groups.write("slurm/memory.max", str(128 << 20))
     assert groups.limit_mb("0::/slurm/job_7/step_0") == 64.0
 
 
-def test_groups_of_the_first_kind_have_a_tree_for_memory(groups: Groups) -> None:
+def test_memory_limits_of_cgroups_v1_are_read(groups: Groups) -> None:
     groups.write("memory/slurm/job_7/memory.limit_in_bytes", str(32 << 20))
     groups.write("memory/memory.limit_in_bytes", "9223372036854771712")
     assert groups.limit_mb("9:cpu,cpuacct:/", "4:memory:/slurm/job_7", "0::/") == 32.0
 
 
 @pytest.mark.parametrize("text", ["max", "9223372036854771712", "", "lots"])
-def test_what_is_no_limit_is_none(groups: Groups, text: str) -> None:
+def test_an_unlimited_or_invalid_limit_is_none(groups: Groups, text: str) -> None:
     groups.write("job/memory.max", text)
     assert groups.limit_mb("0::/job") is None
 
 
-def test_a_system_without_groups_has_no_limit(tmp_path: Path) -> None:
+def test_a_system_without_cgroups_has_no_limit(tmp_path: Path) -> None:
     assert memory_limit_mb(tmp_path / "nothing", tmp_path) is None
 
 
-def test_a_group_that_lies_outside_of_what_is_mounted_is_passed_over(groups: Groups) -> None:
+def test_a_group_outside_the_mount_is_ignored(groups: Groups) -> None:
     assert groups.limit_mb("0::/../../else", "damaged") is None
 
 
-def test_the_least_share_of_cores_on_the_way_up_counts(groups: Groups) -> None:
+def test_the_lowest_cpu_quota_of_all_parents_counts(groups: Groups) -> None:
     groups.write("slurm/cpu.max", "150000 100000")
     groups.write("slurm/job_7/cpu.max", "max 100000")
     assert groups.quota("0::/slurm/job_7") == 1.5
 
 
-def test_groups_of_the_first_kind_have_a_tree_for_cores(groups: Groups) -> None:
+def test_cpu_quotas_of_cgroups_v1_are_read(groups: Groups) -> None:
     groups.write("cpu/job/cpu.cfs_period_us", "100000")
     groups.write("cpu/job/cpu.cfs_quota_us", "-1")
     assert groups.quota("4:cpu,cpuacct:/job") is None

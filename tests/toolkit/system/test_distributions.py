@@ -33,7 +33,7 @@ def _animals(*sites: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_entry_points_are_those_of_importlib() -> None:
+def test_entry_points_equal_those_of_importlib() -> None:
     ours = {(point.group, point.name, point.code) for point in entry_points()}
     groups = {point.group for each in metadata.distributions() for point in each.entry_points}
     theirs = {
@@ -46,12 +46,12 @@ def test_entry_points_are_those_of_importlib() -> None:
     assert ("slurm_toolkit.sections", "resources", "slurm.config.section:RESOURCES") in ours
 
 
-def test_name_and_version_are_those_of_importlib() -> None:
+def test_name_and_version_equal_those_of_importlib() -> None:
     ours, theirs = distribution("slurm-toolkit"), metadata.distribution("slurm-toolkit")
     assert (ours.field("Name"), ours.field("Version")) == (theirs.name, theirs.version)
 
 
-def test_an_empty_place_on_the_path_is_the_working_directory_of_the_start(tmp_path: Path) -> None:
+def test_an_empty_path_entry_is_the_initial_working_directory(tmp_path: Path) -> None:
     _install(tmp_path, "zoo_of-1.5.dist-info", "METADATA", "[animals]\ndog = zoo:Dog\n")
     look = "import os\nfrom toolkit.system.distributions import entry_points\nentry_points()\nos.chdir('/')\n"
     code = look + _TELL
@@ -68,7 +68,7 @@ def test_comments_and_extras_are_left_out(tmp_path: Path) -> None:
     assert _animals(tmp_path) == ["cat zoo.cats:Cat.purr Zoo-Of 1.5", "dog zoo:Dog Zoo-Of 1.5"]
 
 
-def test_the_first_on_the_path_hides_another_of_its_name(tmp_path: Path) -> None:
+def test_the_first_distribution_on_the_path_hides_later_ones_of_its_name(tmp_path: Path) -> None:
     _install(tmp_path / "first", "zoo_of.egg-info", "PKG-INFO", "[animals]\ncat = new:Cat\n")
     _install(tmp_path / "second", "Zoo.Of-1.0.dist-info", "METADATA", "[animals]\ncat = old:Cat\n")
     assert _animals(tmp_path / "first", tmp_path / "second") == ["cat new:Cat Zoo-Of 1.5"]

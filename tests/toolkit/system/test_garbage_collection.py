@@ -8,14 +8,14 @@ from contextlib import suppress
 from toolkit.system.garbage_collection import without_collection
 
 
-def test_collection_is_on_again_afterwards_also_after_an_error() -> None:
+def test_collection_is_enabled_again_after_an_error() -> None:
     with suppress(ValueError), without_collection():
         assert not gc.isenabled()
         raise ValueError
     assert gc.isenabled()
 
 
-def test_where_it_was_off_it_stays_off() -> None:
+def test_disabled_collection_stays_disabled() -> None:
     gc.disable()
     try:
         with without_collection():

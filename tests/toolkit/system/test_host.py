@@ -1,4 +1,4 @@
-"""A machine is the same one under another name, but not in another space of process ids."""
+"""A machine is the same under another name, but not in another PID namespace."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def renamed(*options: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_machine_that_got_another_name_is_the_same() -> None:
+def test_a_renamed_machine_is_the_same() -> None:
     assert renamed() == "True"
 
 
-def test_where_process_ids_mean_something_else_it_is_another_machine() -> None:
+def test_another_pid_namespace_is_another_machine() -> None:
     assert renamed("--pid", "--fork") == "False"
 
 
-def test_a_name_is_enough_as_old_records_have_no_boot() -> None:
+def test_an_equal_host_name_is_sufficient() -> None:
     assert is_here(socket.gethostname(), None)
     assert is_here(socket.gethostname(), "of the boot before")
 
 
 @pytest.mark.parametrize("boot_then", [None, "", 1, [], {}, "of another machine"])
-def test_another_name_and_no_boot_of_this_machine_is_another_machine(boot_then: object) -> None:
+def test_another_name_with_another_boot_id_is_another_machine(boot_then: object) -> None:
     assert not is_here("elsewhere", boot_then)
 
 
-def test_where_the_system_tells_no_boot_names_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_names_are_compared_if_the_boot_id_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.system.host.boot", lambda: "")
     assert not is_here("elsewhere", "")
     assert is_here(socket.gethostname(), "")

@@ -33,7 +33,7 @@ def test_only_the_answer_is_written_to_standard_output() -> None:
     assert "C code" in ended.stderr
 
 
-def test_an_error_of_the_user_is_a_message_and_an_exit_code() -> None:
+def test_a_user_error_gives_a_message_and_an_exit_code() -> None:
     ended = run('raise UserError("no such step")')
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "error: no such step" in ended.stderr

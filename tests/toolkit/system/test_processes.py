@@ -1,4 +1,4 @@
-"""When a process began is known more exactly than the boot of its machine."""
+"""The start time of a process is more exact than the boot time of its machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from toolkit.system.processes import process_start_time
 
 
-def test_a_process_began_between_being_asked_for_and_its_first_word() -> None:
+def test_the_start_time_is_between_popen_and_the_first_output() -> None:
     asked = time.time()
     with subprocess.Popen([sys.executable, "-c", "print(); input()"], stdin=-1, stdout=-1) as process:
         assert process.stdout is not None
@@ -21,5 +21,5 @@ def test_a_process_began_between_being_asked_for_and_its_first_word() -> None:
     assert asked - 0.02 <= began <= spoke
 
 
-def test_this_process_is_meant_where_none_is_named() -> None:
+def test_the_start_time_defaults_to_this_process() -> None:
     assert process_start_time() < time.time()

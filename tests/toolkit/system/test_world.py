@@ -1,4 +1,4 @@
-"""Where a process stands is what the launcher says, and half of that is a fault."""
+"""The world of a process comes from the launcher's variables, which must be complete."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ TORCHRUN = {
 }
 
 
-def test_without_variables_the_process_is_alone() -> None:
+def test_a_process_without_variables_is_alone() -> None:
     world = World.from_environment({"PATH": "/bin"})
     assert (world.rank, world.size, world.local_rank, world.local_size) == (0, 1, 0, 1)
     assert world.is_main
     assert world.nonce
 
 
-def test_two_starts_alone_have_different_names() -> None:
+def test_two_single_processes_have_different_nonces() -> None:
     assert World.single().nonce != World.single().nonce
 
 
-def test_torchrun_is_understood_and_its_store_used() -> None:
+def test_variables_of_torchrun_are_read() -> None:
     world = World.from_environment(TORCHRUN)
     assert (world.rank, world.size, world.local_rank, world.local_size) == (5, 8, 1, 4)
     assert (world.node, world.nodes) == (1, 2)
@@ -39,14 +39,14 @@ def test_torchrun_is_understood_and_its_store_used() -> None:
     assert not world.is_main
 
 
-def test_restart_by_torchrun_is_another_start() -> None:
+def test_restart_by_torchrun_has_another_nonce() -> None:
     assert (
         World.from_environment(TORCHRUN).nonce
         != World.from_environment(TORCHRUN | {"TORCHELASTIC_RESTART_COUNT": "3"}).nonce
     )
 
 
-def test_local_launcher_leaves_the_store_to_publication() -> None:
+def test_master_address_is_ignored_under_the_local_launcher() -> None:
     world = World.from_environment(
         {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", NONCE_VARIABLE: "local-a"}
         | {"MASTER_ADDR": "left over from elsewhere"}
@@ -55,18 +55,18 @@ def test_local_launcher_leaves_the_store_to_publication() -> None:
     assert (world.local_size, world.nodes) == (2, 1)
 
 
-def test_only_some_variables_are_a_fault_that_names_the_others() -> None:
+def test_missing_variables_are_named() -> None:
     with pytest.raises(UserError, match=r"RANK is set but LOCAL_RANK, WORLD_SIZE is not"):
         World.from_environment({"RANK": "0"})
 
 
 @pytest.mark.parametrize("text", ["", "two", "1.5", "0x1"])
-def test_what_is_no_number_is_named(text: str) -> None:
+def test_a_variable_that_is_not_a_number_is_named(text: str) -> None:
     with pytest.raises(UserError, match=f"WORLD_SIZE is '{text}', expected a whole number"):
         World.from_environment(TORCHRUN | {"WORLD_SIZE": text})
 
 
-def test_several_ranks_without_a_meeting_place_are_refused() -> None:
+def test_several_ranks_without_a_master_address_are_refused() -> None:
     with pytest.raises(UserError, match="MASTER_ADDR is not set: start the ranks with torchrun"):
         World.from_environment({"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"})
 

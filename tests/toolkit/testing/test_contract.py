@@ -1,4 +1,4 @@
-"""The checks that every task passes, on the tasks of a workload outside of this project."""
+"""The checks for tasks, applied to a task of an external workload."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolkit.testing import check_task, contract
 
 
 @pytest.mark.slow
-def test_a_task_of_texts_passes(tmp_path: Path) -> None:
+def test_a_correct_task_passes_all_checks(tmp_path: Path) -> None:
     check_task(tiny(tmp_path / "data", "train.epochs=1"), tmp_path / "runs")
 
 
-def test_outputs_in_another_order_than_the_samples_do_not_pass(tmp_path: Path) -> None:
+def test_outputs_in_the_wrong_order_fail_the_check(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     task = contract.open_task(experiment)
     score = task.score

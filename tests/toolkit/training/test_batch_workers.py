@@ -1,4 +1,4 @@
-"""Batches that worker processes make ahead: their order, their failures, their end."""
+"""Batches prefetched by worker processes: their order, failures and shutdown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _content(batch: Any) -> tuple[list[int], float]:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_they_come_in_order_and_are_those_that_one_process_makes(workers: int) -> None:
+def test_batches_of_workers_are_in_order_and_equal_those_of_one_process(workers: int) -> None:
     task = Numbers()
     alone = list(make_batches(task, _requests(), CPU, 0))
     ahead = list(make_batches(task, _requests(), CPU, workers))
@@ -62,8 +62,8 @@ def test_they_come_in_order_and_are_those_that_one_process_makes(workers: int) -
     assert os.getpid() not in {batch[2] for batch in ahead}
 
 
-def test_another_request_than_was_expected_begins_anew() -> None:
-    """As after samples have been put into quarantine."""
+def test_an_unexpected_request_restarts_the_prefetching() -> None:
+    """For example, samples were quarantined."""
     task, begun = Numbers(), []
 
     def upcoming() -> Iterator[Request]:
@@ -87,7 +87,7 @@ class Slow(Numbers):
         return super().collate(split, indices, device)
 
 
-def test_a_worker_that_is_busy_is_ended_at_once() -> None:
+def test_closing_ends_a_busy_worker_at_once() -> None:
     ahead = Ahead(1, _requests)
     worker = psutil.Process(ahead.take(Slow(), next(_requests()), CPU)[2])
     ahead.close()
@@ -96,10 +96,10 @@ def test_a_worker_that_is_busy_is_ended_at_once() -> None:
     assert list(make_batches(Numbers(), _requests(), CPU, 1))
 
 
-def test_no_worker_is_ended_while_it_holds_a_lock_that_the_loader_needs(
+def test_closing_does_not_deadlock_if_a_worker_holds_the_lock_of_the_loader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A worker looks at the event of the loader before each batch; here it holds the lock for long."""
+    """A worker checks the event of the loader before each batch; in this test it holds the lock for long."""
     held, holds = os.pipe()
     parent = os.getpid()
 
@@ -128,7 +128,7 @@ def test_no_worker_is_ended_while_it_holds_a_lock_that_the_loader_needs(
     assert not stood_still
 
 
-def test_the_next_random_numbers_do_not_depend_on_the_process_that_made_the_batch() -> None:
+def test_random_state_after_a_batch_is_the_same_with_and_without_workers() -> None:
     task, (request,) = Numbers(), _requests((4,))
     OnDemand(seeds_again=True).take(task, request, CPU)
     expected = torch.rand(3)
@@ -139,7 +139,7 @@ def test_the_next_random_numbers_do_not_depend_on_the_process_that_made_the_batc
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_random_numbers_of_scoring_do_not_depend_on_the_process_that_made_the_batch(workers: int) -> None:
+def test_random_state_while_scoring_is_the_same_with_and_without_workers(workers: int) -> None:
     torch.manual_seed(workers)
     drawn = [float(torch.rand(())) for _ in make_batches(Numbers(), _requests((4, 5)), CPU, workers)]
     made = [float(each[1]) for each in make_batches(Numbers(), _requests((4, 5)), CPU, 0)]
@@ -156,7 +156,9 @@ def test_random_numbers_of_scoring_do_not_depend_on_the_process_that_made_the_ba
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
     ],
 )
-def test_a_failure_is_that_of_the_rank_with_the_workers_traceback(failure: Exception, expected: str) -> None:
+def test_a_failure_in_a_worker_is_raised_in_the_rank_with_its_traceback(
+    failure: Exception, expected: str
+) -> None:
     batches = make_batches(Numbers(failure), _requests(), CPU, 2)
     found = [next(batches)[0] for _ in range(2)]
     with pytest.raises((UserError, ValueError, KeyError, RuntimeError)) as raised:
@@ -167,7 +169,7 @@ def test_a_failure_is_that_of_the_rank_with_the_workers_traceback(failure: Excep
         assert "in collate" in "".join(raised.value.__notes__)
 
 
-def test_what_asks_the_rank_to_stop_does_not_end_its_workers() -> None:
+def test_stop_signals_do_not_end_the_workers() -> None:
     batches = make_batches(Numbers(), _requests(range(40)), CPU, 1)
     process = next(batches)[2]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):

@@ -1,4 +1,4 @@
-"""An evaluation counts every sample once and is the same on any number of processes."""
+"""An evaluation scores every sample once, with equal results on any number of processes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 
 @pytest.mark.parametrize("batch_size", [5, 100])
-def test_rank_0_has_the_same_bytes_for_1_2_and_3_processes_and_all_have_the_metrics(
+def test_scores_are_bit_identical_for_1_2_and_3_processes(
     experiment: Experiment, tmp_path: Path, batch_size: int
 ) -> None:
     """23 samples: no number of processes divides them, and with batches of 100 only one has any."""
@@ -87,13 +87,11 @@ def fail(model: Any, batch: Any) -> Any:
     raise ValueError("a bad batch")
 
 
-def test_rank_that_cannot_score_a_batch_keeps_no_other_rank_waiting(
-    experiment: Experiment, tmp_path: Path
-) -> None:
+def test_exception_in_scoring_on_one_rank_stops_the_others(experiment: Experiment, tmp_path: Path) -> None:
     assert_ended_by_rank_1(run_ranks(3, score_badly, experiment, tmp_path), "a bad batch")
 
 
-def test_outputs_are_collected_only_where_they_are_wanted(experiment: Experiment) -> None:
+def test_outputs_are_collected_only_if_requested(experiment: Experiment) -> None:
     task = task_class(experiment)(experiment)
     result = evaluate(task, task.model(), "validation", ALONE, FIVES, None, with_outputs=False)
     assert result is not None
@@ -101,7 +99,7 @@ def test_outputs_are_collected_only_where_they_are_wanted(experiment: Experiment
     assert task.metrics("validation", result)["loss"] > 0
 
 
-def test_outputs_may_be_lists_of_any_type_and_number(experiment: Experiment) -> None:
+def test_outputs_may_be_integer_lists_of_different_lengths(experiment: Experiment) -> None:
     """Sample i has the numbers i, i, …: i % 4 times."""
     task = task_class(experiment)(experiment)
     score = task.score
@@ -135,13 +133,13 @@ def test_every_sample_is_counted_once(experiment: Experiment, batch_size: int) -
     assert rows_of(result).shape == (SIZES["validation"], 2)
 
 
-def test_size_of_batches_changes_nothing_but_rounding(experiment: Experiment) -> None:
+def test_scores_for_any_batch_size_are_equal_within_rounding(experiment: Experiment) -> None:
     one, all_at_once = evaluate_alone(experiment, 1), evaluate_alone(experiment, 1000)
     np.testing.assert_allclose(one.sums, all_at_once.sums, rtol=1e-5)
     np.testing.assert_allclose(rows_of(one), rows_of(all_at_once), rtol=1e-4, atol=1e-6)
 
 
-def test_output_stands_in_the_row_of_its_sample(experiment: Experiment) -> None:
+def test_output_is_in_the_row_of_its_sample(experiment: Experiment) -> None:
     task = task_class(experiment)(experiment)
     outputs = rows_of(evaluate_alone(experiment, 4))
     seed_everything(0)
@@ -152,7 +150,7 @@ def test_output_stands_in_the_row_of_its_sample(experiment: Experiment) -> None:
         np.testing.assert_allclose(outputs[index], expected, rtol=1e-4)
 
 
-def test_dropout_rests_while_the_model_is_scored_and_not_after(experiment: Experiment) -> None:
+def test_dropout_is_off_while_scoring_and_on_again_afterwards(experiment: Experiment) -> None:
     task = task_class(experiment)(experiment)
     model = task.model()
     first = evaluated(task, model, "validation")
@@ -160,7 +158,7 @@ def test_dropout_rests_while_the_model_is_scored_and_not_after(experiment: Exper
     assert evaluated(task, model, "validation").sums.tolist() == first.sums.tolist()
 
 
-def test_bf16_is_close(experiment: Experiment) -> None:
+def test_scores_in_bf16_are_close_to_fp32(experiment: Experiment) -> None:
     exact, rounded = evaluate_alone(experiment, 5), evaluate_alone(experiment, 5, torch.bfloat16)
     assert rounded.sums[1] == exact.sums[1]
     assert rounded.sums[0] == pytest.approx(exact.sums[0], rel=0.02)
@@ -178,7 +176,7 @@ class Forgetful:
         return self._plan.step(number)[: 3 if number == 0 else None]
 
 
-def test_sample_that_is_left_out_does_not_go_unnoticed(
+def test_sample_left_out_of_an_evaluation_raises(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

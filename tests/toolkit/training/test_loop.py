@@ -1,4 +1,4 @@
-"""What training promises: the same bytes on any number of processes, and after any number of stops."""
+"""Guarantees of training: equal results on any number of processes and after any number of stops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def exact(lab: Lab) -> Experiment:
 
 @pytest.fixture(scope="module")
 def undisturbed(lab: Lab, exact: Experiment) -> RunDir:
-    """One process, never stopped: what all others are held against."""
+    """A run on one process without a stop, to which the others are compared."""
     return lab.train(exact, Attempt())
 
 
@@ -56,7 +56,7 @@ def weights(run: RunDir) -> dict[str, np.ndarray]:
     return dict(load_file(run.last / "model.safetensors"))
 
 
-def test_undisturbed_run_learns_and_writes_what_the_readme_lists(undisturbed: RunDir) -> None:
+def test_undisturbed_run_learns_and_writes_metrics_result_and_best(undisturbed: RunDir) -> None:
     lines = metrics_lines(undisturbed)
     train = [line for line in lines if line["split"] == "train"]
     validation = [line for line in lines if line["split"] == "validation"]
@@ -81,7 +81,7 @@ def test_undisturbed_run_learns_and_writes_what_the_readme_lists(undisturbed: Ru
     assert result["metrics"]["validation"]["loss"] == best["loss"]
 
 
-def test_training_is_told_as_the_mean_over_every_sample_of_the_last_epoch(undisturbed: RunDir) -> None:
+def test_training_scores_are_means_over_all_samples_of_the_last_epoch(undisturbed: RunDir) -> None:
     lines = [line for line in metrics_lines(undisturbed) if line["split"] == "train"]
     last = [line for line in lines if line["epoch"] > 1]
     assert sum(line["count"] for line in last) == SIZES["train"]
@@ -90,7 +90,7 @@ def test_training_is_told_as_the_mean_over_every_sample_of_the_last_epoch(undist
         assert read_json(undisturbed.result)["metrics"]["train"][name] == pytest.approx(mean)
 
 
-def test_three_processes_are_equal_within_rounding_and_say_so(
+def test_three_processes_are_equal_within_rounding_and_log_a_warning(
     lab: Lab, exact: Experiment, undisturbed: RunDir
 ) -> None:
     run = lab.train(exact, Attempt(size=3))
@@ -111,7 +111,7 @@ def test_fast_reduction_is_equal_within_rounding(lab: Lab, without_dropout: RunD
     ]
 
 
-def test_a_run_of_steps_ends_within_an_epoch_and_goes_on_after_a_stop(lab: Lab) -> None:
+def test_run_of_steps_ends_within_an_epoch_and_resumes_equal(lab: Lab) -> None:
     settings = ("train.epochs=null", "train.steps=13", "train.eval_steps=5", "train.reduction=exact")
     named = ("optimizer.kind=radam", "lr_scheduler.kind=cosine_with_restarts")
     experiment = tiny(lab.folder, *settings, *named)
@@ -122,7 +122,7 @@ def test_a_run_of_steps_ends_within_an_epoch_and_goes_on_after_a_stop(lab: Lab) 
     assert_equal_runs(lab.train(experiment, Attempt(stop_after=6), Attempt(size=2)), undisturbed)
 
 
-def test_more_processes_than_logical_ranks_split_steps_further(lab: Lab) -> None:
+def test_more_processes_than_logical_ranks_split_each_step_further(lab: Lab) -> None:
     """One identity, and one result but for rounding; equal bytes again where the parts are as many."""
     experiment = tiny(lab.folder, "train.logical_ranks=2", "train.reduction=exact", *NO_DROPOUT)
     alone, three = (lab.train(experiment, Attempt(size=size)) for size in (1, 3))
@@ -141,14 +141,14 @@ def test_more_processes_than_logical_ranks_split_steps_further(lab: Lab) -> None
 
 
 @pytest.mark.slow
-def test_a_compiled_model_learns_the_same(lab: Lab, without_dropout: RunDir) -> None:
+def test_compiled_model_has_equal_losses_within_rounding(lab: Lab, without_dropout: RunDir) -> None:
     compiled = ("train.compile=on", "train.deterministic=false", "train.reduction=fast", *NO_DROPOUT)
     run = lab.train(tiny(lab.folder, *compiled), Attempt())
     np.testing.assert_allclose(losses(run), losses(without_dropout), rtol=1e-3)
     assert weights(run).keys() == weights(without_dropout).keys()
 
 
-def test_a_fast_run_that_was_stopped_ends_like_one_that_was_not(lab: Lab) -> None:
+def test_resumed_run_with_fast_reduction_equals_the_undisturbed_one(lab: Lab) -> None:
     """Dropout included: what a pass draws comes from the seed, the step and the pass."""
     experiment = tiny(lab.folder, "train.reduction=fast", "train.accumulation=2")
     stopped = lab.train(experiment, Attempt(stop_after=5), Attempt(stop_after=6), Attempt())
@@ -193,7 +193,7 @@ def test_stopped_and_resumed_run_equals_the_undisturbed_one(
     assert [line["world_size"] for line in starts] == [attempt.size for attempt in attempts]
 
 
-def test_surviving_rank_says_that_it_lost_its_peer(lab: Lab, exact: Experiment) -> None:
+def test_surviving_rank_records_a_lost_peer(lab: Lab, exact: Experiment) -> None:
     run = lab.start(exact)
     ended = run_ranks(2, train_rank, run.path, Attempt(size=2, stop_after=3, ranks=[1], kill=True))
     assert ended[0].error
@@ -206,8 +206,8 @@ def test_surviving_rank_says_that_it_lost_its_peer(lab: Lab, exact: Experiment) 
     )
 
 
-def test_accumulation_equals_as_many_more_logical_ranks(lab: Lab) -> None:
-    """The same micro-batches, in one tree: only who carries them differs."""
+def test_accumulation_equals_a_multiple_of_logical_ranks(lab: Lab) -> None:
+    """The micro-batches and their tree are the same; only their assignment to processes differs."""
     eight = lab.train(tiny(lab.folder, "train.logical_ranks=8"), Attempt(size=2))
     halves = lab.train(tiny(lab.folder, "train.logical_ranks=4", "train.accumulation=2"), Attempt(size=2))
     quarters = lab.train(tiny(lab.folder, "train.logical_ranks=2", "train.accumulation=4"), Attempt(size=1))
@@ -248,7 +248,7 @@ def test_every_setting_resumes_on_another_number_of_processes(lab: Lab, override
     assert_equal_runs(lab.train(experiment, Attempt(size=2, stop_after=6, ranks=[1]), Attempt(size=1)), whole)
 
 
-def test_learning_rate_written_down_is_that_of_the_schedule(undisturbed: RunDir) -> None:
+def test_recorded_learning_rate_follows_the_schedule(undisturbed: RunDir) -> None:
     """Warm-up over 0.2 * 16 = 3 steps to 0.05, then a line to 0 after step 16."""
     rates = {line["step"]: line["lr"] for line in metrics_lines(undisturbed) if line["split"] == "train"}
     assert rates[3] == pytest.approx(0.05)
@@ -257,7 +257,7 @@ def test_learning_rate_written_down_is_that_of_the_schedule(undisturbed: RunDir)
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_of_equal_scores_the_weights_with_the_lowest_loss_are_the_best(lab: Lab, size: int) -> None:
+def test_best_of_equal_scores_has_the_lowest_loss(lab: Lab, size: int) -> None:
     experiment = tiny(lab.folder, "evaluation.metric=accuracy:max", "train.epochs=4")
     run = lab.train(experiment, Attempt(size=size, stop_after=20, ranks=[size - 1]), Attempt())
     lines = [line for line in metrics_lines(run) if line["split"] == "validation"]
@@ -269,7 +269,7 @@ def test_of_equal_scores_the_weights_with_the_lowest_loss_are_the_best(lab: Lab,
     assert run.best.resolve() == run.checkpoint(expected)
 
 
-def test_early_stopping_ends_the_run_when_its_patience_is_over(lab: Lab) -> None:
+def test_early_stopping_ends_the_run_after_its_patience(lab: Lab) -> None:
     """Without learning no evaluation is strictly better than the first, so the fourth is one too many."""
     experiment = tiny(lab.folder, "optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=50")
     run = lab.train(experiment, Attempt())
@@ -277,7 +277,7 @@ def test_early_stopping_ends_the_run_when_its_patience_is_over(lab: Lab) -> None
     assert (result["step"], result["best"]["step"], result["epoch"]) == (12, 4, 1.5)
 
 
-def test_early_stop_holds_where_the_run_was_killed_before_its_result(lab: Lab) -> None:
+def test_early_stop_is_kept_if_the_run_is_killed_before_its_result(lab: Lab) -> None:
     experiment = tiny(lab.folder, "optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=50")
     run = lab.start(experiment)
     in_ranks(1, train_rank, run.path, Attempt())
@@ -286,14 +286,14 @@ def test_early_stop_holds_where_the_run_was_killed_before_its_result(lab: Lab) -
     assert_equal_runs(run, lab.train(experiment, Attempt()))
 
 
-def test_without_the_test_evaluation_nothing_reads_the_test_set(lab: Lab) -> None:
+def test_run_without_test_evaluation_writes_no_test_scores(lab: Lab) -> None:
     run = lab.train(tiny(lab.folder, "evaluation.test=false"), Attempt(size=2))
     assert read_json(run.result)["metrics"].keys() == {"train", "validation"}
     assert {line["split"] for line in metrics_lines(run)} == {"train", "validation"}
     assert [file.name for file in run.artifacts.glob("test*")] == []
 
 
-def test_finished_run_leaves_at_once_and_untouched(undisturbed: RunDir) -> None:
+def test_starting_a_finished_run_again_changes_no_file(undisturbed: RunDir) -> None:
     before = {path: path.stat().st_mtime_ns for path in undisturbed.path.rglob("*")}
     assert in_ranks(2, train_rank, undisturbed.path, Attempt(size=2)) == ["finished"] * 2
     assert {path: path.stat().st_mtime_ns for path in undisturbed.path.rglob("*")} == before
@@ -309,15 +309,15 @@ def test_more_processes_than_samples_in_a_step_still_train(lab: Lab) -> None:
     np.testing.assert_allclose(losses(fast), losses(lab.train(experiment, Attempt())), rtol=1e-3)
 
 
-def test_other_data_under_the_same_run_are_refused(lab: Lab, tmp_path: Path) -> None:
-    """The checkpoint names the data it was made with."""
+def test_changed_data_under_the_same_run_is_refused(lab: Lab, tmp_path: Path) -> None:
+    """The checkpoint records the fingerprint of its data."""
     experiment = tiny(tmp_path / "data", "train.epochs=1")
     run = lab.start(experiment)
     in_ranks(1, train_rank, run.path, Attempt(stop_after=2))
     assert change_warnings(run, experiment, new_code=False) == []
     with open(tmp_path / "data" / "train.tsv", "a") as table:
         table.write("one more film\tgood\n")
-    with pytest.raises(DataError, match="have changed since its step 2, so it will not go on"):
+    with pytest.raises(DataError, match="have changed since its step 2, so it will not continue"):
         change_warnings(run, experiment, new_code=False)
     (ended,) = run_ranks(1, train_rank, run.path, Attempt())
     assert ended.error.startswith("CheckpointError")

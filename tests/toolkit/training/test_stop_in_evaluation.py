@@ -37,7 +37,7 @@ def undisturbed(lab: Lab) -> RunDir:
         ),
     ],
 )
-def test_run_that_is_stopped_in_an_evaluation_ends_as_the_undisturbed_one(
+def test_run_stopped_in_an_evaluation_equals_the_undisturbed_one(
     lab: Lab, undisturbed: RunDir, attempts: tuple[Attempt, ...]
 ) -> None:
     run = lab.train(tiny(lab.folder), *attempts)
@@ -47,7 +47,7 @@ def test_run_that_is_stopped_in_an_evaluation_ends_as_the_undisturbed_one(
 
 
 @pytest.mark.parametrize("attempt", [Attempt(stop_in_batch=4 * 5 - 1), Attempt(stop_after=4 * FIRST)])
-def test_a_stop_in_the_last_step_or_its_evaluation_changes_nothing(
+def test_run_stopped_in_the_last_step_or_its_evaluation_equals_the_undisturbed_one(
     lab: Lab, undisturbed: RunDir, attempt: Attempt
 ) -> None:
     assert_equal_runs(undisturbed, lab.train(tiny(lab.folder), attempt, Attempt()))
@@ -62,7 +62,7 @@ def test_the_step_before_the_evaluation_is_saved(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("batch", first_quick([2, 7]))
-def test_a_stop_while_the_best_weights_are_scored_leaves_the_scores_to_the_next_attempt(
+def test_next_attempt_scores_the_best_weights_after_a_stop_in_the_scoring(
     lab: Lab, undisturbed: RunDir, batch: int
 ) -> None:
     """Five batches of validation, then three of test."""
@@ -74,8 +74,8 @@ def test_a_stop_while_the_best_weights_are_scored_leaves_the_scores_to_the_next_
     assert read_json(run.result)["metrics"]["test"] == read_json(undisturbed.result)["metrics"]["test"]
 
 
-def test_a_checkpoint_whose_replacement_was_cut_short_is_found(lab: Lab, undisturbed: RunDir) -> None:
-    """A process that ends between the two renames leaves the earlier one beside its name."""
+def test_checkpoint_is_restored_after_an_interrupted_replacement(lab: Lab, undisturbed: RunDir) -> None:
+    """A process that ends between the two renames leaves the earlier checkpoint under a hidden name."""
     run = lab.start(tiny(lab.folder))
     lab.go_on(run, Attempt(stop_in_batch=1), "yielded")
     folder = run.checkpoint(FIRST)

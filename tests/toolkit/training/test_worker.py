@@ -1,4 +1,4 @@
-"""One process of a run, started by torchrun or alone: what it returns and what it says."""
+"""One worker process of a run: its exit status and its messages."""
 
 from __future__ import annotations
 
@@ -63,14 +63,16 @@ def the_run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_finished_run_leaves_at_once(run: RunDir) -> None:
+def test_worker_on_a_finished_run_exits_without_changes(run: RunDir) -> None:
     run.result.write_text("{}")
     before = sorted(run.path.rglob("*"))
     assert worker.main([str(run.path)]) == 0
     assert sorted(run.path.rglob("*")) == before
 
 
-def test_second_worker_tells_the_user_in_one_line(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_worker_is_refused_with_one_error_line(
+    run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
     with FileLock(run.alive):
         assert worker.main([str(run.path)]) == 2
     assert capsys.readouterr().err.startswith(f"error: {run.run_id} is being trained")
@@ -84,7 +86,7 @@ def test_second_worker_tells_the_user_in_one_line(run: RunDir, capsys: pytest.Ca
         (lambda table: table.write_text("text\tlabel\n"), "train.tsv"),
     ],
 )
-def test_fault_in_the_data_is_one_message_and_no_stack_trace(
+def test_data_error_is_one_message_without_a_stack_trace(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], write: object, message: str
 ) -> None:
     assert callable(write)
@@ -98,7 +100,7 @@ def test_fault_in_the_data_is_one_message_and_no_stack_trace(
     assert (failure["class"], failure["phase"], failure["rank"]) == ("input", "data preparation", 0)
 
 
-def test_fault_in_the_experiment_is_told_before_anything_is_made(
+def test_config_error_is_reported_before_a_run_is_created(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert worker.main([config, "train.epochz=3", "train.batch_size=0"]) == 2
@@ -107,7 +109,7 @@ def test_fault_in_the_experiment_is_told_before_anything_is_made(
     assert not (tmp_path / "experiments").exists()
 
 
-def test_loss_that_is_not_finite_ends_the_run_before_it_is_saved(
+def test_non_finite_loss_ends_the_run_before_the_save(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     overrides = [
@@ -127,10 +129,10 @@ def test_loss_that_is_not_finite_ends_the_run_before_it_is_saved(
     assert "optimizer.lr" in failure["message"]
 
 
-def test_weights_that_an_update_has_spoilt_are_no_checkpoint_to_go_on_from(
+def test_nan_weights_after_an_update_are_not_kept_as_a_checkpoint(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loss was a number, and its gradient was not."""
+    """The loss was finite, but its gradient was not."""
 
     def spoil(context: TrainContext, count: float) -> None:
         update(context, count)
@@ -147,7 +149,7 @@ def test_weights_that_an_update_has_spoilt_are_no_checkpoint_to_go_on_from(
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
 
 
-def test_bug_keeps_its_stack_trace(
+def test_unexpected_exception_keeps_its_stack_trace(
     run: RunDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolkit.training.attempt.stages.train", lambda training, stop: 1 / 0)
@@ -160,7 +162,7 @@ def test_bug_keeps_its_stack_trace(
     assert "Traceback" in log.read_text()
 
 
-def test_signal_saves_leaves_with_its_own_status_and_the_folder_goes_on(
+def test_signal_saves_exits_with_75_and_the_run_resumes(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal comes in the third step."""
@@ -183,7 +185,7 @@ def test_signal_saves_leaves_with_its_own_status_and_the_folder_goes_on(
     assert len({(line["step"], line["split"]) for line in metrics_lines(run)}) == len(metrics_lines(run))
 
 
-def test_data_can_be_prepared_alone(config: str, tmp_path: Path) -> None:
+def test_prepare_option_prepares_data_without_a_run(config: str, tmp_path: Path) -> None:
     assert worker.main(["--prepare", config]) == 0
     assert list((tmp_path / "data" / "prepared").glob("*/meta.json"))
     assert not (tmp_path / "experiments").exists()

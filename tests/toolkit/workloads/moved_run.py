@@ -1,4 +1,4 @@
-"""A finished run of tiny data that lies elsewhere now, and the command as a person types it."""
+"""A finished run that was moved away from its data, and the command `stk`."""
 
 from __future__ import annotations
 

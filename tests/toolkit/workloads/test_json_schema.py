@@ -61,7 +61,7 @@ def test_the_schema_beside_our_experiments_is_what_the_command_prints() -> None:
         ({"kind": "chained", "steps": [{"kind": "whitespace", "rate": 0.2}]}, False),
     ],
 )
-def test_sections_within_sections_are_checked_by_their_kind(noise: Any, is_good: bool) -> None:
+def test_nested_sections_are_checked_by_their_kind(noise: Any, is_good: bool) -> None:
     tree = {
         "name": "words",
         "task": {"kind": "sed_words"},

@@ -8,7 +8,7 @@ from toolkit.registry import installed
 from toolkit.run.code_snapshot import copy_code
 
 
-def test_of_the_workloads_beside_it_nothing_is_copied(tmp_path: Path) -> None:
+def test_no_code_of_other_workloads_is_copied(tmp_path: Path) -> None:
     copy_code(tmp_path / "code", ["text_classification"])
     copied = (tmp_path / "code" / "toolkit" / "workloads").glob("*/__init__.py")
     assert [path.parent.name for path in copied] == [installed("text_classification").name]

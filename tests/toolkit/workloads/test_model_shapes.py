@@ -6,7 +6,7 @@ import pytest
 
 from tests.toolkit.training.warm_start.test_shapes import (
     Make,
-    test_the_shapes_are_those_that_the_model_is_saved_with,  # noqa: F401
+    test_reported_shapes_equal_those_of_the_saved_model,  # noqa: F401
 )
 from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities
 from tests.toolkit.workloads.spelling import spelling_files as spelling

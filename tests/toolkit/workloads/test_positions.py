@@ -22,14 +22,14 @@ def refusal(experiment: Experiment) -> str:
     return str(caught.value)
 
 
-def test_longer_samples_than_a_model_reads_are_refused(tmp_path: Path) -> None:
+def test_samples_longer_than_the_model_reads_are_refused(tmp_path: Path) -> None:
     """The tiny BERT has 128 positions."""
     check_inputs(tiny_bert(tmp_path, "data.max_tokens=128"))
     told = refusal(tiny_bert(tmp_path, "data.max_tokens=129"))
     assert all(part in told for part in ("data.max_tokens", "129", "128"))
 
 
-def test_samples_without_room_beside_the_special_tokens_are_refused(tmp_path: Path) -> None:
+def test_max_tokens_must_leave_room_beside_the_special_tokens(tmp_path: Path) -> None:
     """The tokenizer puts one token before a text, and one behind it."""
     check_inputs(tiny_bert(tmp_path, "data.max_tokens=3"))
     told = refusal(tiny_bert(tmp_path, "data.max_tokens=2"))
@@ -62,7 +62,7 @@ def test_a_roberta_reads_two_tokens_less_than_it_has_positions(tmp_path: Path) -
 
 @pytest.mark.parametrize("make", [tiny_entities, tiny_co_mention])
 @pytest.mark.parametrize("key", ["data.max_tokens", "data.max_entity_tokens"])
-def test_so_are_those_of_mentions_and_entities(tmp_path: Path, make: Any, key: str) -> None:
+def test_mentions_and_entities_must_not_exceed_the_positions(tmp_path: Path, make: Any, key: str) -> None:
     experiment = make(tmp_path)
     settings = json.loads((Path(experiment.model.path) / "config.json").read_text())
     most = settings["max_position_embeddings"]
@@ -72,10 +72,8 @@ def test_so_are_those_of_mentions_and_entities(tmp_path: Path, make: Any, key: s
     assert str(most) in told
 
 
-def test_longer_samples_are_refused_before_the_first_step_where_the_model_was_not_at_hand(
-    tmp_path: Path,
-) -> None:
-    """As with a name on a hub: the check of inputs could not look into the folder."""
+def test_longer_samples_are_refused_when_the_model_is_created(tmp_path: Path) -> None:
+    """The model has no folder that the check of inputs could read, as with a name on a hub."""
     experiment = tiny_bert(tmp_path, "data.fold=none", "data.max_tokens=200")
     with open(tmp_path / "train.tsv", "a") as stream:
         stream.write("the film " * 80 + "\tgood\n")
@@ -85,7 +83,7 @@ def test_longer_samples_are_refused_before_the_first_step_where_the_model_was_no
     assert all(part in str(caught.value) for part in ("data.max_tokens", "162", "128"))
 
 
-def test_a_damaged_description_is_left_to_the_model(tmp_path: Path) -> None:
+def test_damaged_model_config_is_not_reported_by_the_check_of_inputs(tmp_path: Path) -> None:
     experiment = tiny_bert(tmp_path, "data.max_tokens=4096")
     (tmp_path / "bert" / "config.json").write_text("{")
     check_inputs(experiment)

@@ -8,7 +8,7 @@ from tests.tiers import first_quick
 from tests.toolkit.analysis.test_reevaluate import (
     Make,
     test_another_file_is_read_with_the_runs_labels_and_tokens,  # noqa: F401
-    test_the_runs_own_splits_score_as_they_did_at_its_end,  # noqa: F401
+    test_evaluation_of_the_runs_own_splits_repeats_its_final_scores,  # noqa: F401
     trained,  # noqa: F401
 )
 from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities

@@ -1,4 +1,4 @@
-"""What reports of our workloads show of several runs."""
+"""Reports of our workloads on one or several runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.report.model import goal_of
 from toolkit.run.run_dir import RunDir
 
 
-def test_own_plots_are_those_that_several_runs_have(tmp_path: Path) -> None:
+def test_comparison_has_only_plots_that_several_runs_share(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"sst2-a{seed}") for seed in (1, 2)]
     other = write_disambiguation(tmp_path / "ned-1")
     found = {section.title: section for section in comparison_document(compare([*runs, other])).sections}
@@ -27,7 +27,7 @@ def test_own_plots_are_those_that_several_runs_have(tmp_path: Path) -> None:
     assert [run.run_id in figure.about for run, figure in zip(runs, matrices, strict=False)] == [True, True]
 
 
-def test_classes_are_compared_where_the_runs_have_the_same(tmp_path: Path) -> None:
+def test_classes_are_compared_if_all_runs_have_the_same_classes(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"sst2-a{seed}") for seed in (1, 2)]
     title = "F1 of each class (test)"
     document = comparison_document(compare(runs))
@@ -39,7 +39,7 @@ def test_classes_are_compared_where_the_runs_have_the_same(tmp_path: Path) -> No
     assert title not in [section.title for section in comparison_document(compare([*runs, other])).sections]
 
 
-def test_an_epoch_shows_the_accuracies_that_the_task_has(tmp_path: Path) -> None:
+def test_table_of_epochs_has_the_accuracies_of_the_task(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "corrections")
     write_config(run, kind="sec_nmt", metric="loss:min")
     training = {"loss": 2.0, "token_accuracy": 0.5}

@@ -1,4 +1,4 @@
-"""Every experiment in configs/ can be planned; what it lacks is files and runs that the user brings."""
+"""Every experiment in configs/ can be planned; only files and runs of the user are missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPERIMENTS = [path for path in sorted(CONFIGS.rglob("*.yaml")) if re.search(r"(
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(CONFIGS)))
-def test_it_is_planned_and_names_the_files_that_it_lacks(
+def test_shipped_experiment_is_planned_and_its_missing_files_are_named(
     path: Path, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = str(user.root / "absent")

@@ -1,4 +1,4 @@
-"""What is known of prepared data of our workloads, with the tests of tests/toolkit/precheck."""
+"""Steps per epoch of our workloads' prepared data, with the tests of tests/toolkit/precheck."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from tests.toolkit.precheck.test_steps_per_epoch import (
     Make,
-    test_steps_are_known_without_slow_imports,  # noqa: F401
-    test_the_steps_of_prepared_data_are_those_that_are_trained,  # noqa: F401
+    test_looking_up_the_steps_imports_nothing_slow,  # noqa: F401
+    test_the_steps_of_prepared_data_equal_those_of_training,  # noqa: F401
 )
 from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
@@ -23,5 +23,5 @@ def make(request: pytest.FixtureRequest) -> Make:
     return found
 
 
-def test_a_model_of_a_hub_is_not_asked_for(tmp_path: Path) -> None:
+def test_steps_per_epoch_are_unknown_for_a_tokenizer_on_a_hub(tmp_path: Path) -> None:
     assert steps_per_epoch(tiny_bert(tmp_path, "data.tokenizer_path=somebody/some-model")) is None

@@ -31,15 +31,15 @@ from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
 
 _STEPS = 2
-#: Without chance, and with updates in proportion to the gradients: only rounding makes a difference.
+#: No randomness, and updates in proportion to the gradients: only rounding makes a difference.
 _CALM = (
     "train.logical_ranks=4",
     "optimizer={kind: sgd, lr: 0.05, weight_decay: 0.1}",
     "train.clip_norm=null",
 )
-#: The others are slow.
+#: Other kinds are slow.
 _QUICK = ("text_classification",)
-#: What a value of a switch needs besides.
+#: Further overrides that a value of a switch needs.
 _NEEDS: dict[str, tuple[str, ...]] = {}
 
 
@@ -55,7 +55,7 @@ def switches(section: Any) -> Iterator[str]:
 
 
 def calm(experiment: Experiment) -> Iterator[str]:
-    """What keeps chance out of an experiment."""
+    """Overrides that remove randomness from an experiment."""
     yield from _CALM
     for name in ("mask_mention", "mask_title"):
         if hasattr(experiment.task, name):
@@ -63,7 +63,7 @@ def calm(experiment: Experiment) -> Iterator[str]:
 
 
 def of_kind(kind: str, folder: Path) -> dict[str, Experiment]:
-    """The small experiment of a kind, as it is and with each of its model's switches turned."""
+    """The small experiment of a kind, unchanged and with each switch of its model turned."""
     make, plain = SAMPLES[kind], SAMPLES[kind](folder)
     turned = {switch: (f"model.{switch}", *_NEEDS.get(switch, ())) for switch in switches(plain.model)}
     return {
@@ -107,7 +107,7 @@ def differences(world: World, folder: Path, experiments: dict[str, Experiment]) 
 @pytest.mark.parametrize(
     "kind", first_quick(sorted(SAMPLES, key=lambda name: name not in _QUICK), quick=len(_QUICK))
 )
-def test_either_reduction_learns_the_same_over_every_switch(kind: str, tmp_path: Path) -> None:
+def test_both_reductions_give_the_same_weights_with_every_switch(kind: str, tmp_path: Path) -> None:
     experiments = of_kind(kind, tmp_path)
     for experiment in experiments.values():
         task_class(experiment).prepare(experiment)

@@ -1,4 +1,4 @@
-"""What every task of our workloads promises. A new task is a row in SAMPLES."""
+"""The contract of every task of our workloads. A new task is a row in SAMPLES."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 
 CPU = torch.device("cpu")
 
-#: Of each task, and what is special: makes a small experiment with its data in a folder.
+#: Task and variant -> a function that makes a small experiment with its data in a folder.
 SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "entity_disambiguation": tiny_entities,
     "entity_disambiguation, cached vectors, steps of tokens": tiny_cached,
@@ -76,7 +76,7 @@ KINDS = first_quick(sorted(SAMPLES, key=lambda name: name not in _QUICK), quick=
 
 
 def test_every_task_has_sample_data() -> None:
-    # Those whose sections depend on a user's file have tests of their own.
+    # Tasks whose sections depend on a user's file have separate tests.
     ours = {
         kind
         for kind, task in task_kinds().items()
@@ -118,7 +118,7 @@ def test_every_task_keeps_the_contract(
     check(experiment, task, model)
 
 
-def test_the_test_set_in_another_file_is_scored_as_it_is(
+def test_file_with_the_test_set_gets_the_scores_of_the_test_set(
     experiment: Experiment, task: Task, model: torch.nn.Module
 ) -> None:
     test = experiment.data.test
@@ -134,7 +134,7 @@ def test_the_test_set_in_another_file_is_scored_as_it_is(
     assert other.metrics("test", found) == task.metrics("test", own)
 
 
-def test_artifacts_are_written_where_the_run_says(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:
+def test_artifacts_are_in_the_artifacts_folder(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for split in ("validation", "test"):
         task.write_report(run, split, contract.evaluated(task, model, split))
@@ -155,14 +155,14 @@ def predicted(run: RunDir, split: str) -> int:
     return len(ClassificationFiles(run).predictions(split).read_text(encoding="utf-8").splitlines()) - 1
 
 
-def test_parameters_survive_yaml(experiment: Experiment, tmp_path: Path) -> None:
+def test_experiment_survives_yaml(experiment: Experiment, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(experiment), encoding="utf-8")
     assert load_resolved(path) == experiment
     assert identity(load_resolved(path)) == identity(experiment)
 
 
-def test_data_have_the_same_name_each_time_and_other_data_another(
+def test_fingerprint_is_reproducible_and_changes_with_a_data_setting(
     experiment: Experiment, task: Task, kind: str, tmp_path: Path
 ) -> None:
     assert type(task)(experiment).fingerprint == task.fingerprint
@@ -180,10 +180,10 @@ def test_one_process_two_processes_and_a_stop_give_the_same_bytes(lab: Lab, expe
     assert_equal_runs(lab.train(experiment, Attempt(size=2, stop_after=evaluated + 1), Attempt()), whole)
 
 
-def test_every_layer_trains_from_the_first_step_on(
+def test_all_layers_are_in_training_mode_from_the_first_step(
     experiment: Experiment, task: Task, tmp_path: Path
 ) -> None:
-    """Models that transformers has loaded are not in that mode; after an evaluation they would be."""
+    """transformers loads models in evaluation mode; an evaluation would leave them in training mode."""
     alone = Group(World.single(), CPU)
     model = build_training(RunDir(tmp_path), experiment, task, alone, NullDisplay()).state.model
     modes = [module.training for module in model.modules()]

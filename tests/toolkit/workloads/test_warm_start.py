@@ -1,4 +1,4 @@
-"""Weights that cannot be those of a model of our workloads are refused before the run waits for its turn."""
+"""Weights that do not fit a model of our workloads are refused before the run is queued."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def keys(section: type) -> list[str]:
 
 
 @pytest.mark.parametrize("what", first_quick(["checkpoint", "file", "run"]))
-def test_those_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
+def test_weights_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
     told = refusal(tiny_words(tmp_path, f"{KEY}={of_run(source, what)}"))
     assert all(part in told for part in (KEY, str(of_run(source, what)), "docnn", "transformer"))
 
 
-def test_a_file_by_itself_of_another_task_is_refused(tmp_path: Path, source: RunDir) -> None:
+def test_weights_file_of_another_task_is_refused_without_its_run(tmp_path: Path, source: RunDir) -> None:
     file = tmp_path / WEIGHTS
     shutil.copy(of_run(source, "file"), file)
     told = refusal(tiny_words(tmp_path, f"{KEY}={file}", "model.hidden_dim=32"))
@@ -88,7 +88,7 @@ def test_a_file_by_itself_of_another_task_is_refused(tmp_path: Path, source: Run
 
 
 @pytest.mark.slow
-def test_weights_of_an_encoder_of_another_size_are_refused_by_the_file_alone(tmp_path: Path) -> None:
+def test_weights_file_of_an_encoder_of_another_size_is_refused(tmp_path: Path) -> None:
     experiment = prepared(tiny_bert(tmp_path))
     weights = task_class(experiment)(experiment).model().state_dict()
     name = "network.bert.embeddings.word_embeddings.weight"
@@ -101,9 +101,7 @@ def test_weights_of_an_encoder_of_another_size_are_refused_by_the_file_alone(tmp
 
 
 @pytest.mark.parametrize("what", first_quick(["run", "file"]))
-def test_equal_shapes_for_labels_in_another_order_are_refused(
-    tmp_path: Path, source: RunDir, what: str
-) -> None:
+def test_weights_for_labels_in_another_order_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
     begins = f"{KEY}={of_run(source, what)}"
     check_inputs(tiny_docnn(tmp_path, begins, "data.labels=[bad, good]"))
     told = refusal(tiny_docnn(tmp_path, begins, "data.labels=[good, bad]"))
@@ -112,9 +110,7 @@ def test_equal_shapes_for_labels_in_another_order_are_refused(
     check_inputs(tiny_docnn(tmp_path, f"{KEY}={file}", "data.labels=[good, bad]"))
 
 
-def test_an_equally_large_vocabulary_of_other_words_is_refused_at_the_latest_in_the_run(
-    tmp_path: Path,
-) -> None:
+def test_vocabulary_of_the_same_size_with_other_words_is_refused(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     source = lab.train(tiny_docnn(tmp_path, "train.epochs=1", "data.max_vocabulary=9"), Attempt())
     experiment = tiny_docnn(tmp_path / "other", f"{KEY}={source.path}", "data.max_vocabulary=9")
@@ -151,7 +147,7 @@ def test_types_in_another_order_are_refused_where_a_model_has_vectors_of_them(
         check_inputs(changed)
 
 
-def test_a_vocabulary_of_another_size_is_answered_with_the_tensor_and_what_to_do(
+def test_vocabulary_of_another_size_is_reported_with_the_tensor_and_advice(
     tmp_path: Path, source: RunDir
 ) -> None:
     file = shutil.copy(of_run(source, "file"), tmp_path / WEIGHTS)
@@ -159,7 +155,7 @@ def test_a_vocabulary_of_another_size_is_answered_with_the_tensor_and_what_to_do
     assert all(part in told for part in ("tokens", "embedding.weight [", "set model and data to theirs"))
 
 
-def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
+def test_check_of_shapes_skips_a_model_that_cannot_be_created(tmp_path: Path) -> None:
     file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(2)})
     experiment = prepared(tiny_bert(tmp_path, f"{KEY}={file}"))
     assert find_prepared_set(experiment.data) is not None
@@ -167,7 +163,7 @@ def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
     assert list(check_shapes(experiment)) == []
 
 
-def test_those_for_another_tokenizer_are_refused_before_the_data_are_prepared(tmp_path: Path) -> None:
+def test_weights_for_another_tokenizer_are_refused_before_data_are_prepared(tmp_path: Path) -> None:
     experiment = tiny_words(tmp_path)
     tokens = len(load_tokenizer(Path(experiment.data.tokenizer_path)))
     for rows, fits in ((tokens, True), (tokens + 1, False)):
@@ -179,8 +175,8 @@ def test_those_for_another_tokenizer_are_refused_before_the_data_are_prepared(tm
             assert f"{tokens:,} tokens" in refusal(begun)
 
 
-def test_an_encoder_of_another_size_is_refused(tmp_path: Path) -> None:
-    """Of a model on a hub nothing is known."""
+def test_encoder_with_another_number_of_layers_is_refused(tmp_path: Path) -> None:
+    """The config.yaml beside the weights names their encoder."""
     one = tiny_bert(tmp_path)
     before = tmp_path / "before"
     before.mkdir()
@@ -193,8 +189,8 @@ def test_an_encoder_of_another_size_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_what_a_model_says_of_its_weights_is_true(kind: str) -> None:
-    """Each key that is named changes names or shapes, and no other one does."""
+def test_model_section_lists_exactly_the_keys_that_change_the_weights(kind: str) -> None:
+    """Each key in SHAPES changes names or shapes of the weights, and no other key does."""
     section, code = MODELS[kind]
     small: dict[str, Any] = {"hidden_dim": 8, "num_heads": 1} if issubclass(section, AttentionModel) else {}
     few = {

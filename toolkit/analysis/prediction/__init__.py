@@ -1,1 +1,1 @@
-"""Predicting with a finished run: its weights opened, rows read, predictions written."""
+"""Predict with a finished run: load its weights, read rows, write predictions."""

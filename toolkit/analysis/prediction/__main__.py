@@ -15,7 +15,7 @@ from toolkit.system.process_main import exit_status, process_main, take_stdout
 
 
 def main(argv: Sequence[str]) -> int:
-    """Do what is asked and return the exit status."""
+    """Answer the request and return the exit status."""
     # Output of libraries must not mix with the predictions.
     output = take_stdout(newline="")
 

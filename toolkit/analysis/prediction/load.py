@@ -47,7 +47,7 @@ def load_model(folder: str | os.PathLike[str]) -> nn.Module:
     if not run.config.is_file():
         raise RunNotFound(f"{folder} is not a run's folder: it has no {run.config.name}")
     folder_trust.check_run(run)
-    # Functions of a user's may change the working folder: file names in them are relative to another one.
+    # The user's functions may change the working folder, which must be restored.
     with contextlib.chdir(os.getcwd()):
         experiment = load_to_run(run.config)
         if task_kinds()[experiment.task.kind].predictor:
@@ -70,11 +70,11 @@ def _with_best_weights(model: nn.Module, run: RunDir) -> nn.Module:
 
 
 def _model_of_task(run: RunDir, experiment: Experiment) -> nn.Module:
-    """A new model of a task that only its data describe. Raises DataError where they have changed."""
+    """A new model of a task that needs its data to build it. Raises DataError if these have changed."""
     kind = task_class(experiment)
     checkpoint = best_checkpoint(run)
     kind.prepare(experiment)
     task = kind(experiment)
     if read_manifest(checkpoint).get("data") != task.fingerprint:
-        raise DataError(f"the training data of {run.run_id} have changed since: put back what it learnt from")
+        raise DataError(f"the training data of {run.run_id} have changed since: restore the original data")
     return task.model()

@@ -12,7 +12,7 @@ from toolkit.analysis.prediction.formats import JSON_LINES
 from toolkit.errors import UserError
 from toolkit.system.output.csv_cells import harmless
 
-#: The column of predictions that have no names themselves.
+#: The column of predictions without names.
 _COLUMN = "prediction"
 
 #: Writes the predictions of some rows. Raises UserError.
@@ -22,7 +22,7 @@ Write = Callable[[Sequence[Any]], None]
 def writer(stream: TextIO, form: str, columns: Sequence[str] = ()) -> Write:
     """Return a writer of predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS.
 
-    columns  those of a table, which it has without predictions, too; if unknown, those of the first one
+    columns  of a table, written even without predictions; if unknown, the first prediction gives them
     """
     return _json_lines(stream) if form == JSON_LINES else _table(stream, columns)
 
@@ -35,7 +35,7 @@ def _json_lines(stream: TextIO) -> Write:
 
 
 def _json(value: Any) -> str:
-    """JSON, which has no numbers that are not finite: null in place of them."""
+    """Return a value as JSON, with null for non-finite numbers, which JSON does not have."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -51,7 +51,7 @@ def _finite(value: Any) -> Any:
 
 
 def _table(stream: TextIO, columns: Sequence[str]) -> Write:
-    """A quote precedes what begins a formula."""
+    """Return a writer of CSV; a quote precedes a cell that would begin a formula."""
     table = csv.writer(stream, lineterminator="\n")
     header: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Rows in, predictions out, a chunk at a time: never the whole input."""
+"""Predict the rows of an input in chunks, never the whole input at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from toolkit.run import folder_trust
 from toolkit.run.run_dir import RunDir
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 
-#: Samples of a batch where the run counts tokens instead.
+#: Samples of a batch if the run's batch size counts tokens instead.
 _BATCH = 256
 
 #: The predictions for some samples, in their order.
@@ -39,9 +39,9 @@ Predict = Callable[[Sequence[object]], list[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """A run that is open and answers rows.
+    """An open run that predicts rows.
 
-    at_once  rows that are read before they are answered, where they are at hand
+    at_once  maximum number of rows that are read before they are predicted
     """
 
     predictor: Predictor
@@ -62,7 +62,7 @@ class Answering:
         """Yield the prediction for each row, in their order, some rows at a time. Memory: that of these rows.
 
         name         of the input, for messages
-        are_at_hand  whether further rows can be read without waiting; where not, those read are answered
+        are_at_hand  whether further rows can be read without waiting; if not, the rows so far are predicted
         Raises UserError, which names the lines.
         """
         numbers: list[int] = []
@@ -103,10 +103,10 @@ def answering(run: RunDir, batch_size: int | None) -> Answering:
 
 
 def answer(run: RunDir, request: Request, output: TextIO) -> None:
-    """Predict what a request asks for.
+    """Write the predictions for a request.
 
     output   for a request without an output file
-    Raises UserError, DataError, CheckpointError; a file of the output's name is then untouched.
+    Raises UserError, DataError, CheckpointError; an existing output file then stays unchanged.
     """
     found = answering(run, request.batch_size)
     with ExitStack() as stack:
@@ -127,11 +127,11 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
 def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None) -> Iterator[Any]:
     """Yield the prediction for each row, in their order. Memory: that of a few batches.
 
-    rows   as a file of JSON lines, or a table, would give them
+    rows   the values of rows, as from a file of JSON lines or a table
     Raises as `answer` does; messages count the rows from 1.
     """
     folder_trust.check_run(run)
-    # Functions of a user's may change the working folder: file names in them are relative to another one.
+    # The user's functions may change the working folder, which must be restored.
     with contextlib.chdir(os.getcwd()):
         found = answering(run, batch_size)
     numbered = itertools.starmap(Row, enumerate(rows, start=1))
@@ -149,7 +149,7 @@ def _settings(experiment: Experiment, batch_size: int | None) -> Evaluation:
 def _on_device(
     predictor: Predictor, model: nn.Module, experiment: Experiment, settings: Evaluation
 ) -> Predict:
-    """Predict as the run's evaluations do: on the device that this machine has of it, in its precision."""
+    """Return a function that predicts like the run's evaluations: on its kind of device, in its precision."""
     wanted = experiment.train.device
     device = choose_device("auto" if wanted == "cuda" else wanted)
     model = model.to(device)

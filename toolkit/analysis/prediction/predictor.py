@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat:
-    """The format of the rows of a file, beside what its name shows.
+    """The format of the rows of a file, as far as its name does not show it.
 
     delimiter      between the fields of a table, one character; None: comma, or tab for .tsv
     quoted         whether fields may be quoted; None: yes, but not between tabs
     columns        names of the columns of a table without a header; None: its first line names them
     encoding       of the file
-    takes_lines    whether a plain line of text is a row
-    takes_tables   whether a row of a table is one
-    keeps_numbers  whether numbers in JSON stay the texts that they are written as
+    takes_lines    whether rows may be plain lines of text
+    takes_tables   whether rows may be rows of a table
+    keeps_numbers  whether numbers in JSON are kept as text
     answers        columns of the predictions in a table, such as label and probabilities.spam, if they are
                    known beforehand: a table without rows has them, too
     """
@@ -44,17 +44,17 @@ class UnfitRow(Exception):
 
 
 class Predictor(Protocol):
-    """Predicts with a run, from what the run's folder keeps.
+    """Predicts with a run, using only the run's folder.
 
     format           how its rows are read
-    batches_at_once  how many batches of samples `predict` is handed, to put those of like length together
+    batches_at_once  number of batches of samples that `predict` gets at once, to group similar lengths
     """
 
     format: RowFormat
     batches_at_once: int
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
-        """Read what the model needs beside its weights. Raises UserError where that is gone."""
+        """Read the files that the model needs besides its weights. Raises UserError if they are gone."""
 
     def model(self) -> nn.Module:
         """A new model, into which the weights are loaded."""
@@ -71,6 +71,6 @@ class Predictor(Protocol):
         """Return a prediction for each sample, in their order: values that JSON can hold.
 
         model     in evaluation mode, on the device; no gradient is kept
-        settings  how large a batch is
+        settings  give the size of a batch
         Raises UserError.
         """

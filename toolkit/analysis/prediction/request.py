@@ -17,7 +17,7 @@ from toolkit.run.run_dir import RunDir
 #: The module that answers a request, with a run's own code.
 MODULE = "toolkit.analysis.prediction"
 
-#: Endings that name a format which predictions are not written in.
+#: Endings of formats in which predictions cannot be written.
 _NOT_WRITTEN = {
     ".tsv", ".json", ".parquet", ".feather", ".arrow", ".xlsx", ".xls", ".ods", ".gz", ".bz2", ".xz", ".zip",
 }  # fmt: skip
@@ -26,7 +26,7 @@ _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": JSON_LINES, ".ndjson": JSON_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Which rows, and how their predictions are written.
+    """The rows, and the format of their predictions.
 
     file        None: standard input
     input       one of INPUTS
@@ -72,7 +72,7 @@ def output_format(output: str | None, read_as: str) -> str:
     if ending in _NOT_WRITTEN:
         raise UserError(
             f"{output}: predictions are not written as {ending}, expected .csv, .jsonl or .ndjson: "
-            "change the name, or say the format with --format"
+            "change the name, or give the format with --format"
         )
     named = _ENDINGS.get(ending)
     if named in OUTPUTS:

@@ -14,7 +14,7 @@ from toolkit.errors import DataError, UserError
 
 
 class Row(NamedTuple):
-    """A row and the line that it begins on. Of a table: its texts by column; else the value of the line."""
+    """A row and its first line. `value`: the texts by column in a table, else the value of the line."""
 
     line: int
     value: Any
@@ -24,7 +24,7 @@ def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
     """Yield the rows of an input. Blank lines of tables and of JSON lines are skipped.
 
     read_as   one of toolkit.analysis.prediction.formats.INPUTS
-    Raises DataError, which names the line, and UserError for tables or plain lines where these are not rows.
+    Raises DataError, which names the line, and UserError if the task does not take tables or plain lines.
     """
     if read_as in TABLES:
         _check_taken(lines.name, "a row of a table", form.takes_tables, form)
@@ -75,7 +75,7 @@ def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, .
         raise DataError(f"{lines.name}:{first}: two columns have the same name: {', '.join(header)}")
     for number, fields in found:
         if fields == header and number == 1:
-            # Its names were known beforehand.
+            # A header, although its names are already known.
             continue
         if len(fields) != len(header):
             raise DataError(

@@ -34,13 +34,13 @@ from toolkit.system.process_main import exit_status, process_main, take_stdout
 if TYPE_CHECKING:
     from toolkit.analysis.prediction.predict import Answering
 
-#: The environment variable with the token; without it one is made.
+#: The environment variable with the token; without it, a token is generated.
 TOKEN = "STK_SERVE_TOKEN"
 _PATH = "/predict"
-#: Bytes of a request at most, and seconds that a client may be silent.
+#: Maximum number of bytes in a request, and of seconds that a client may be silent.
 _LARGEST, _SILENT_S = 1 << 26, 30
 _BLOCK = 1 << 16
-#: Bytes that are discarded at most, after a refusal.
+#: Maximum number of bytes that are discarded after a refusal.
 _DISCARDED = 1 << 28
 
 
@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
     _model = threading.Lock()
 
     def handle(self) -> None:
-        # A client may go away at any time.
+        # A client may disconnect at any time.
         with suppress(ConnectionError):
             super().handle()
         with suppress(OSError):
@@ -75,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
         if not self._is_known():
             self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
         elif self.path != _PATH:
-            self._refuse(HTTPStatus.NOT_FOUND, f"there is only {_PATH}")
+            self._refuse(HTTPStatus.NOT_FOUND, f"the only path is {_PATH}")
         elif "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length, and no chunks")
         elif len(length) > len(str(_LARGEST)) or int(length) > _LARGEST:
@@ -119,17 +119,17 @@ class Handler(BaseHTTPRequestHandler):
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "the task has failed: the output of stk serve has the traceback",
             )
-            # The server shows it, and goes on.
+            # The server prints it, and continues.
             raise
         self._send(HTTPStatus.OK, "application/x-ndjson", text.getvalue())
 
     def _refuse(self, status: HTTPStatus, problem: str) -> None:
-        # A body that was not read would be taken for the next request.
+        # An unread body would be read as the next request.
         self.close_connection = True
         self._send(status, "application/json", json.dumps({"error": problem}) + "\n")
 
     def _read_the_rest(self) -> None:
-        """Discard what a refused client still sends: it may read the answer only after that."""
+        """Discard the rest of a refused request: the client may read the answer only after sending it."""
         self.connection.shutdown(socket.SHUT_WR)
         left = _DISCARDED
         while left > 0 and (found := self.connection.recv(_BLOCK)):
@@ -147,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Listens without asking a name server for this host's name, which may take long."""
+    """Listens without looking up this host's name on a name server, which may take long."""
 
     def server_bind(self) -> None:
         TCPServer.server_bind(self)
@@ -155,7 +155,7 @@ class Server(ThreadingHTTPServer):
 
 
 def serve(run: RunDir, service: Service, output: TextIO) -> None:
-    """Answer until the process is ended. Raises as `answer`, and UserError where nothing can listen there.
+    """Answer requests until the process ends. Raises as `answer`, and UserError if it cannot listen there.
 
     output  for the address and the token
     """
@@ -179,22 +179,22 @@ def serve(run: RunDir, service: Service, output: TextIO) -> None:
         output.write(f"address  {address}\ntoken    {f'that of {TOKEN}' if given else token}\n")
         output.flush()
         if service.host not in ("127.0.0.1", "localhost"):
-            sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
+            sys.stderr.write("warning: requests and the token are not encrypted in transit\n")
         server.serve_forever()
 
 
 def _given_token() -> str:
-    """The token of the environment; empty without one. Raises UserError where no header can hold it."""
+    """The token of the environment; empty without one. Raises UserError if no header can hold it."""
     token = os.environ.get(TOKEN, "")
     if not (token.isascii() and token.isprintable() and token == token.strip()):
         raise UserError(
-            f"{TOKEN} has characters that an HTTP header cannot hold: take letters and digits of ASCII"
+            f"{TOKEN} has characters that an HTTP header cannot hold: use ASCII letters and digits"
         )
     return token
 
 
 def _named(host: str) -> str:
-    """A host that is not empty: Python would listen on all addresses."""
+    """Return the host. Raises ValueError if it is empty: Python would listen on all addresses."""
     if not host:
         raise ValueError("the host is empty")
     return host

@@ -17,7 +17,7 @@ from toolkit.data.sources.encoding_guess import guess
 from toolkit.errors import DataError
 
 _READ = 1 << 16
-#: Characters of a line that are held at most.
+#: Maximum number of characters in a line.
 LONGEST = 1 << 26
 
 STANDARD_INPUT = "standard input"
@@ -29,7 +29,7 @@ class TextLines:
     name    of the input, for messages
     number  of the line that was given last, from 1
     read    gives the next bytes, none at the end; waits for them
-    ready   whether it would not wait
+    ready   whether `read` would return without waiting
     Iterating raises DataError, which names the line.
     """
 
@@ -102,7 +102,7 @@ class TextLines:
 
 @contextmanager
 def opened(path: Path | None, encoding: str) -> Iterator[TextLines]:
-    """Open a file, unpacked while it is read, or standard input for none. Raises DataError, also within."""
+    """Open a file, decompressed while it is read, or standard input for None. Raises DataError."""
     if path is None:
         yield TextLines(STANDARD_INPUT, encoding, lambda: os.read(0, _READ), lambda: _is_ready(0))
         return
@@ -116,7 +116,7 @@ def opened(path: Path | None, encoding: str) -> Iterator[TextLines]:
                 yield TextLines(str(path), encoding, lambda: os.read(place, _READ), lambda: _is_ready(place))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
-            f"{path}: not a whole file of gzip: it is cut off, damaged or not compressed"
+            f"{path}: not a complete gzip file: it is truncated, damaged or not compressed"
         ) from error
 
 

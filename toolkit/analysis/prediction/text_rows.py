@@ -9,7 +9,7 @@ from toolkit.nlp.characters import no_character
 
 
 def checked_text(value: Any, key: str) -> str:
-    """Return a text that is alone in a row, or under a key. Raises UnfitRow for anything else."""
+    """Return `value`, the text of a row or under its key. Raises UnfitRow if it is not a valid text."""
     if not isinstance(value, str):
         raise UnfitRow(f'found {value!r}, expected a text, or {{"{key}": "a text"}}')
     if odd := no_character(value):

@@ -25,7 +25,7 @@ from toolkit.checkpoint.writing.staging import Staging
 from toolkit.files import fsync_dir, write_json
 from toolkit.run.run_dir import MANIFEST
 
-#: Free space that must be there, as a multiple of the size of a checkpoint.
+#: Required free space, as a multiple of the size of a checkpoint.
 _ROOM = 1.2
 
 
@@ -39,14 +39,14 @@ def commit(
     permit: Callable[[], None],
     replaces: bool = False,
 ) -> None:
-    """Write what is staged, flushed to disk, and give it its name.
+    """Write the staged checkpoint, flush it to disk, and give it its name.
 
     facts   added to the manifest
     nonce   names this attempt, so that no other one writes into the same hidden folder
-    permit  raises if this attempt may no longer write; asked right before the rename
+    permit  called right before the rename; raises if this attempt may no longer write
     replaces  whether the folder of that name is a good checkpoint, which is deleted afterwards. A damaged one
               is kept under another name
-    Raises OSError, or what `permit` raises; nothing is left then.
+    Raises OSError, or the error of `permit`; then nothing is left behind.
     """
     folder = temporary_name(target, nonce, "tmp")
     if not target.parent.is_dir():
@@ -68,7 +68,7 @@ def commit(
 
 
 def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: FaultPoint) -> None:
-    """The files, each flushed, and the manifest after them."""
+    """Write and flush the files, then the manifest."""
     at("open")
     folder.mkdir()
     started = time.monotonic()
@@ -96,7 +96,7 @@ def _check_room(parent: Path, size: int) -> None:
 
 
 def _write_file(path: Path, pieces: Iterable[memoryview], at: FaultPoint) -> dict[str, int]:
-    """Write and flush a file; its size and CRC-32, of the bytes as they were in memory."""
+    """Write and flush a file; return size and CRC-32, computed from the bytes in memory."""
     size = checksum = 0
     with closing(Output(path)) as output:
         for piece in pieces:

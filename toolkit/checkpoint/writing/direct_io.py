@@ -13,33 +13,33 @@ import fcntl
 import os
 from pathlib import Path
 
-#: Address in memory, offset in the file and length must be multiples of it; large enough for every disk.
+#: Address in memory, offset in the file and length must be multiples of this; it suits every disk.
 BLOCK = 4096
 
 #: Smaller files go through the cache: they cost little and are read again soon.
 LEAST = 32 << 20
 
-#: Errors of file systems that do not support it, or not with this memory.
+#: Errors of file systems that do not support direct I/O, or not with this memory.
 _REFUSALS = (errno.EINVAL, errno.EFAULT, errno.EOPNOTSUPP)
 
-#: Missing on some systems.
+#: 0 on systems without the flag.
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
 
 class Output:
-    """A new file. Raises OSError, FileExistsError if it exists; so do the methods."""
+    """A new file. Raises OSError, as the methods do; FileExistsError if the file exists."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        self._asked = self._direct = False
+        self._is_decided = self._direct = False
 
     def write(self, piece: memoryview) -> None:
         """Append a piece. The length of every piece but the last is a multiple of BLOCK, or all are small.
 
         Releases the GIL. Bypasses the cache if the first piece is large and begins at a multiple of BLOCK.
         """
-        if not self._asked:
-            self._asked, self._direct = True, len(piece) >= LEAST and self._set_direct(True)
+        if not self._is_decided:
+            self._is_decided, self._direct = True, len(piece) >= LEAST and self._set_direct(True)
         while piece:
             piece = piece[self._write(piece) :]
 

@@ -1,7 +1,7 @@
-"""A training state copied into buffers that each save reuses, laid out as its files will be.
+"""A copy of the training state in buffers that each save reuses, laid out like its files.
 
-Training waits for the copy alone; the writing thread takes the bytes from here while training continues.
-Reused, because the first touch of fresh memory costs several times the copy itself.
+Training waits only for the copy; the writing thread takes the bytes from here while training continues.
+Buffers are reused, because the first touch of new memory costs several times as much as the copy.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DTYPES = {
 
 
 class Staging:
-    """The buffers of one run's checkpoints; what they hold is valid until the next `fill`."""
+    """The buffers of one run's checkpoints; their content is valid until the next `fill`."""
 
     def __init__(self) -> None:
         self._weights, self._training = Buffer(), Buffer()
@@ -58,7 +58,7 @@ class Staging:
         self.chain = ""
 
     def reserve(self, state: TrainState) -> None:
-        """Lay the buffers out for states like this one. Copies nothing."""
+        """Lay out the buffers for states like this one. Copies nothing."""
         self._weights.lay_out(*_weights(state))
         self._training.lay_out(state.training_tensors(), {})
 
@@ -68,7 +68,7 @@ class Staging:
         self._training.touch()
 
     def fill(self, state: TrainState) -> None:
-        """Copy a state. It may change after the return.
+        """Copy a state, which may change after this returns.
 
         Raises TypeError for a dtype that the safetensors format does not know.
         """
@@ -109,7 +109,7 @@ class Buffer:
         self._places: list[tuple[str, torch.Tensor]] = []
 
     def fill(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
-        """Copy the tensors to their places. Copies from a GPU end when its current stream has ended them."""
+        """Copy the tensors to their places. Copies from a GPU are asynchronous, in its current stream."""
         self.lay_out(tensors, metadata)
         with torch.no_grad():
             for name, place in self._places:
@@ -143,7 +143,7 @@ class Buffer:
         total = ends[-1] if ends else 0
         header = _header(names, tensors, ends, metadata)
         self.is_pinned = any(tensor.is_cuda for tensor in tensors.values())
-        # The old memory is freed first: there may be no room for both.
+        # The old memory is freed first: both may not fit.
         self._unpin()
         self._places.clear()
         self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
@@ -166,9 +166,9 @@ def _aligned(size: int) -> torch.Tensor:
 
 
 def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Return the weights as a file holds them, each shared tensor once, and the file's metadata.
+    """Return the weights for a file, each shared tensor once, and the file's metadata.
 
-    Raises UserError for a part of a tensor that is not whole in the model.
+    Raises UserError for a view of a tensor that is not in the model as a whole.
     """
     weights = state.model.state_dict()
     try:
@@ -209,14 +209,14 @@ def _header(
 def pin(memory: torch.Tensor, owner: object) -> weakref.finalize[..., Any]:
     """Register memory with CUDA: a GPU copies directly into what is page-locked.
 
-    A call of the result, or the end of the owner, takes that back. The memory must outlive its registration.
+    Calling the result, or the end of the owner, unregisters it. The memory must outlive its registration.
     torch's own pinned memory is rounded up to a power of two and never freed. A training state is large and
     its size is known, so its memory is registered as it is. Raises CudaError.
     """
     address = memory.data_ptr()
     _check(torch.cuda.cudart().cudaHostRegister(address, memory.nbytes, _PORTABLE))
     unpin = weakref.finalize(owner, _unregister, address)
-    # When the process exits, CUDA may be gone already.
+    # When the process exits, CUDA may already be shut down.
     unpin.atexit = False
     return unpin
 

@@ -26,7 +26,7 @@ class Throttle:
         self._disabled.clear()
 
     def disable(self) -> None:
-        """Pause no more, and end the present pause: training waits for the writer."""
+        """Stop pausing, and end the current pause: training waits for the writer."""
         self._disabled.set()
 
     def start(self) -> None:

@@ -1,1 +1,1 @@
-"""From a plain tree to a typed experiment, with all that is wrong with it."""
+"""Check a plain tree, and build a typed experiment or report all its faults."""

@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.composition.yaml_files import Unreadable, parse, scalar
 
-#: A value that its type does not allow.
+#: Stands for a value that its type does not allow.
 WRONG: Any = object()
 
 
@@ -70,5 +70,5 @@ CONVERSIONS: dict[Any, Any] = {
 
 
 def _from_text(value: Any) -> Any:
-    """Read a text from a reference as YAML; a text that was written as such stays text."""
+    """Read a text from a reference as YAML; any other value stays unchanged."""
     return scalar(value.strip()) if isinstance(value, Resolved) else value

@@ -38,7 +38,7 @@ RULES = (_metric, _goal)
 
 
 def are_metrics_known(experiment: Experiment, faults: Faults) -> bool:
-    """Whether no key has a fault on which the metrics of the experiment depend."""
+    """Whether all keys that determine the metrics of the experiment are valid."""
     if experiment.task is None or faults.doubts([("task", "kind"), ("evaluation", "metric")]):
         return False
     keys = task_kinds()[experiment.task.kind].metric_keys

@@ -153,7 +153,7 @@ def _without_effect(
 
 
 def _own(section: str, experiment: Experiment) -> Iterator[Violation]:
-    """Find that a task is to make what its kind does not make; it has checked the section itself."""
+    """Find a section that the task cannot make itself; a task that can has already checked it."""
     kind = experiment.task.kind
     if section not in task_kinds()[kind].makes:
         yield Violation(key=(section, "kind"), problem=f"found {OWN}, but task.kind {kind} makes none itself")

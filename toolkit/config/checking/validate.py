@@ -1,4 +1,4 @@
-"""From a plain tree to a typed Experiment, with every fault of it."""
+"""Build a typed Experiment from a plain tree, or report all its faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from toolkit.workload import OwnSections, TaskSpec, UnfitTask
 def check(tree: Mapping[str, Any], origins: Origins | None = None, *, is_stored: bool = False) -> Experiment:
     """Check a plain tree and return the experiment. Raises ConfigError with all faults.
 
-    is_stored  whether it was checked and recorded before: rules for new experiments alone are left out
+    is_stored  whether it was checked and recorded before: rules only for new experiments are skipped
     """
     faults = Faults(origins or Origins(Origin("the experiment")))
     return check_into(tree, faults, is_stored=is_stored)
@@ -52,7 +52,7 @@ def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = Fal
 
 
 def policy_in(resources: Mapping[str, Any]) -> RunPolicy:
-    """The policy of stored resources; the default one where they are damaged."""
+    """The policy of stored resources; the default one if they are damaged."""
     whole: type = experiment_type()
     hint, faults = _hints(whole)["resources"], Faults(Origins(Origin("resources")))
     checked = _Checker(faults).value(hint, resources, ("resources",), Limits())
@@ -62,10 +62,10 @@ def policy_in(resources: Mapping[str, Any]) -> RunPolicy:
 
 
 def _without_sweep(tree: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
-    """The tree of one experiment: a section that makes many of it is a fault, and passed over."""
+    """The tree without a section `sweep`, which is a fault here because it makes many runs."""
     one = dict(tree)
     if one.pop(SWEEP, None) is not None:
-        problem = "this section makes many runs, but one is asked for here"
+        problem = "this section makes many runs, but only one is expected here"
         hint = f"`stk sweep` makes them; {SWEEP}=null leaves it out, for the experiment alone"
         faults.add((SWEEP,), problem, hint, unsure=False)
     return one
@@ -96,7 +96,7 @@ class _Checker:
                 "`pip install -e .` in its folder"
             )
         own = self._own_sections(row, tree) if row else None
-        # Which keys a section has that the task's own code makes is not known where that has faults.
+        # If the task's own code has faults, the keys of the sections that it makes are unknown.
         known = {name: each for name, each in tree.items() if row is None or name not in row.makes}
         tree, models = (dict(own.tree), own.models) if own else (known, {})
         # Without a kind of model there is no such section.
@@ -113,7 +113,7 @@ class _Checker:
         return experiment
 
     def _own_sections(self, row: TaskSpec, tree: dict[str, Any]) -> OwnSections | None:
-        """The sections of this very experiment; None where what its task names has faults."""
+        """The sections of this experiment; None if the code that its task names has faults."""
         if row.own_sections is None:
             return OwnSections(tree=tree, data=row.data, models=row.models)
         try:
@@ -128,7 +128,7 @@ class _Checker:
         return replace(own, tree={**tree, **own.tree})
 
     def _folders(self) -> Sequence[Path]:
-        """Return the folders of relative file names: those of the files with the task, and this one."""
+        """Return the folders for relative file names: those of the task's files, and the current one."""
         files = [self._faults.origins.of(key).place for key in (("task",), ())]
         return [*(Path(file).parent for file in files), Path()]
 
@@ -141,7 +141,7 @@ class _Checker:
         return self._kind_in(tree[name], table, (name,))
 
     def _kind_in(self, section: Any, table: Mapping[str, Any], key: Key) -> str:
-        """As `_pick`, of a section that is there."""
+        """As `_pick`, for an existing section."""
         if section is UNKNOWN:
             return ""
         if not isinstance(section, dict):
@@ -169,7 +169,7 @@ class _Checker:
             is_kind = isinstance(value, str) and value.isidentifier() and "kind" in known
             hint = f"{key[-1]}: {{kind: {value}}}" if is_kind else ""
             if isinstance(value, str) and ":" in value:
-                hint = "a key needs a space behind its colon"
+                hint = "a key needs a space after its colon"
             self._faults.add(key, f"{found(value)}, expected {allowed(cls, Limits())}", hint)
             return None
         for name in value:
@@ -182,7 +182,7 @@ class _Checker:
         return cls(**checked)
 
     def _place_of(self, name: str, known: Mapping[str, Field[Any]]) -> str:
-        """A hint for a key that its section does not have: the one that is meant, here or elsewhere."""
+        """A hint for an unknown key: the key that is meant, in this section or in another one."""
         if here := [each.name for each in known.values() if name in limits_of(each).known_as.split()]:
             return f"did you mean {here[0]}?"
         if name in self._sections:
@@ -214,7 +214,7 @@ class _Checker:
         return None
 
     def value(self, hint: Any, value: Any, key: Key, limits: Limits, default: Sequence[Any] = ()) -> Any:
-        """A value as its type hint says; `default` is that of a list in which overrides set entries."""
+        """Convert a value to its type; `default` is the default of a list in which overrides set entries."""
         if value is UNKNOWN:
             self._faults.unsure.add(key)
             return None
@@ -234,7 +234,7 @@ class _Checker:
         return self._scalar(hint, value, key, limits, optional)
 
     def _kinded(self, table: Mapping[str, type], value: Any, key: Key) -> Any:
-        """A section whose kind picks its dataclass; a text is a kind with its defaults."""
+        """A section with one dataclass per kind; a text is a kind with its defaults."""
         section = {"kind": value} if isinstance(value, str) else value
         kind = self._kind_in(section, table, key)
         return self._section(table[kind], section, key) if kind else None
@@ -255,7 +255,7 @@ class _Checker:
         return tuple(self.value(each, item, (*key, str(index)), limits) for index, (each, item) in pairs)
 
     def _with_entries(self, default: Sequence[Any], entries: dict[str, Any], key: Key) -> list[Any] | None:
-        """The default with entries set in it, or behind its end; None where one fits nowhere."""
+        """The default with some entries replaced or appended; None if an index is invalid."""
         items = list(default)
         for name in sorted(entries, key=lambda name: index_in(name) or 0):
             index = index_in(name)
@@ -292,7 +292,7 @@ class _Checker:
         return {name: self.value(inner, item, (*key, name), limits) for name, item in value.items()}
 
     def _with_rest(self, shares: dict[str, Any], key: Key) -> dict[str, Any]:
-        """Shares with what the others leave of 1 in place of a null."""
+        """Shares in which a null is replaced by the rest of 1 that the others leave."""
         nulls = [name for name, share in shares.items() if share is None or is_null(share)]
         others = [number_of(share) for name, share in shares.items() if name not in nulls]
         if not nulls or WRONG in others:
@@ -307,7 +307,7 @@ class _Checker:
         return shares | {name: max(rest, 0.0) for name in nulls}
 
     def _plain(self, value: Any, key: Key) -> Any:
-        """Any plain value, looked through for what could not be written down."""
+        """Any plain value, checked for content that cannot be written."""
         value = with_lists(value, key, self._faults.origins)
         if isinstance(value, dict):
             return self._mapping(dict[str, Any], value, key, Limits())
@@ -334,7 +334,7 @@ class _Checker:
         return located(result, limits)
 
     def _secret(self, hint: Any, value: str, names: Sequence[str], key: Key, limits: Limits) -> Any:
-        """A text whose value is kept out of what is written: it must not become a name or a setting."""
+        """A text with the value of a secret, which is not written: it must not become a name or a setting."""
         if hint is str and not (limits.choices or limits.pattern or limits.path or limits.hub):
             return with_secrets(value)
         problem = f"found the variable {names[0]}, which has the name of a secret: this key is recorded"
@@ -342,7 +342,7 @@ class _Checker:
         return None
 
     def _unprintable(self, text: str, key: Key) -> None:
-        """Refuse what no file name, variable or YAML file can hold."""
+        """Refuse characters that no file name, variable or YAML file can hold."""
         if "\0" in text:
             self._faults.add(key, f"{found(text)}, which holds a NUL character")
         elif any("\ud800" <= character <= "\udfff" for character in text):
@@ -350,7 +350,7 @@ class _Checker:
 
 
 def _meant(value: Any, table: Mapping[str, Any], key: Key) -> str:
-    """Return what a text in place of a section may name; empty if it is not known."""
+    """Return a hint for a text in place of a section; empty if its meaning is not known."""
     if not isinstance(value, str):
         return ""
     if value in table:
@@ -364,5 +364,5 @@ def _one_of(table: Mapping[str, Any]) -> str:
 
 
 def _unloaded() -> str:
-    """The workloads that are installed and cannot be loaded, one of which may have the kind."""
+    """The installed workloads that cannot be loaded; one of them may have the kind."""
     return "; ".join(f"the workload {name} is missing: {why}" for name, why in unloaded().items())

@@ -1,1 +1,1 @@
-"""From an experiment file to one plain tree: YAML, includes, overrides, references."""
+"""Compose an experiment file to one plain tree: YAML, includes, overrides, references."""

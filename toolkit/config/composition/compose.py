@@ -1,4 +1,4 @@
-"""From an experiment file and overrides to one resolved tree."""
+"""Compose an experiment file and overrides to one resolved tree."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def gather(
 ) -> dict[str, Any]:
     """Read an experiment with its includes, apply the overrides, resolve the references.
 
-    Faults are recorded, and UNKNOWN takes their places. Types and limits are not checked.
+    Faults are recorded, and UNKNOWN replaces their values. Types and limits are not checked.
 
-    files   gives the run of a sweep, one of many: each file is read once for all of them, and the section
+    files   given for the runs of a sweep: each file is read once for all of them, and the section
             `sweep` is left out
-    Raises ConfigError where the experiment file itself cannot be read.
+    Raises ConfigError if the experiment file itself cannot be read.
     """
     includes = Includes(root or config_root(path), faults, files)
     mapping = read_mapping(path, faults, files)
@@ -52,7 +52,7 @@ def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults
     """The section `sweep` of an experiment file with the overrides of its keys; None if it has none.
 
     It may be a separate file (`sweep: ${from_file:...}`). Values stay as written, references too: they
-    are composed with the experiment that gets them. Raises ConfigError where the file cannot be read.
+    are composed with the experiment that gets them. Raises ConfigError if the file cannot be read.
     """
     includes = Includes(root or config_root(path), faults)
     section = read_mapping(path, faults).get(SWEEP)
@@ -63,7 +63,7 @@ def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults
 
 
 def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Key = ()) -> dict[str, Any]:
-    """The mapping that a file holds under a key. Raises ConfigError if it holds none."""
+    """The mapping in a file; its origins are recorded under `key`. Raises ConfigError if it holds none."""
     try:
         document = (files or Files()).read(path)
         if document.value is None:

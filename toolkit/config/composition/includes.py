@@ -1,4 +1,4 @@
-"""`${from_file:model/name.yaml}`: files that stand in for a value."""
+"""`${from_file:model/name.yaml}`: files that replace a value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.config.composition.yaml_files import MAX_DEPTH, MAX_VALUES, Documen
 from toolkit.config.faults import Faults
 from toolkit.config.origins import UNKNOWN, Key, Origin
 
-#: Includes of an experiment, each counted as often as it is read.
+#: Maximum number of includes in an experiment, each counted as often as it is read.
 _MAX_FILES = 1000
 
 _INCLUDE = re.compile(r"\s*\$\{\s*from_file\s*:(.*)\}\s*", re.DOTALL)
@@ -52,7 +52,7 @@ def shown(path: Path) -> str:
 
 
 def find_includes(value: Any, files: tuple[Path, ...]) -> Any:
-    """Put an Include in the place of every `${from_file:…}`, in place where it can be."""
+    """Replace every `${from_file:…}` by an Include; mappings and lists are changed in place."""
     if isinstance(value, dict):
         value.update({name: find_includes(inner, files) for name, inner in value.items()})
     elif isinstance(value, list):
@@ -78,7 +78,7 @@ class Includes:
         self._files_read = self._values_read = 0
 
     def expand(self, container: Any, key: Key) -> None:
-        """Read every include within a mapping or list, and those within these."""
+        """Read every include within a mapping or list, recursively."""
         names = list(container) if isinstance(container, dict) else range(len(container))
         for name in names:
             inner = self.open(container, name, (*key, str(name)))
@@ -86,8 +86,8 @@ class Includes:
                 self.expand(inner, (*key, str(name)))
 
     def open(self, container: Any, name: Any, key: Key) -> Any:
-        """The value at a place, where an include is replaced by what the file holds."""
-        # A file may hold nothing but the include of another.
+        """The value at a place, in which an include is replaced by the content of its file."""
+        # A file may hold only an include of another file.
         while isinstance(value := container[name], Include):
             container[name] = self._read(value, key)
         return value
@@ -108,7 +108,7 @@ class Includes:
         return self._load(path, (*include.files, path), key)
 
     def _load(self, path: Path, files: tuple[Path, ...], key: Key) -> Any:
-        """The marked value of a file, whose keys' origins are recorded under `key`."""
+        """The value of a file with its includes found; the origins of its keys are recorded under `key`."""
         try:
             document = self.files.read(path)
         except Unreadable as error:
@@ -126,7 +126,7 @@ class Includes:
         return find_includes(document.value, files)
 
     def _count(self, document: Document, key: Key) -> None:
-        """Raise ConfigError where files that include others more than once fill the memory."""
+        """Raise ConfigError if files that include others more than once would fill the memory."""
         self._files_read += 1
         self._values_read += document.size
         if self._files_read > _MAX_FILES or self._values_read > MAX_VALUES:
@@ -155,7 +155,7 @@ def _unquoted(text: str) -> str:
 
 
 def _is_balanced(text: str) -> bool:
-    """Whether braces close only what was opened within: else the outer ones are not one pair."""
+    """Whether the braces of a text are balanced: otherwise those around it are not one pair."""
     depth = 0
     for character in text:
         depth += {"{": 1, "}": -1}.get(character, 0)

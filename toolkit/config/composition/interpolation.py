@@ -1,6 +1,6 @@
 """References in values: `${oc.env:NAME,default}`, `${other.key}`, resolved by OmegaConf.
 
-OmegaConf takes 0.1 s of CPU to import, so it is imported only where a value holds a reference.
+OmegaConf takes 0.1 s of CPU to import, so it is imported only if a value has a reference.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from toolkit.config.origins import UNKNOWN, Key
 from toolkit.config.secrets import is_secret, reference, with_secrets
 
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
-#: A text whose references name variables only: what it comes to depends on nothing else in the tree.
+#: A text with references to variables only: its value depends on nothing else in the tree.
 _OF_VARIABLES = re.compile(r"(?:[^$\\]|\$\{oc\.env:[A-Za-z_][A-Za-z0-9_]*(?:,[\w ./~-]*)?\})*")
 _VARIABLE = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]*)")
 _NOT_SET = re.compile(r"Environment variable '(.*?)' not found")
 _NO_KEY = re.compile(r"Interpolation key '(.*?)' not found")
 
-#: Our own way to a variable, which keeps secrets out.
+#: Our own resolver for variables, which does not insert secrets.
 _RESOLVER = "stk.env"
 _TO_VARIABLE = re.compile(r"\$\{\s*oc\.env\s*:")
 
-#: Bounds of what references may do, far above what any experiment needs.
+#: Limits of references, far above the needs of any experiment.
 _MAX_TEXT = 65_536
 _MAX_REFERENCES = 100
 _MAX_REFERENCES_TOGETHER = 3_000
@@ -36,11 +36,11 @@ _MAX_CHAIN = 20
 _MAX_CHARACTERS = 1_000_000
 _MAX_VALUES = 5_000
 
-#: OmegaConf's word for a value that is still to be given; a reference to it fails in its own way.
+#: OmegaConf's mark of a missing value; a reference to it has its own error.
 _MISSING = "???"
 
 
-#: References whose values are known when the run starts: they stay as they are.
+#: References that are resolved when the run starts: they stay unchanged.
 _LATER = {"run": {"dir": r"\${run.dir}"}}
 
 
@@ -51,8 +51,8 @@ class Resolved(str):
 def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
     """A copy of the tree with every reference replaced by its value.
 
-    Each one that fails is recorded and leaves UNKNOWN; so does a value `???`. A reference to a variable with
-    the name of a secret stays as it is. Raises ConfigError where the values grow beyond all bounds.
+    Each one that fails is recorded and becomes UNKNOWN; so does a value `???`. A reference to a variable with
+    the name of a secret stays unchanged. Raises ConfigError if the values exceed the limits.
     """
     source = mapped(_source(tree, (), faults), _of_variables)
     if not any(map(_has_reference, _leaves(source))):
@@ -93,10 +93,10 @@ class _Place:
 
 
 class _Resolution:
-    """Resolves each reference once, when all that it refers to is known.
+    """Resolves each reference once, when everything that it refers to is known.
 
-    OmegaConf resolves what is referred to again for each reference: forty keys that name each other twice
-    would take years, and more memory than there is.
+    OmegaConf resolves the target again for each reference: a chain of forty keys, each with two references
+    to the next one, would take years and exhaust the memory.
     """
 
     def __init__(self, source: dict[str, Any], faults: Faults) -> None:
@@ -107,7 +107,7 @@ class _Resolution:
         self._characters = self._values = 0
 
     def resolve(self) -> list[_Place]:
-        """Resolve what can be; returns the places that cannot, as written again for `explain`."""
+        """Resolve all references that can be; return the other places, restored for `explain`."""
         if sum(place.text.count("${") for place in self._places) > _MAX_REFERENCES_TOGETHER:
             problem = f"an experiment can hold at most {_MAX_REFERENCES_TOGETHER:,} references"
             self._refuse(self._places[-1], problem)
@@ -167,7 +167,7 @@ class _Resolution:
             self._characters += len(text) if isinstance(text, str) else 0
         if self._characters > _MAX_CHARACTERS or self._values > _MAX_VALUES:
             most = f"{_MAX_CHARACTERS:,} characters and {_MAX_VALUES:,} values"
-            self._refuse(place, f"the references come to too much: at most {most} together")
+            self._refuse(place, f"the values of references are too large: at most {most} together")
 
     def _refuse(self, place: _Place, problem: str) -> None:
         self._faults.add(place.shown, problem)
@@ -200,7 +200,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _known(source: Any) -> Any:
-    """A source without what has still to be resolved, or never can be."""
+    """A source with UNKNOWN in place of references and missing values."""
     return mapped(source, lambda value: UNKNOWN if value == _MISSING or _has_reference(value) else value)
 
 
@@ -208,14 +208,14 @@ def _without_references(source: Any) -> Any:
     def leaf(value: Any) -> Any:
         if _has_reference(value):
             return _MISSING
-        # OmegaConf takes no other class of text.
+        # OmegaConf accepts no other class of text.
         return str(value) if isinstance(value, str) else value
 
     return mapped(source, leaf)
 
 
 def literal(value: Any) -> Any:
-    """A value as a file has it, where `${` begins a reference: OmegaConf takes it unchanged."""
+    """A value with escaped `${`, so that OmegaConf returns it unchanged."""
 
     def escaped(leaf: Any) -> Any:
         return re.sub(r"(\\*)\$\{", r"\1\1\\${", leaf) if isinstance(leaf, str) else leaf
@@ -224,12 +224,12 @@ def literal(value: Any) -> Any:
 
 
 def _for_omegaconf(text: str) -> str:
-    """A text whose references to variables keep those with the names of secrets."""
+    """Send references to variables through our resolver, which keeps references to secrets."""
     return _TO_VARIABLE.sub(f"${{{_RESOLVER}:", text)
 
 
 def _from_omegaconf(value: Any) -> Any:
-    """A resolved value, where such a text that was escaped is as it was written."""
+    """A resolved value, with escaped references to variables as they were written."""
     ours, usual = f"${{{_RESOLVER}:", "${oc.env:"
     return mapped(value, lambda leaf: leaf.replace(ours, usual) if isinstance(leaf, str) else leaf)
 
@@ -246,7 +246,7 @@ def _variable(name: str, *default: Any) -> Any:
 
 
 def _of_variables(leaf: Any) -> Any:
-    """A text with references to variables replaced: a sweep has the same ones a thousand times."""
+    """Replace a text's references to variables, cached: a sweep has the same ones a thousand times."""
     if not (_has_reference(leaf) and _OF_VARIABLES.fullmatch(leaf)):
         return leaf
     settings = tuple(os.environ.get(name) for name in _VARIABLE.findall(leaf))
@@ -302,14 +302,14 @@ def _parses(text: str, key: Key, faults: Faults) -> bool:
         problem = f"such a text can hold at most {_MAX_REFERENCES} references and {_MAX_TEXT:,} characters"
         faults.add(key, problem, _LITERAL)
         return False
-    reason = _against(text)
+    reason = _fault_of(text)
     if reason:
         faults.add(key, f"found {text!r}, which is not a valid reference: {reason}", _LITERAL)
     return not reason
 
 
 @lru_cache(maxsize=1024)
-def _against(text: str) -> str:
+def _fault_of(text: str) -> str:
     """Say why a text is not a valid reference; empty if it is one."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

@@ -11,18 +11,18 @@ from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.config.faults import Faults
 from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, Origins, dotted, index_in, no_index
 
-#: More would only nest sections deeper than anything could read.
+#: More parts would only nest sections too deep to be read.
 _MAX_PARTS = 50
-#: Characters that are a text where one of them is the whole value, as in `key=,`: in YAML most are
-#: the beginning of something, and alone a fault, nothing or a list. `~` stays null.
+#: Characters that are a text if one of them is the whole value, as in `key=,`: as YAML most of them
+#: would be a fault, null or a list. `~` stays null.
 _LONE = frozenset(string.punctuation) - {"~"} | {"\t"}
 
 
 def apply(overrides: Sequence[str], includes: Includes) -> None:
-    """Set each override in the experiment's tree, in their order; what is wrong is recorded.
+    """Set each override in the experiment's tree, in their order; faults are recorded.
 
     The value is YAML, so `key=` sets null; a lone character of punctuation, or a tab, is a text. Includes on
-    the way are read; those that are replaced are not, so they need not exist.
+    the path are read; replaced includes are not read, so they need not exist.
     """
     for text in overrides:
         parsed = _parse(text, includes.faults)
@@ -31,7 +31,7 @@ def apply(overrides: Sequence[str], includes: Includes) -> None:
 
 
 def with_lists(value: Any, key: Key, origins: Origins) -> Any:
-    """A value of no known type: what overrides began with an index is a list if no entry is missing."""
+    """An untyped value; a mapping that overrides began with an index is a list if no entry is missing."""
     if isinstance(value, list):
         return [with_lists(inner, (*key, str(index)), origins) for index, inner in enumerate(value)]
     if not isinstance(value, dict):
@@ -82,7 +82,7 @@ def _set(key: Key, value: Any, includes: Includes) -> None:
 
 
 def _place(container: Any, part: str, key: Key, faults: Faults) -> str | int | None:
-    """The key or index that a part of a path means in a container; None if it has none."""
+    """The key or index that a part of a path means in a container; None, with a fault, if it has none."""
     if isinstance(container, dict):
         return part
     if isinstance(container, list):
@@ -107,6 +107,6 @@ def _enter(container: Any, place: str | int, key: Key, includes: Includes) -> An
         inner = container[place] = {}
         includes.faults.origins.put(key[:-1], COMMAND_LINE)
         if index_in(key[-1]) is not None:
-            # Of a list, with the other entries of its default, or of a mapping.
+            # A list, with the other entries of its default, or a mapping.
             includes.faults.origins.set_by_index(key[:-1])
     return inner

@@ -1,4 +1,4 @@
-"""Reading YAML as people expect it: the scalars of YAML 1.2, the line of every key, no duplicate keys.
+"""Read YAML as people expect it: the scalars of YAML 1.2, the line of every key, no duplicate keys.
 
 Plain YAML 1.1, as PyYAML reads it, turns `no` into false, `1:00:00` into 3600 and 2024-01-01 into a
 date, leaves `1e-3` a text, and lets the second of two equal keys win.
@@ -30,9 +30,9 @@ _SUFFIXES = (".yaml", ".yml")
 #: libyaml's composer recurses in C: a deeper document would end the process.
 MAX_DEPTH = 100
 #: Values of an experiment: aliases of aliases, merges of merges and files that include others twice could
-#: otherwise ask for more memory than there is.
+#: otherwise exhaust the memory.
 MAX_VALUES = 100_000
-#: Bytes of a file. As many values as are allowed, with long names, fit in.
+#: Bytes of a file: enough for MAX_VALUES values with long names.
 MAX_BYTES = 8 << 20
 
 #: Tag, form of a plain scalar, its possible first characters, value. YAML 1.2's core schema, without
@@ -67,21 +67,21 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
 
 
 class _Dumper(_BaseDumper):  # type: ignore[misc]
-    """Quotes every text that YAML 1.1 or 1.2 would take for something else."""
+    """Quotes every text that YAML 1.1 or 1.2 would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _teach(target: type[_Loader] | type[_Dumper]) -> None:
+def _add_scalars(target: type[_Loader] | type[_Dumper]) -> None:
     for name, _, first, _ in _SCALARS:
         # An empty scalar has no first character; PyYAML looks it up under "".
         characters = [character.strip("\0") for character in first]
         target.add_implicit_resolver(_TAG + name, _FORMS[_TAG + name], characters)
 
 
-_teach(_Loader)
-_teach(_Dumper)
+_add_scalars(_Loader)
+_add_scalars(_Dumper)
 _Loader.add_implicit_resolver(_MERGE, re.compile(r"<<\Z"), ["<"])
 
 
@@ -97,7 +97,7 @@ class Unreadable(Exception):
 
 @dataclass(slots=True)
 class Document:
-    """A document's plain value, the line of every key, and what is wrong: (key, line, problem, hint).
+    """A document's plain value, the line of every key, and its faults: (key, line, problem, hint).
 
     size counts the values, copies by aliases included. UNKNOWN takes the place of a wrong value.
     """
@@ -109,7 +109,7 @@ class Document:
 
 
 class Files:
-    """Reads YAML files, each once: what many experiments share is parsed for the first of them.
+    """Reads YAML files, each once: a file that many experiments share is parsed for the first of them.
 
     A file that cannot be read is tried again.
     """
@@ -160,12 +160,12 @@ def parse(text: str) -> Document:
     return builder.document
 
 
-#: Texts in place of files: of experiments that are made of a command line.
+#: Texts in place of files, for experiments that are made from a command line.
 _GIVEN: dict[Path, str] = {}
 
 
 def give_text(path: Path, text: str) -> None:
-    """Let a text be read under the name of a file that is not there, in this process."""
+    """Let this process read a text under the name of a file that does not exist."""
     _GIVEN[path] = text
 
 
@@ -192,13 +192,13 @@ def read_text(path: Path) -> str:
 
 
 def dump(value: Any) -> str:
-    """Write plain values as YAML, texts so that they come back as the same texts."""
+    """Write plain values as YAML; texts are read back as the same texts."""
     text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096)
     return str(text)
 
 
 def _neighbour(path: Path) -> str:
-    """A hint: the YAML file of that folder whose name is nearest, or how a command is given."""
+    """A hint: the YAML file with the nearest name in that folder, or how to give a command."""
     try:
         names = {entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in _SUFFIXES}
     except (OSError, ValueError):
@@ -221,9 +221,9 @@ def _refuse_depth(text: str) -> None:
 
 
 def _refuse_deep_tokens(text: str) -> None:
-    """Distinguish a text that the parser refused from one that is too deep for us, by its tokens alone.
+    """Raise Unreadable if the tokens of a text that the parser refused are nested too deep.
 
-    libyaml looks ahead in nested lists and has a limit of its own: its error may come before the first event.
+    libyaml looks ahead in nested lists and has its own limit: its error may come before the first event.
     """
     depth = 0
     with suppress(yaml.YAMLError):
@@ -262,13 +262,13 @@ class _Builder:
         return self._scalar(node, key)
 
     def _enter(self, node: yaml.Node, around: tuple[yaml.Node, ...]) -> None:
-        """Count a node that is read, once more for each alias and merge that leads to it."""
+        """Count a node each time it is read, also through an alias or a merge. Raises Unreadable."""
         self.document.size += 1
         if any(node is outer for outer in around):
             raise Unreadable("an alias contains itself", _line(node))
         if self.document.size > MAX_VALUES:
             problem = (
-                f"too large: more than {MAX_VALUES:,} values, those of aliases and merges counted each time"
+                f"too large: more than {MAX_VALUES:,} values, with each use of an alias or merge counted"
             )
             raise Unreadable(problem, _line(node))
         if len(around) > MAX_DEPTH:
@@ -302,7 +302,7 @@ class _Builder:
     def _pairs(
         self, node: yaml.MappingNode, key: Key, around: tuple[yaml.Node, ...]
     ) -> list[tuple[str, yaml.Node, yaml.Node]]:
-        """Name, its node and the value's node of each entry, those of `<<` first unless given here."""
+        """(name, its node, the value's node) of each entry; first those of `<<` that are not given here."""
         own: dict[str, tuple[str, yaml.Node, yaml.Node]] = {}
         merged: dict[str, tuple[str, yaml.Node, yaml.Node]] = {}
         for name_node, value_node in node.value:
@@ -326,7 +326,7 @@ class _Builder:
             self._enter(source, around)
             if isinstance(source, yaml.MappingNode):
                 found = self._pairs(source, key, (*around, source))
-                # Values are built for few of them; gathering them is the work.
+                # Few of these values are built, but gathering them takes the time.
                 self.document.size += len(found)
                 pairs += found
             else:

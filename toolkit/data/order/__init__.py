@@ -1,1 +1,1 @@
-"""Which samples each step takes, as a pure function."""
+"""The samples of each step, as a pure function."""

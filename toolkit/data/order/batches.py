@@ -8,9 +8,9 @@ from toolkit.data.order.token_budget import Lengths, plan_evaluation_tokens, pla
 
 
 def epoch_steps(train: Train, lengths: Lengths) -> int:
-    """Steps of every epoch over samples of these lengths [n].
+    """Number of steps of every epoch over samples of these lengths [n].
 
-    Raises DataError where one of them is longer than train.batch_max_length.
+    Raises DataError if one of them is longer than train.batch_max_length.
     """
     if train.batch_max_length is not None:
         return steps_of_tokens(lengths, train.batch_max_length, train.bucket_span)
@@ -21,7 +21,7 @@ def epoch_steps(train: Train, lengths: Lengths) -> int:
 def epoch_plan(train: Train, lengths: Lengths, *, seed: int, epoch: int, fingerprint: str) -> EpochPlan:
     """Plan an epoch, counted from 0, of training on samples of these lengths [n].
 
-    Raises DataError where one of them is longer than train.batch_max_length.
+    Raises DataError if one of them is longer than train.batch_max_length.
     """
     if train.batch_max_length is not None:
         return plan_tokens(

@@ -22,7 +22,7 @@ class EpochPlan:
 
     order          [n] every sample's index in its split, once
     offsets        [steps * micro_batches + 1] where each micro-batch begins in `order`
-    micro_batches  parts of a step; some are empty where a step has fewer samples
+    micro_batches  parts of a step; some are empty if a step has fewer samples
     """
 
     order: Indices
@@ -69,7 +69,7 @@ class EpochPlan:
 
 
 def steps_per_epoch(n: int, batch_size: int) -> int:
-    """Steps that n samples take; the last one may be incomplete."""
+    """Number of steps for n samples; the last one may be incomplete."""
     return -(-n // batch_size)
 
 
@@ -103,8 +103,8 @@ def plan_epoch(
 def plan_evaluation(lengths: npt.NDArray[np.integer], batch_size: int) -> EpochPlan:
     """Plan an evaluation: batches of batch_size in order of length, every sample exactly once.
 
-    Step s is the whole batch s (one micro-batch). It does not depend on the world size: however the
-    steps are shared among ranks, sums over them are the same.
+    Step s is the whole batch s (one micro-batch). The plan does not depend on the world size, and sums
+    over the steps are the same for any assignment of steps to ranks.
     """
     order = np.argsort(lengths, kind="stable").astype(np.int64, copy=False)
     return _plan(order, batch_size, 1)

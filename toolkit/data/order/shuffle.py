@@ -1,4 +1,4 @@
-"""Random orders that depend on their key alone, not on the library's version or the processor."""
+"""Random orders that depend only on their key, not on the library's version or the processor."""
 
 from __future__ import annotations
 

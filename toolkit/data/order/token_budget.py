@@ -1,7 +1,7 @@
-"""Steps of about equally many tokens: which samples share a step, and which of them a micro-batch.
+"""Steps of about equally many tokens: which samples share a step, and which share a micro-batch.
 
-As in `plan`, all is a pure function of the lengths and the key of the epoch. The number of steps is one of
-the lengths alone: the same in every epoch, so that a position stays (epoch, step).
+As in sample_order.py, all is a pure function of the lengths and the key of the epoch. The number of steps
+depends only on the lengths: it is the same in every epoch, so that a position is (epoch, step).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolkit.errors import DataError
 
 Lengths = npt.NDArray[np.integer]
 
-#: Attempts to even out the micro-batches of a step; after these nothing more is gained.
+#: Attempts to even out the micro-batches of a step; further ones gain nothing.
 _ROUNDS = 3
 
 
@@ -27,8 +27,8 @@ class _Buckets:
 
     capacity  samples of a full step
     whole     full steps of the bucket
-    left      samples of the bucket beyond those
-    mixed     [steps] sizes of the steps that all that is left fills, from the longest bucket down
+    left      samples of the bucket that do not fill a step
+    mixed     [steps] sizes of the steps that all these samples fill, from the longest bucket down
     """
 
     capacity: Indices
@@ -42,11 +42,11 @@ class _Buckets:
 
 
 def steps_of_tokens(lengths: Lengths, budget: int, span: int | None) -> int:
-    """Steps of every epoch that `plan_tokens` plans. Raises DataError where a sample is over the budget."""
+    """Steps of every epoch that `plan_tokens` plans. Raises DataError if a sample exceeds the budget."""
     _check(lengths, budget)
     if len(lengths) == 0:
         return 0
-    return _shares(lengths, budget) if span is None else _buckets(lengths, budget, span).steps
+    return _step_count(lengths, budget) if span is None else _buckets(lengths, budget, span).steps
 
 
 def plan_tokens(
@@ -61,16 +61,16 @@ def plan_tokens(
 ) -> EpochPlan:
     """Plan one epoch of training in steps of at most `budget` tokens; every sample is in one of them.
 
-    With a span, samples whose lengths lie in [k * span, (k + 1) * span) share steps of
-    budget // ((k + 1) * span - 1) samples: padded to that length, they stay within the budget. What is left
-    of the buckets fills steps from the longest down, by the capacity of the longest sample's bucket. The
-    steps come in random order.
-    Without a span, steps are runs of shuffled samples with about equally many tokens, padding not counted.
+    With a span, samples with lengths in [k * span, (k + 1) * span) share steps of
+    budget // ((k + 1) * span - 1) samples: padded to that length, they stay within the budget. The remaining
+    samples fill steps from the longest down, each with the capacity of its longest sample's bucket. The
+    steps are in random order.
+    Without a span, steps are runs of shuffled samples with about equally many tokens, without padding.
     The samples of a step are sorted by length and cut into micro_batches runs of about equally many padded
-    tokens; with fewer samples than that, some are empty.
+    tokens; if there are fewer samples than runs, some are empty.
 
     lengths  [n] tokens of every sample, any integer type that int64 holds
-    Raises DataError where a sample is over the budget.
+    Raises DataError if a sample exceeds the budget.
     """
     _check(lengths, budget)
     bits = stream("token plan 1", fingerprint, seed, epoch)
@@ -78,14 +78,14 @@ def plan_tokens(
     if len(order) == 0:
         return EpochPlan(order=order, offsets=np.zeros(1, np.int64), micro_batches=micro_batches)
     if span is None:
-        step = _spread(lengths[order], _shares(lengths, budget))
+        step = _even_steps(lengths[order], _step_count(lengths, budget))
     else:
         buckets = _buckets(lengths, budget, span)
         order = order[_sorting(lengths[order] // span)]
         step = permutation(bits, buckets.steps)[_steps_of_sorted(buckets)]
     order = order[_sorting(step * (int(lengths.max()) + 1) + lengths[order])]
     bounds = np.append(0, np.cumsum(np.bincount(step)))
-    cuts = _deal(lengths[order], bounds, micro_batches)
+    cuts = _balanced_cuts(lengths[order], bounds, micro_batches)
     offsets = np.append(cuts[:, :-1], len(order)).astype(np.int64, copy=False)
     return EpochPlan(order=order, offsets=offsets, micro_batches=micro_batches)
 
@@ -93,7 +93,7 @@ def plan_tokens(
 def plan_evaluation_tokens(lengths: Lengths, budget: int) -> EpochPlan:
     """Plan an evaluation: batches of at most `budget` padded tokens in order of length, every sample once.
 
-    A longer sample forms a separate batch, because none may be left out. Step s is the whole
+    A longer sample forms a separate batch, because no sample may be left out. Step s is the whole
     batch s (one micro-batch), as in `plan_evaluation`.
     """
     order = np.argsort(lengths, kind="stable").astype(np.int64, copy=False)
@@ -114,11 +114,11 @@ def _check(lengths: Lengths, budget: int) -> None:
 
 
 def _sorting(keys: npt.NDArray[np.integer]) -> Indices:
-    """Places that sort the keys, equal ones in their order."""
+    """Indices that sort the keys; equal keys keep their order."""
     bits = len(keys).bit_length()
     if int(keys.max()).bit_length() + bits > 64:
         return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
-    # Numbers that carry their place are sorted by value, which takes a third of the time of sorting places.
+    # Each number includes its index: sorting such numbers takes a third of the time of argsort.
     packed = keys.astype(np.uint64)
     packed <<= np.uint64(bits)
     packed |= np.arange(len(keys), dtype=np.uint64)
@@ -130,15 +130,15 @@ def _sorting(keys: npt.NDArray[np.integer]) -> Indices:
 def _buckets(lengths: Lengths, budget: int, span: int) -> _Buckets:
     counts = np.bincount(lengths // span)
     longest = np.arange(1, len(counts) + 1) * span - 1
-    # The last bucket may end above the budget, though its samples do not; and a length may be 0.
+    # The last bucket may end above the budget, although its samples do not; and a length may be 0.
     capacity = np.maximum(budget // np.maximum(longest, 1), 1)
     whole, left = np.divmod(counts, capacity)
-    mixed = _mixed(left[::-1], capacity[::-1])
+    mixed = _mixed_sizes(left[::-1], capacity[::-1])
     return _Buckets(capacity=capacity, whole=whole, left=left, mixed=mixed)
 
 
-def _mixed(left: Indices, capacity: Indices) -> Indices:
-    """Sizes of the steps that samples left in these buckets fill in turn: at most as many as buckets."""
+def _mixed_sizes(left: Indices, capacity: Indices) -> Indices:
+    """Sizes of the steps that the remaining samples of these buckets fill; at most as many as buckets."""
     ends = np.cumsum(left)
     sizes: list[int] = []
     start, end = 0, int(ends[-1])
@@ -159,15 +159,15 @@ def _steps_of_sorted(buckets: _Buckets) -> Indices:
     steps[rests] = -1
     found = np.repeat(steps, sizes)
     mixed = np.arange(len(buckets.mixed)) + int(buckets.whole.sum())
-    # The longest bucket is the first to be mixed, and comes last.
+    # Mixed steps begin with the longest bucket, which comes last here.
     found[found == -1] = np.repeat(mixed, buckets.mixed)[::-1]
     return found
 
 
-def _shares(lengths: Lengths, budget: int) -> int:
-    """Steps of about equal tokens, as few as no order of the samples can bring above the budget.
+def _step_count(lengths: Lengths, budget: int) -> int:
+    """Number of steps of about equal tokens that stay within the budget for any order of the samples.
 
-    A step takes the samples that begin within its share of all tokens, so it may exceed that by
+    A step takes the samples that begin within its share of all tokens, so it may exceed the share by
     all but one token of the longest sample.
     """
     share = budget - int(lengths.max()) + 1
@@ -175,28 +175,28 @@ def _shares(lengths: Lengths, budget: int) -> int:
     return min(max(steps, 1), len(lengths))
 
 
-def _spread(lengths: Lengths, steps: int) -> Indices:
-    """Step of each sample, in this order: [n]; about equally many tokens each, and at least one sample."""
+def _even_steps(lengths: Lengths, steps: int) -> Indices:
+    """Step of each sample, in this order: [n]; about equally many tokens and at least one sample per step."""
     n, ends = len(lengths), np.cumsum(lengths, dtype=np.int64)
     targets = np.arange(1, steps) * int(ends[-1]) // steps
     bounds = np.searchsorted(ends - lengths, targets)
-    # A long sample may leave the step after it without any: that takes the next sample alone.
+    # A long sample may leave no sample for the next step, which then takes only the following one.
     places = np.arange(1, steps)
     bounds = np.maximum.accumulate(np.append(0, bounds - places))[1:] + places
     bounds = np.minimum(bounds, n - steps + places)
     return np.repeat(np.arange(steps), np.diff(bounds, prepend=0, append=n))
 
 
-def _deal(lengths: Lengths, bounds: Indices, parts: int) -> Indices:
+def _balanced_cuts(lengths: Lengths, bounds: Indices, parts: int) -> Indices:
     """Cut each step into parts of about equally many padded tokens: [steps, parts + 1] places.
 
-    lengths  [n] tokens in order of the steps, and sorted inside each
-    bounds   [steps + 1] where each step begins in them
+    lengths  [n] tokens of the samples, in order of the steps and sorted inside each step
+    bounds   [steps + 1] where each step begins in `lengths`
     """
     best = _cut(np.cumsum(lengths, dtype=np.int64), bounds, parts)
     largest, costs = _padded(lengths, best)
     for _ in range(_ROUNDS):
-        # A sample costs what its part is padded to, and that depends on the cut.
+        # The cost of a sample is the padded length of its part, which depends on the cut.
         cuts = _cut(np.cumsum(costs), bounds, parts)
         found, costs = _padded(lengths, cuts)
         better = found < largest

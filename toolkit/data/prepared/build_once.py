@@ -20,7 +20,7 @@ from toolkit.files import fsync_dir
 _POLL_S = 0.1
 #: Seconds between signs of life of a process that builds a folder.
 _BEAT_S = 20.0
-_CURES = {
+_ADVICE = {
     errno.ENOSPC: "free space there",
     errno.EDQUOT: "your quota there is used up: free space",
     errno.EFBIG: "files there may not become that large (ulimit -f): raise the limit",
@@ -35,11 +35,11 @@ def publish_once(
     """Make the folder `path` unless it is ready; return whether this call made it.
 
     One process at a time calls `fill` with a temporary folder beside it, which is renamed when complete;
-    the others wait as long as that process lives, even for hours. The leftovers of a killed process and a
+    the others wait as long as that process is alive, even for hours. The leftovers of a killed process and a
     folder that is not ready are removed.
     Raises DataError if nothing can be written, or if the holder of the lock has shown no sign of life for
-    lock_timeout_s seconds; a DataError of `fill` is passed on. A folder that is ready needs no permission to
-    write.
+    lock_timeout_s seconds; a DataError of `fill` is passed on. If the folder is ready, no write permission is
+    needed.
     """
     if is_ready():
         return False
@@ -58,19 +58,19 @@ def publish_once(
             "life from there; if that process hangs, stop it and start again"
         ) from None
     except (OSError, sqlite3.Error) as error:
-        raise DataError(f"cannot write under {path.parent}: {error}. {_cure(error)}") from error
+        raise DataError(f"cannot write under {path.parent}: {error}. {_advice(error)}") from error
 
 
 @contextmanager
 def _held(lock: FileLock, path: Path) -> Iterator[None]:
-    """Hold the lock; wait for it as long as its holder lives. Raises Timeout."""
+    """Hold the lock; wait for it as long as its holder is alive. Raises Timeout."""
     while True:
         seen = _beats(path)
         try:
             lock.acquire(poll_interval=_POLL_S)
             break
         except Timeout:
-            # Compared with the earlier value, not with the clock: those of two hosts differ.
+            # Compared with the earlier value, not with the clock: the clocks of two hosts differ.
             if _beats(path) == seen:
                 raise
     try:
@@ -90,7 +90,7 @@ def _beats(path: Path) -> list[tuple[str, int]]:
 
 @contextmanager
 def _beating(folder: Path) -> Iterator[None]:
-    """Show waiting processes that this one lives; in a thread, because one step may take long."""
+    """Show waiting processes that this one is alive; in a thread, because one step may take long."""
     is_done = threading.Event()
 
     def beat() -> None:
@@ -126,7 +126,7 @@ def _make(path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool]
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove leftovers. None is in use, because this process holds the lock."""
+    """Remove leftovers. No process uses them, because this one holds the lock."""
     if path.exists():
         # Renamed first: a partly removed folder must not look like a set.
         os.rename(path, path.with_name(f".{path.name}.{os.getpid()}.damaged.tmp"))
@@ -146,8 +146,8 @@ def _holder(path: Path) -> str:
     return "another process"
 
 
-def _cure(error: OSError | sqlite3.Error) -> str:
+def _advice(error: OSError | sqlite3.Error) -> str:
     code = error.errno if isinstance(error, OSError) else _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)
-    advice = _CURES.get(code or 0)
+    advice = _ADVICE.get(code or 0)
     where = "set data.prepared_dir to a folder that you may write and that has room"
     return f"{advice[0].upper()}{advice[1:]}, or {where}" if advice else f"{where[0].upper()}{where[1:]}"

@@ -10,7 +10,7 @@ class Column:
     """One flat array of a prepared set.
 
     file   name of its file
-    dtype  type of its values; empty where it differs between sets (see `of`)
+    dtype  type of its values; empty if it differs between sets (see `of`)
     width  values in a row; 0 for an array of one dimension
     """
 
@@ -29,5 +29,5 @@ def split_ids(split: str) -> Column:
 
 
 def token_dtype(vocabulary_size: int) -> str:
-    """Return the type of token ids: two bytes where these are enough."""
+    """Return the type of token ids: two bytes if that is enough."""
     return "<u2" if vocabulary_size <= 1 << 16 else "<u4"

@@ -13,7 +13,7 @@ from toolkit.errors import DataError
 
 DATABASE = "samples.sqlite"
 
-#: Where finished runs leave their scores (results.py).
+#: Tables for the scores of finished runs (results.py).
 _RESULTS = """
 CREATE TABLE results (
     run TEXT NOT NULL, split TEXT NOT NULL, finished TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
@@ -26,14 +26,14 @@ CREATE TABLE scores (
 );
 """
 
-#: Well under the number of values that every SQLite takes in one statement.
+#: Well below the number of values that every SQLite version allows in one statement.
 _IDS_PER_QUERY = 500
 
 
 def new_database(folder: Path, schema: str) -> closing[sqlite3.Connection]:
-    """Create the database in a folder that no other process uses yet, and begin its one transaction.
+    """Create the database in a folder that no other process uses yet, and begin its only transaction.
 
-    schema  the tables for samples; those for scores are added
+    schema  the tables for samples; tables for scores are added
     Raises sqlite3.Error.
     """
     # No locks, which network file systems may lack, and no journal.
@@ -52,13 +52,13 @@ def commit(connection: sqlite3.Connection, indices: str) -> None:
 def read_only(database: Path) -> closing[sqlite3.Connection]:
     """Open a database for reading. Raises sqlite3.Error."""
     # Immutable: no lock is taken, so that many ranks may read over a network file system. A run that
-    # records its results meanwhile touches no page of the samples.
+    # records its results at the same time changes no page of the samples.
     return closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro&immutable=1", uri=True))
 
 
 @contextmanager
 def reading(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading. Raises DataError where it is damaged."""
+    """Open a database for reading. Raises DataError if it is damaged."""
     try:
         with read_only(database) as connection:
             yield connection
@@ -67,7 +67,7 @@ def reading(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def rows_in(connection: sqlite3.Connection, query: str, ids: Sequence[int]) -> Iterator[Any]:
-    """Yield the rows of a query with `IN ({places})` for these ids, some at a time. Raises sqlite3.Error."""
+    """Yield the rows of a query with `IN ({places})` for these ids, in batches. Raises sqlite3.Error."""
     for first in range(0, len(ids), _IDS_PER_QUERY):
         some = ids[first : first + _IDS_PER_QUERY]
         yield from connection.execute(query.format(places=", ".join("?" * len(some))), some)

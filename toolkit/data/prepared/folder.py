@@ -21,7 +21,7 @@ from toolkit.data.prepared.results import holds_results
 from toolkit.errors import DataError
 from toolkit.files import crc32
 
-#: Time without a sign of life after which a process that builds a set is not waited for.
+#: Seconds without a sign of life of the process that builds a set, after which others stop waiting.
 _LOCK_TIMEOUT_S = 3600.0
 
 #: The samples of one split.
@@ -32,11 +32,11 @@ S = TypeVar("S")
 class PreparedFolder(Generic[S]):
     """An opened prepared set. A workload's subclass describes its content.
 
-    VERSION  of the format: goes up whenever the same input would make other files
+    VERSION  version of the format: increased whenever the same input would give other files
     COLUMNS  the flat arrays that every set has
     FACTS    keys of the manifest that are reported to programs
     meta     the manifest
-    built    whether the call that returned this made the set, rather than found it
+    built    whether the call that returned this built the set; False if it existed
     """
 
     VERSION: ClassVar[int]
@@ -59,8 +59,8 @@ class PreparedFolder(Generic[S]):
     def open_or_build(cls, path: Path, fingerprint: str, fill: Callable[[Path], None]) -> Self:
         """Open the set of this content, which `fill` first writes into an empty folder if there is none.
 
-        Any number of processes may call this at once: one builds, the others wait while it lives.
-        Raises DataError, with the cure; nothing is left behind then.
+        Any number of processes may call this at once: one builds, the others wait while it is alive.
+        Raises DataError, with advice; then nothing is left behind.
         """
         built = publish_once(path, fill, lambda: cls._holds(path, fingerprint), _LOCK_TIMEOUT_S)
         return replace(cls.open(path), built=built)
@@ -80,7 +80,7 @@ class PreparedFolder(Generic[S]):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the sources and of every setting that matters."""
+        """SHA-256 of the sources and of every setting that changes the content."""
         return str(self.meta["fingerprint"])
 
     @property
@@ -93,13 +93,13 @@ class PreparedFolder(Generic[S]):
         return dict(self.meta["splits"])
 
     def summary(self) -> str:
-        """Describe the set and what was left out, for people: a line, and one for each detail."""
+        """Describe the set, for people: one line with the counts, and one for each detail."""
         counts = ", ".join(f"{name} {count:,}" for name, count in self.splits.items())
         state = "prepared" if self.built else "was prepared before"
         return "\n".join([f"{state}: {counts}{self._contents()}; {self.path}", *self._details()])
 
     def to_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the description as JSON, for programs."""
         facts = {name: self.meta[name] for name in self.FACTS}
         return {"path": str(self.path), "built": self.built, "fingerprint": self.fingerprint, **facts}
 

@@ -13,14 +13,14 @@ from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.workload import DataSection, silent
 
-#: Bytes of a source that are read for its checksum: some milliseconds.
+#: Most bytes of a source that are read for its checksum: takes a few milliseconds.
 _FEW_BYTES = 4 << 20
 
 
 def find_prepared_set(data: DataSection) -> Path | None:
     """Folder of the prepared set of a data section; None if it does not exist or is not known.
 
-    As for `place_of_prepared_set`.
+    Reads as little as `place_of_prepared_set`.
     """
     with suppress(DataError, OSError, ValueError):
         if (place := place_of_prepared_set(data)) is not None:
@@ -31,7 +31,7 @@ def find_prepared_set(data: DataSection) -> Path | None:
 def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
     """Folder and fingerprint of the prepared set of a data section; None if they are not known.
 
-    Large sources whose checksum is not remembered are not read, and no hub is asked.
+    Large sources without a remembered checksum are not read, and no hub is queried.
     """
     try:
         with at_most(_FEW_BYTES):

@@ -27,9 +27,9 @@ def write_manifest(folder: Path, meta: Mapping[str, Any]) -> None:
 
 
 def read_manifest(path: Path, version: int, *, growing: str) -> Mapping[str, Any]:
-    """Return the manifest of a folder whose files are all there in full size. Raises DataError.
+    """Return the manifest of a folder, after checking the size of every file. Raises DataError.
 
-    growing  a file that may have become larger since
+    growing  a file that may have grown since
     """
     if not path.is_dir() and path.parent.is_dir():
         # A network file system may remember that the name was missing; listing refreshes it.

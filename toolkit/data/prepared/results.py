@@ -24,9 +24,9 @@ _RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 class Result:
     """The result of a finished run.
 
-    run       its id
-    finished  when, as ISO 8601 text
-    metrics   by split, then by name
+    run       id of the run
+    finished  time of its end, as ISO 8601 text
+    metrics   values by split, then by name
     """
 
     run: str
@@ -43,7 +43,7 @@ def record_result(prepared_path: Path, result: Result) -> str | None:
     """Write a run's scores into the tables `results` and `scores` of a prepared set.
 
     Earlier scores of the same run are replaced. Any number of runs may call this at once. Returns None,
-    or why nothing was written, such as a set that is shared and read-only: a run never fails for that.
+    or why nothing was written, for example because the set is read-only: a run never fails for that.
     """
     database = prepared_path / DATABASE
     try:
@@ -71,9 +71,9 @@ def keeps_results(prepared_path: Path) -> bool:
 
 
 def holds_results(prepared_path: Path) -> bool:
-    """Whether a database that differs from the one that was built does so because runs recorded results.
+    """Whether a database is intact and holds results of runs, so that it may differ from the built one.
 
-    Raises DataError where SQLite finds it damaged.
+    Raises DataError if SQLite finds it damaged.
     """
     database = prepared_path / DATABASE
     try:

@@ -1,1 +1,1 @@
-"""The files that data are made of: found, hashed, cut into splits."""
+"""The source files of data: found, hashed, cut into splits."""

@@ -1,4 +1,4 @@
-"""Files that are compressed by gzip, by their names."""
+"""Files compressed with gzip, recognized by their names."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ def fields_of(
     """Yield the first line of every row, counted from 1, and its fields. One row is held at a time.
 
     quoted    whether fields may be quoted
-    name      of the text, for messages
+    name      name of the text, for messages
     longest   the most characters of a quoted field
-    hint      what else may be done about a wrong quote
+    hint      further advice about a wrong quote
     Raises DataError, which names the line, for a wrong quote.
     """
     if quoted:

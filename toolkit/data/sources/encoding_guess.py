@@ -1,4 +1,4 @@
-"""Which encoding bytes may have that are not of the expected one."""
+"""A guess at the encoding of bytes that are invalid in the expected one."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class NotRemembered(Exception):
 
 
 class Stamp(NamedTuple):
-    """Properties that change with a file. Not its device, which hosts of a network number differently."""
+    """Properties that change with a file. Not its device, which has other numbers on other hosts."""
 
     size: int
     mtime_ns: int
@@ -43,7 +43,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """Return the stamp of a file. Raises OSError, also for a pipe or a device, which may never end."""
+        """Return the stamp of a file. Raises OSError, also for a pipe or a device: reading may never end."""
         found = os.stat(path)
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -54,16 +54,16 @@ class Stamp(NamedTuple):
 
 Stamps = tuple[Stamp, ...]
 
-#: Bytes that may be read for a digest that is not remembered; None: any number.
+#: Most bytes that may be read for a digest that is not remembered; None: no limit.
 _most: ContextVar[int | None] = ContextVar("most", default=None)
 
-#: Digests that this process made, or that another rank of the run made and handed over.
+#: Digests that this process made, and digests received from all ranks of the run.
 _made: dict[tuple[str, Stamps], str] = {}
-_handed: dict[tuple[str, Stamps], str] = {}
+_received: dict[tuple[str, Stamps], str] = {}
 
 
 def file_sha256(path: Path, size: int, progress: Progress, memory: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits; read only where it is not remembered.
+    """SHA-256 of a file, in hexadecimal digits; the file is read only if the digest is not remembered.
 
     progress   called for each block; the first time before anything is read
     memory     folder of the prepared sets
@@ -73,14 +73,14 @@ def file_sha256(path: Path, size: int, progress: Progress, memory: Path) -> str:
 
 
 def remembered(name: Path, files: Sequence[Path], make: Callable[[], str], memory: Path) -> str:
-    """The digest of these files together, made only where it is not remembered.
+    """The digest of these files together; made only if it is not remembered.
 
-    name   what the digest is remembered by: the file, or the folder of the files
+    name   the path by which the digest is remembered: the file, or the folder of the files
     Raises OSError, and NotRemembered within `at_most`.
     """
     key = os.path.abspath(name)
     stamps = tuple(Stamp.of(file) for file in files)
-    if (known := _handed.get((key, stamps)) or _look_up(memory, key, stamps)) is not None:
+    if (known := _received.get((key, stamps)) or _look_up(memory, key, stamps)) is not None:
         return known
     most = _most.get()
     if most is not None and sum(stamp.size for stamp in stamps) > most:
@@ -96,13 +96,13 @@ def remembered(name: Path, files: Sequence[Path], make: Callable[[], str], memor
 
 
 def is_limited() -> bool:
-    """Whether this is within `at_most`, so that nothing slow may be done."""
+    """Whether `at_most` is active, so that nothing slow may be done."""
     return _most.get() is not None
 
 
 @contextmanager
 def at_most(size: int) -> Iterator[None]:
-    """Within this, read at most `size` bytes for digests that are not remembered, and note nothing."""
+    """In this block, read at most `size` bytes for digests that are not remembered, and store none."""
     token = _most.set(size)
     try:
         yield
@@ -111,11 +111,11 @@ def at_most(size: int) -> Iterator[None]:
 
 
 def hand_over(gather: Callable[[Any], list[Any]]) -> None:
-    """Let all ranks have the digests that each of them made. Collective, where `gather` is."""
+    """Give all ranks the digests that each of them made. Collective if `gather` is."""
     made = [[key, stamps, digest] for (key, stamps), digest in _made.items()]
     for key, stamps, digest in chain.from_iterable(gather(made)):
-        # They may have come as lists.
-        _handed[key, tuple(Stamp(*stamp) for stamp in stamps)] = digest
+        # After a round trip through JSON, stamps are lists.
+        _received[key, tuple(Stamp(*stamp) for stamp in stamps)] = digest
     _made.clear()
 
 
@@ -140,14 +140,14 @@ def _file(memory: Path, key: str) -> Path:
 
 
 def _look_up(memory: Path, key: str, stamps: Stamps) -> str | None:
-    """The digest that was noted for these very stamps, if there is one."""
+    """The stored digest for exactly these stamps; None without one."""
     noted = read_object(_file(memory, key))
     is_this = noted.get("stamps") == [list(stamp) for stamp in stamps]
     return str(noted["sha256"]) if is_this and "sha256" in noted else None
 
 
 def _note(memory: Path, key: str, stamps: Stamps, digest: str) -> None:
-    """Write a digest down. A folder that may not be written costs time later, and nothing else."""
+    """Store a digest. If that fails, the file is only read again later."""
     file = _file(memory, key)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

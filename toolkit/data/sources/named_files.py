@@ -46,7 +46,7 @@ def _missing(section: Any, key: str, besides: Container[str], folders: Folders) 
         if each.name in besides:
             continue
         value, where = getattr(section, each.name), f"{key}.{each.name}"
-        # A path that cannot change the result is written, not read: where prepared sets are kept.
+        # A path that cannot change the result is written, not read, as the folder of prepared sets.
         if limits(each).path and limits(each).identity:
             yield from _missing_paths(value, where, folders.files if each.name in folders.keys else None)
         elif is_dataclass(value):

@@ -1,4 +1,4 @@
-"""The files that prepared data are made of, and the name of what is made of them."""
+"""The source files of prepared data, and the folder of a prepared set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEST = "test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """One file; `split` is None where the file is cut into several. `state` shows whether it changed."""
+    """One file; `split` is None if the file is cut into splits. `state` shows whether it changed."""
 
     path: Path
     split: str | None
@@ -64,7 +64,7 @@ class HasPath(Protocol):
 
 
 def with_fingerprint(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that decides what a prepared set holds, and its fingerprint (SHA-256)."""
+    """Add its fingerprint (SHA-256) to the description of everything that decides a set's content."""
     text = json.dumps(description, sort_keys=True)
     return {**description, "fingerprint": hashlib.sha256(text.encode()).hexdigest()}
 
@@ -72,9 +72,9 @@ def with_fingerprint(description: Mapping[str, Any]) -> dict[str, Any]:
 def set_place(
     prepared_dir: str, sources: Sequence[HasPath], description: Mapping[str, Any]
 ) -> tuple[Path, str]:
-    """Folder and fingerprint of the prepared set that a description with its fingerprint is of.
+    """Folder and fingerprint of the prepared set with this description, from `with_fingerprint`.
 
-    The name of the folder is that of the first source, for people, and the beginning of the fingerprint.
+    The folder's name is the name of the first source, for people, and the beginning of the fingerprint.
     """
     fingerprint = str(description["fingerprint"])
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", sources[0].path.stem).strip("._-")[:40]

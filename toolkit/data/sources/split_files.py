@@ -12,13 +12,13 @@ SPLITS = ("train", "validation", "test")
 
 
 def files_by_split(data: Any) -> dict[str | None, Path]:
-    """The files of a data section by split; None for the one that is cut into splits."""
+    """The files of a data section by split; the key None is for the file that is cut into splits."""
     named = {split: getattr(data, split or "path") for split in (None, *SPLITS)}
     return {split: Path(name).expanduser() for split, name in named.items() if name is not None}
 
 
 def key_of_split(split: str | None) -> str:
-    """The key of a file of `files_by_split`."""
+    """The config key of a file of `files_by_split`."""
     return f"data.{split or 'path'}"
 
 

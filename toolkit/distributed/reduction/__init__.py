@@ -1,7 +1,7 @@
 """Adding up the gradients of a step's logical ranks, in one fixed tree or by DDP's all-reduce.
 
 Both leave in `.grad`, on every rank, the sum over all logical ranks; the loop divides once by the
-global count. A process carries a contiguous block of logical ranks.
+global count. A process computes a contiguous block of logical ranks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gradients of several processes, summed bucket by bucket while backward still works on the rest."""
+"""The gradients of several processes, summed bucket by bucket while backward computes the rest."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Gradients = list[torch.Tensor | None]
 
 @dataclass(slots=True)
 class _Bucket:
-    """Parameters whose gradients travel together.
+    """Parameters whose gradients are sent together.
 
-    numbers    of the parameters
+    numbers    indices of the parameters
     values     their gradients, flat, and the appended float64 numbers
     piggyback  elements at the end of `values` that hold float64 numbers
-    missing    how many gradients of this step are still to come
+    missing    number of gradients of this step that are still missing
     """
 
     numbers: list[int]
@@ -40,12 +40,12 @@ class _Bucket:
 class Buckets:
     """Sums the gradients of a group's processes.
 
-    A power of two of processes sums in a balanced tree. On the CPU a thread sums each bucket but the last as
-    soon as backward has written its last gradient, from the last layer to the first; all ranks take the
-    buckets in the same order. A few float64 numbers are appended to the last one. Any other number of
-    processes sums with an all-reduce.
+    With a power of two of processes, the sum is a balanced tree. On the CPU, a thread sums each bucket except
+    the last as soon as backward has written all its gradients, from the last layer to the first; all ranks
+    take the buckets in the same order. A few float64 numbers are appended to the last bucket. With any other
+    number of processes, the sum is an all-reduce.
 
-    piggyback  how many float64 numbers are appended to the last bucket
+    piggyback  number of float64 numbers that are appended to the last bucket
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Buckets:
         self._buckets = [*_in_buckets(parameters, bucket_bytes if self._tree else None)]
         self._bucket_of = {number: bucket for bucket in self._buckets for number in bucket.numbers}
         self._views, self._piggyback = _lay_out(parameters, self._buckets, piggyback if self._tree else 0)
-        # A GPU has a queue of its own, and its library wants the same order of all operations on all ranks.
+        # A GPU has its own queue, and NCCL needs the same order of operations on all ranks.
         overlaps = self._tree and parameters[0].device.type == "cpu" and len(self._buckets) > 1
         self._thread = ThreadPoolExecutor(1, "reduction") if overlaps else None
         self._sums: list[Future[object]] = []
@@ -89,7 +89,7 @@ class Buckets:
         if gradient is None:
             view.zero_()
         else:
-            # With zero, so that no sum is -0.0, for any terms.
+            # Adding zero turns -0.0 into 0.0, so that no sum is -0.0.
             torch.add(gradient, 0.0, out=view)
         for left in self._pending_subtrees or ():
             if (other := left[number]) is not None:
@@ -99,7 +99,7 @@ class Buckets:
         self._count_complete()
 
     def _count_complete(self) -> None:
-        """Begin with the buckets that are complete, in the order of all ranks."""
+        """Start the sums of complete buckets, in the order that all ranks use."""
         while self._complete < len(self._buckets) and self._buckets[self._complete].missing == 0:
             if self._thread is not None and self._complete < len(self._buckets) - 1:
                 self._sums.append(self._thread.submit(self._sum, self._buckets[self._complete]))
@@ -119,7 +119,7 @@ class Buckets:
         self._pending_subtrees = None
 
     def finish(self, piggyback: np.ndarray) -> np.ndarray:
-        """Set every `.grad` to the sum over the processes; return that of `piggyback`. Collective."""
+        """Set every `.grad` to the sum over the processes; return the sum of `piggyback`. Collective."""
         if self._tree is None:
             gathered = self._group.begin_rows(piggyback)
             self._sum_all()
@@ -141,20 +141,20 @@ class Buckets:
             each.result()
 
     def close(self) -> None:
-        """Leave no sum behind that the other ranks take part in, too."""
+        """Remove the hooks, and finish the sums in which the other ranks take part, too."""
         for hook in self._hooks:
             hook.remove()
         if self._thread is None:
             return
         if self._complete == len(self._buckets):
-            # The other ranks have begun with the same ones, or their end ends this.
+            # The other ranks have begun the same sums; if one of them has ended, this raises.
             with suppress(RuntimeError):
                 self._wait()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _in_buckets(parameters: Sequence[nn.Parameter], most_bytes: int | None) -> Iterator[_Bucket]:
-    """From the last parameter to the first, about the order of backward; all in one without a limit."""
+    """Split the parameters from last to first, about the order of backward; one bucket without a limit."""
     numbers: list[int] = []
     held = 0
     for number in reversed(range(len(parameters))):
@@ -172,7 +172,7 @@ def _lay_out(
 ) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Allocate each bucket, with room for the appended numbers in the last one.
 
-    Returns a view for each parameter, in the parameter's shape and memory format, and that room, as float64.
+    Returns a view for each parameter, in its shape and memory format, and the room for the numbers.
     """
     views, room = [torch.empty(0)] * len(parameters), torch.empty(0, dtype=torch.float64)
     for bucket in buckets:
@@ -187,7 +187,7 @@ def _lay_out(
             room = bucket.values[length:].view(room.dtype)
         parts = bucket.values[: sum(sizes)].split(sizes)
         for number, member, part in zip(bucket.numbers, members, parts, strict=True):
-            # A fused optimizer reads parameter and gradient as they lie in memory.
+            # A fused optimizer reads parameter and gradient in memory order.
             strides = torch.empty_like(member, device="meta").stride()
             views[number] = part.as_strided(member.shape, strides, part.storage_offset())
     return views, room

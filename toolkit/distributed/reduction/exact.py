@@ -16,20 +16,20 @@ from toolkit.distributed.reduction.buckets import Buckets, Gradients
 from toolkit.distributed.reduction.protocol import T
 from toolkit.errors import UserError
 
-#: Few enough for several to be summed during a backward pass, large enough for few messages.
+#: Small enough that several buckets are summed during a backward pass, large enough for few messages.
 _BUCKET_BYTES = 8 << 20
 
 
 class ExactReduction:
     """One balanced binary tree over the logical ranks.
 
-    Inside a process pairs of equal subtrees are added like the carries of a binary counter; between
-    processes buckets of gradients at the distances 1, 2, 4. With V logical ranks and W processes, both powers
-    of two, that is the same tree for any W, and IEEE addition commutes, so all ranks hold the same
-    sum. Another W adds the processes' sums by an all-reduce: same data, other rounding.
+    Inside a process, pairs of equal subtrees are added like the carries of a binary counter. Between
+    processes, buckets of gradients are added at the distances 1, 2, 4. With V logical ranks and W processes,
+    both powers of two, the tree is the same for any W, and IEEE addition commutes, so all ranks hold the same
+    sum. For any other W, an all-reduce adds the sums of the processes: same data, other rounding.
 
-    module        what the loss calls; by default the model itself
-    piggyback     how many numbers `finish` sends along
+    module        the module that the loss calls; by default the model itself
+    piggyback     number of float64 numbers that `finish` also sums
     bucket_bytes  approximate size of one message between processes
     """
 
@@ -52,7 +52,7 @@ class ExactReduction:
         self._buckets: Buckets | None = None
         if group.world.size > 1:
             for tensor in (*self._parameters, *model.buffers()):
-                # broadcast sends memory in its order and knows no strides.
+                # broadcast sends memory in order and ignores strides.
                 sent = tensor.data.contiguous()
                 dist.broadcast(sent, src=0)
                 tensor.data.copy_(sent)
@@ -73,7 +73,7 @@ class ExactReduction:
             yield
             self._push(self._take())
             return
-        # An uneven block leaves several subtrees; they are added from the smallest up, as in any block.
+        # An uneven block leaves several subtrees; as in any block, they are added from the smallest up.
         pending_subtrees = [left for _, left in reversed(self._stack)]
         self._stack.clear()
         if self._buckets is None:
@@ -91,7 +91,7 @@ class ExactReduction:
             parameter.grad = None
         found = [gradient for gradient in gradients if gradient is not None]
         if len({gradient.untyped_storage().data_ptr() for gradient in found}) < len(found):
-            # Autograd may leave one memory to two parameters; adding in place would add twice.
+            # Autograd may give two parameters the same memory; adding in place would add twice.
             return [None if gradient is None else gradient.clone() for gradient in gradients]
         return gradients
 
@@ -108,7 +108,7 @@ class ExactReduction:
         for left in pending_subtrees:
             total = _add(left, total)
         if pending_subtrees:
-            # With zero, so that no sum is -0.0, for any terms. A single logical rank has one way.
+            # Adding zero turns -0.0 into 0.0. A single logical rank has no sum that could differ.
             torch._foreach_add_([gradient for gradient in total if gradient is not None], 0.0)
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient

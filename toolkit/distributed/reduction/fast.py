@@ -26,7 +26,7 @@ class FastReduction:
     would cost one more context switch. On a GPU it is sent separately after the gradients, because knowing
     it earlier would make the host wait for the device.
 
-    module: what is called in place of the model if there is one process; by default the model itself.
+    module: called in place of the model if there is one process; by default the model itself.
     """
 
     joins_parts = True
@@ -56,7 +56,7 @@ class FastReduction:
     def compute(self, function: Callable[..., T], *inputs: Any) -> T:
         if self._ddp is None:
             return function(self.module, *inputs)
-        # In a closure: DDP would copy inputs, and build dictionaries and lists anew.
+        # In a closure: DDP would copy inputs, and rebuild dictionaries and lists.
         found: T = self._ddp(lambda model: function(model, *inputs))
         return found
 
@@ -85,7 +85,7 @@ class FastReduction:
 
     def finish(self) -> np.ndarray:
         if self._ddp is not None and self._summed < self._size:
-            # DDP says nothing, and waits for the gradients that are missing until the next forward pass.
+            # DDP reports nothing, and waits for the missing gradients until the next forward pass.
             raise UserError(
                 "the loss of this step gives some parameters no gradient, which DDP does not expect: set "
                 "train.find_unused_parameters=true"
@@ -96,7 +96,7 @@ class FastReduction:
         for each in sums:
             each.wait()
         for parameter in self._parameters:
-            # As in an exact sum: a parameter that no loss reaches has the gradient zero, and decays.
+            # As in an exact sum: a parameter that no loss reaches gets a zero gradient, so it decays.
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         return gathered()
@@ -110,7 +110,7 @@ class FastReduction:
 
 
 class _Computation(nn.Module):
-    """Calls a function with the model itself, so that DDP sees all that it computes."""
+    """Calls a function with the model itself, so that DDP tracks everything that it computes."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _Computation(nn.Module):
 
 
 class _PackedBucket:
-    """A bucket with rows of numbers appended, each of which is zero on all ranks but one.
+    """A bucket with appended rows of numbers; each row is zero on all ranks but one.
 
     Each byte becomes one element: every gradient dtype holds the integers up to 255 exactly, and adding
     zeros does not change them.

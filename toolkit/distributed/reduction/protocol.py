@@ -21,7 +21,7 @@ def parts_for(logical_ranks: int, size: int) -> int:
 
 
 def block(rank: int, size: int, logical_ranks: int) -> range:
-    """The logical ranks that a process carries: contiguous, sizes differing by at most one."""
+    """The logical ranks that a process computes: contiguous, sizes differing by at most one."""
     return range(rank * logical_ranks // size, (rank + 1) * logical_ranks // size)
 
 
@@ -30,8 +30,8 @@ def passes(
 ) -> tuple[tuple[int, ...], ...]:
     """The micro-batches that a process computes, one forward pass each; a micro-batch has a number.
 
-    Logical rank r carries the micro-batches r * accumulation to (r + 1) * accumulation - 1. Joined, the first
-    pass takes the first micro-batch of each own logical rank, the next pass the second of each.
+    Logical rank r has the micro-batches r * accumulation to (r + 1) * accumulation - 1. If joined, the first
+    pass computes the first micro-batch of each logical rank of the process, the next pass the second ones.
     """
     own = block(rank, size, logical_ranks)
     if joined:
@@ -46,7 +46,7 @@ def is_power_of_two(number: int) -> bool:
 class Reduction(Protocol):
     """A way to sum one step's gradients.
 
-    module          the model, or what is called in its place
+    module          the model, or the module that is called in its place
     needs_backward  whether every rank must run a backward pass even without samples
     joins_parts     whether a process computes its logical ranks in one forward pass
     """
@@ -64,7 +64,7 @@ class Reduction(Protocol):
         """
 
     def compute(self, function: Callable[..., T], *inputs: Any) -> T:
-        """Return function(module, *inputs); only the gradients of what is computed here are summed."""
+        """Return function(module, *inputs); only gradients of this computation are summed."""
 
     def micro_batch(self, last: bool) -> AbstractContextManager[None]:
         """Context of one forward and backward pass; `last` marks the process's last one in the step.

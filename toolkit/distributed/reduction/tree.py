@@ -1,4 +1,4 @@
-"""The sum over the processes in one balanced tree: the same bytes on every power of two of them."""
+"""The sum over the processes in one balanced tree: the same bytes on every power of two of processes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ALIGNED = 8
 class TreeSum:
     """Sums flat tensors of one type and device over a power of two of processes.
 
-    Neighbours are added first, then pairs of neighbours: at the distances 1, 2, 4. A small tensor goes to
-    the partner whole at each of them (recursive doubling). Of a large one each partner adds a half, which is
-    halved again at the next distance, and the sums go back the same way (recursive halving and doubling;
-    Thakur, Rabenseifner and Gropp, 2005): 2 (1 - 1/size) lengths are sent, not log2(size). At the last
-    distance what is left goes whole: as much is sent, in one message and not two. IEEE addition commutes, so
-    the bytes are the same whichever partner adds.
+    Neighbours are added first, then pairs of neighbours: at the distances 1, 2, 4. A small tensor is sent
+    whole to the partner at each distance (recursive doubling). For a large tensor, each partner adds one
+    half, which is halved again at the next distance, and the sums are sent back in reverse (recursive halving
+    and doubling; Thakur, Rabenseifner and Gropp, 2005): this sends 2 (1 - 1/size) lengths, not log2(size). At
+    the last distance, the remaining part is sent whole: as many bytes, but one message instead of two. IEEE
+    addition commutes, so the bytes do not depend on which partner adds.
 
     float64 numbers may be appended to a tensor of another dtype: they are summed as float64.
     """
@@ -71,7 +71,7 @@ class TreeSum:
         self._exchange(own, other, distance)
 
     def _swap(self, sent: torch.Tensor, length: int, distance: int) -> torch.Tensor:
-        """Send to the rank at a distance; return as many elements that came from it."""
+        """Send to the rank at this distance; return `length` elements that it sent."""
         received = self._received[len(self._received) - length :]
         self._exchange(sent, received, distance)
         return received

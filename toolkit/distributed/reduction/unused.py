@@ -16,7 +16,7 @@ _FEW = 8
 
 
 def leaves_some_out(task: Task, model: nn.Module, device: torch.device) -> bool:
-    """Whether the loss of a few samples reaches only some of the parameters; True if it fails.
+    """Whether the loss of a few samples reaches only some of the parameters; True if the loss fails.
 
     Changes only the state of torch's random numbers.
     """
@@ -24,13 +24,13 @@ def leaves_some_out(task: Task, model: nn.Module, device: torch.device) -> bool:
         try:
             return _some_are_left_out(task, model, device)
         except Exception:
-            # A faulty sample fails again in its step, where it can be named and left out.
+            # A faulty sample fails again in its step, which can name it and leave it out.
             return True
 
 
 @contextmanager
 def restoring_buffers(model: nn.Module) -> Iterator[None]:
-    """Restore the buffers of a model at the end, except those that it has made or enlarged: caches."""
+    """Restore the buffers of a model at the end, except caches: those that were added or enlarged."""
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
         yield
@@ -43,5 +43,5 @@ def restoring_buffers(model: nn.Module) -> Iterator[None]:
 def _some_are_left_out(task: Task, model: nn.Module, device: torch.device) -> bool:
     samples = np.arange(min(_FEW, len(task.splits["train"])))
     loss = task.loss(model, task.collate("train", samples, device))
-    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return any(each is None for each in torch.autograd.grad(loss.total, learnt, allow_unused=True))
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return any(each is None for each in torch.autograd.grad(loss.total, trainable, allow_unused=True))

@@ -26,8 +26,8 @@ def by_file(joining: JoiningRank) -> Rendezvous:
     world = joining.world
     if world.master_addr is not None:
         raise UserError(
-            "train.rendezvous is file, but a launcher has set MASTER_ADDR, and may start again under the "
-            "same name, which would read a stale file: leave train.rendezvous at auto"
+            "train.rendezvous is file, but a launcher has set MASTER_ADDR, and its next attempt may have the "
+            "same name and read a stale file: leave train.rendezvous at auto"
         )
     folder = joining.publication.with_suffix("").with_suffix(".filestore")
     _make_private(folder)
@@ -84,7 +84,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _remove_others(folder: Path) -> None:
-    """Remove what killed starts have left."""
+    """Remove the folders that killed attempts have left."""
     for other in folder.parent.glob(f"*{folder.suffix}"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)

@@ -26,12 +26,12 @@ from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
-#: Rank 0 listens on several interfaces until all ranks have joined.
+#: The event that rank 0 listens on several interfaces until all ranks have joined.
 EVENT = "listens_on_every_address"
-#: What to do where rank 0 cannot listen at MASTER_PORT.
-_OTHER_PORT = "JoiningRank all ranks again with another MASTER_PORT, one that is free on that host"
+#: Advice if rank 0 cannot listen at MASTER_PORT.
+_OTHER_PORT = "Start all ranks again with another MASTER_PORT, one that is free on that host"
 _BY_A_LAUNCHER = f"{_OTHER_PORT} (torchrun: --master-port, or --rdzv-endpoint HOST:PORT)."
-_BY_THE_EXPERIMENT = f"{_OTHER_PORT}, or leave train.rendezvous at auto, which needs none."
+_BY_THE_EXPERIMENT = f"{_OTHER_PORT}, or leave train.rendezvous at auto, which needs no port."
 
 
 def meet(
@@ -41,7 +41,7 @@ def meet(
 
     way  the value of train.rendezvous
 
-    Raises RendezvousError after timeout_s seconds, which names the missing ranks (on rank 0) or the host that
+    Raises RendezvousError after timeout_s seconds, naming the missing ranks (on rank 0) or the host that
     cannot reach rank 0 (on the others), and UserError if the ranks contradict each other or the secret is not
     safe. Connections that do not prove the secret are recorded in events.jsonl.
     """
@@ -78,9 +78,9 @@ def by_environment(joining: JoiningRank, environ: Mapping[str, str]) -> Rendezvo
 
 
 def _beside_torchrun(joining: JoiningRank, address: str, port: int, environ: Mapping[str, str]) -> Rendezvous:
-    """Meet at a free port of rank 0, which it publishes in the run's folder.
+    """Meet at a free port of rank 0, which publishes it in the run's folder.
 
-    With a secret from the user, it is published in torchrun's store: signed, because anyone can write there.
+    With a secret from the user, the port is published in torchrun's store, signed, as anyone can write there.
     """
     announce: Callable[[Place], None] = partial(publish, joining.publication)
     find: Callable[[], Place | None] = partial(find_published, joining.publication)
@@ -111,12 +111,12 @@ class _SignedKey:
             ) from error
 
     def publish(self, place: Place) -> None:
-        """Write where rank 0 is."""
+        """Publish the place of rank 0."""
         text = json.dumps(place)
         self._store.set(self._key, json.dumps({"place": text, "proof": self._proof(text)}))
 
     def find(self) -> Place | None:
-        """Return where rank 0 is, or None."""
+        """Return the place of rank 0; None without a valid one."""
         with suppress(RuntimeError, ValueError, LookupError, TypeError, AttributeError):
             if self._store.check([self._key]):
                 found = json.loads(self._store.get(self._key))

@@ -29,10 +29,10 @@ from toolkit.system.world import World
 
 _POLL_S = 0.02
 _CONNECT_S, _PROOF_S = 2.0, 5.0
-#: Seconds between two attempts if another process than rank 0 answers.
+#: Seconds between two attempts if a process other than rank 0 answers.
 _POLL_UNPROVEN_S = 0.2
-#: Seconds between two looks for a process that cannot take part.
-_ASK_S = 0.3
+#: Seconds between two checks whether a process has reported that it cannot take part.
+_CHECK_EVERY_S = 0.3
 
 
 def host(
@@ -42,9 +42,9 @@ def host(
     publish: Callable[[Place], None] = lambda place: None,
     cure: str = "",
 ) -> Rendezvous:
-    """On rank 0: open the store at these addresses, publish where it is, and wait for the other ranks.
+    """On rank 0: open the store at these addresses, publish its place, and wait for the other ranks.
 
-    cure   what to do where it cannot listen there
+    cure   advice if rank 0 cannot listen there
     """
     if joining.may_repeat:
         forget_refusal(joining.run, joining.world.nonce)
@@ -90,16 +90,16 @@ def _listen(joining: JoiningRank, addresses: Sequence[str], port: int, cure: str
 
 @dataclass(slots=True)
 class RefusalWatch:
-    """Asks now and then whether a process of this attempt has reported that it cannot take part."""
+    """Checks from time to time whether a process of this attempt has reported that it cannot take part."""
 
     joining: JoiningRank
     next_time: float = 0.0
 
     def ask(self) -> str | None:
-        """Return its message; None without one, and when it is too early to ask again."""
+        """Return the message of such a process; None without one, or if it is too early to check again."""
         if time.monotonic() < self.next_time:
             return None
-        self.next_time = time.monotonic() + _ASK_S
+        self.next_time = time.monotonic() + _CHECK_EVERY_S
         return read_refusal(self.joining.run, self.joining.world.nonce)
 
 
@@ -122,7 +122,7 @@ def list_missing(missing: set[int], joining: JoiningRank, refusals: Refusals | N
 
 
 def _notes(joining: JoiningRank) -> Path:
-    """The file in which ranks record that they cannot reach rank 0 over the network."""
+    """The file in which ranks record that they cannot reach rank 0."""
     return joining.publication.with_name(joining.publication.name + ".unreached")
 
 
@@ -138,7 +138,7 @@ def join(joining: JoiningRank, find: Callable[[], Place | None]) -> Rendezvous:
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """The place of rank 0, and the first connection to it, until that is used.
+    """The place of rank 0, and the first connection to it until that is used.
 
     address, own_address  the two ends of the connection
     """
@@ -168,7 +168,7 @@ def _connect(address: str, port: int, secret: bytes) -> tuple[Channel, str, str]
         link.close()
         if isinstance(error, NotAuthenticated):
             raise
-        raise NotAuthenticated(f"it does not answer like one ({error})") from error
+        raise NotAuthenticated(f"its answer is not that of rank 0 ({error})") from error
     except BaseException:
         link.close()
         raise
@@ -176,7 +176,7 @@ def _connect(address: str, port: int, secret: bytes) -> tuple[Channel, str, str]
 
 @dataclass(slots=True)
 class _Seeker:
-    """Looks for rank 0 until it is found or the time is over."""
+    """Looks for rank 0 until it is found or the deadline has passed."""
 
     joining: JoiningRank
     find: Callable[[], Place | None]
@@ -193,7 +193,7 @@ class _Seeker:
                     with suppress(Lost):
                         return self._try(place, address)
                 self._note()
-            # Of an attempt whose name may repeat, it may be an old one; not while a stranger has the port.
+            # If the attempt's name may repeat, a refusal may be old, unless a stranger has the port.
             if (self.unproven or not self.joining.may_repeat) and (reason := refusal.ask()) is not None:
                 raise UserError(reason)
             if time.monotonic() > self.joining.deadline:
@@ -234,8 +234,8 @@ class _Seeker:
 
 
 def find_published(publication: Path) -> Place | None:
-    """Read from the run's folder where rank 0 is; None if that is not there yet or cannot be read."""
-    # Listing the folder makes a network file system look again instead of using its cache.
+    """Read the place of rank 0 from the run's folder; None if it does not exist yet or cannot be read."""
+    # Listing the folder makes a network file system refresh its cache.
     with suppress(OSError):
         os.listdir(publication.parent)
     with suppress(OSError, ValueError, RecursionError):

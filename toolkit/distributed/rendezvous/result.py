@@ -28,7 +28,7 @@ class JoiningRank:
     """A rank of an attempt that is about to join the others.
 
     secret    known to all ranks of the attempt
-    deadline  monotonic time until which they must have met
+    deadline  monotonic time by which all ranks must have joined
     """
 
     run: RunDir
@@ -54,9 +54,9 @@ class JoiningRank:
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """An open store that all ranks have joined, and the world with rank 0's address in it.
+    """An open store that all ranks have joined, and the world, which now has rank 0's address.
 
-    secret  of this attempt
+    secret  the secret of this attempt
     finish  called on rank 0 at the end
     """
 
@@ -66,7 +66,7 @@ class Rendezvous:
     finish: Callable[[], None] | None = None
 
     def exchange(self, name: str, value: Any, timeout_s: float) -> list[Any]:
-        """Exchange a JSON value under a name that is used once; return those of all ranks. Collective.
+        """Exchange a JSON value under a name that is used once; return all ranks' values. Collective.
 
         Needs no process group. Raises RendezvousError if a rank sends nothing within timeout_s seconds.
         """

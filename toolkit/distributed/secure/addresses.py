@@ -30,15 +30,15 @@ def addresses_towards(
     look_up: Callable[[str], Sequence[str]],
     source_for: Callable[[str], str],
 ) -> list[str]:
-    """Return the addresses of this host that other hosts use; empty if nothing follows from what is known.
+    """Return the addresses of this host that other hosts use; empty if they cannot be determined.
 
     known_as    names or addresses of this host, then of others
-    own         the addresses of its interfaces
+    own         the addresses of this host's interfaces
     look_up     returns the addresses of a name
-    source_for  returns the own address on the route to another one; empty if there is no route
+    source_for  returns this host's address on the route to another address; empty if there is no route
 
-    A name may be looked up as a loopback address on the host that bears it, as Debian sets it up (127.0.1.1):
-    then the next name decides.
+    On the host itself, its name may resolve to a loopback address, as on Debian (127.0.1.1): then the next
+    name decides.
     """
     usable = {address for address in own if not address.startswith(_LOOPBACK_NET)}
     for name in known_as:
@@ -51,7 +51,7 @@ def addresses_towards(
 
 
 def known_addresses(known_as: Sequence[str]) -> list[str]:
-    """`addresses_towards` for this host, as it is now."""
+    """`addresses_towards` with the current addresses of this host."""
     return addresses_towards(known_as, _every_address(), _looked_up, _source_for)
 
 

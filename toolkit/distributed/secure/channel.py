@@ -23,7 +23,7 @@ _NUMBER_BYTES = _MAC_BYTES = 32
 _SEND_S = 10.0
 _CLOSE_S = 1.0
 _CHUNK = 1 << 16
-#: A failure with its traceback is the largest message.
+#: Most bytes of a message. A failure with its traceback is the largest one.
 _LONGEST = 1 << 22
 
 #: Notice after about 20 seconds that a machine no longer answers.
@@ -39,13 +39,13 @@ class NotAuthenticated(Lost):
 
 
 class Channel:
-    """One side of an authenticated connection, which carries whole messages, in order."""
+    """One side of an authenticated connection for whole messages, in order."""
 
-    def __init__(self, link: socket.socket, key: bytes, sends_as: bytes, hears: bytes) -> None:
+    def __init__(self, link: socket.socket, key: bytes, own_role: bytes, peer_role: bytes) -> None:
         self._link = link
         self._key = key
-        self._sends_as, self._hears = sends_as, hears
-        self._sent = self._heard = 0
+        self._own_role, self._peer_role = own_role, peer_role
+        self._sent = self._received = 0
         self._buffer = bytearray()
 
     def fileno(self) -> int:
@@ -64,7 +64,7 @@ class Channel:
 
     def send(self, content: bytes) -> None:
         """Send one message. Raises Lost."""
-        mac = self._mac(self._sends_as, self._sent, content)
+        mac = self._mac(self._own_role, self._sent, content)
         self._sent += 1
         _send(self._link, len(content).to_bytes(4, "big") + mac + content)
 
@@ -78,9 +78,9 @@ class Channel:
         start, end = 4 + _MAC_BYTES, 4 + _MAC_BYTES + self._length
         mac, content = bytes(self._buffer[4:start]), bytes(self._buffer[start:end])
         del self._buffer[:end]
-        if not hmac.compare_digest(mac, self._mac(self._hears, self._heard, content)):
+        if not hmac.compare_digest(mac, self._mac(self._peer_role, self._received, content)):
             raise Lost("a message was altered on its way")
-        self._heard += 1
+        self._received += 1
         return content
 
     @property

@@ -20,7 +20,7 @@ _PAUSE_S = 0.05
 
 
 def listen(addresses: Sequence[str], port: int = 0) -> list[socket.socket]:
-    """Listen on these addresses, as far as they exist, on one port; 0 for any free one. Raises OSError."""
+    """Listen at one port (0 for any free one) on those of the addresses that work. Raises OSError."""
     listeners: list[socket.socket] = []
     for address in addresses:
         try:

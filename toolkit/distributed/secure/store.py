@@ -18,9 +18,9 @@ _TIMEOUT = timedelta(minutes=5)
 
 
 class AuthenticatedStore(Store):
-    """A torch store whose values another object keeps. Any thread may call it.
+    """A torch store that keeps its values in another object. Any thread may call it.
 
-    make_ask  makes a new connection, for a clone that another thread uses
+    make_ask  makes a connection to the values; each clone has its own
     """
 
     def __init__(self, make_ask: Callable[[], Ask]) -> None:
@@ -32,7 +32,7 @@ class AuthenticatedStore(Store):
 
     def clone(self) -> AuthenticatedStore:
         """Return a store of the same values with its own connection, so that neither blocks the other."""
-        # A clone that torch asks for lives in C++ only, without the methods of this class, unless it is kept.
+        # torch keeps clones only in C++: without this reference, they would lose the methods of this class.
         self._clones.append(AuthenticatedStore(self._make_ask))
         return self._clones[-1]
 
@@ -77,5 +77,5 @@ class AuthenticatedStore(Store):
 
 
 def _text(value: str | bytes) -> str:
-    """Text as its UTF-8 bytes, so that what is set as text is got as bytes."""
+    """Encode text as UTF-8 bytes, so that `get` returns the bytes of a text that was set."""
     return (value.encode() if isinstance(value, str) else bytes(value)).decode(_BYTES)

@@ -13,10 +13,10 @@ from toolkit.distributed.secure.channel import Channel, Lost
 #: Answers a request, as `StoreServer.answer` does.
 Ask = Callable[[Mapping[str, Any]], Any]
 
-#: Seconds between two looks at a rank that requests nothing; the end of its connection is noticed at once.
+#: Seconds to wait for the next request of a rank; the end of its connection is noticed at once.
 _IDLE_S = 3600.0
-#: Seconds that an answer may take beyond what the request itself waits for. One C call of rank 0's program
-#: may keep it from answering for minutes; the end of its host is noticed at once.
+#: Seconds that an answer may take in addition to the timeout of the request. One C call of rank 0's program
+#: may delay the answer for minutes; the end of its host is noticed at once.
 _ANSWER_S = 600.0
 
 
@@ -28,7 +28,7 @@ class StoreServer:
         self._changed = threading.Condition()
 
     def answer(self, request: Mapping[str, Any]) -> Any:
-        """Answer a request, {"do": name, …}. Raises LookupError for an unknown one."""
+        """Answer a request, {"do": name, …}. Raises LookupError for an unknown name."""
         asked = dict(request)
         return self._KNOWN[asked.pop("do")](self, **asked)
 

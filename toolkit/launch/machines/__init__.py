@@ -1,1 +1,1 @@
-"""Several machines without a scheduler: which they are, how their launchers connect and act together."""
+"""Several machines without a scheduler: their layout, and how their launchers connect and coordinate."""

@@ -79,9 +79,9 @@ class Coordinator(Nodes):
         super().__init__(machines)
         self._refused = refused
         self._peers = list(peers)
-        self._gone: list[Peer] = []
+        self._lost_peers: list[Peer] = []
         self._reports: dict[int, dict[str, Any]] = {}
-        self._alarmed = False
+        self._failure_known = False
         self._has_published = False
 
     def note_refused(self, run: RunDir) -> None:
@@ -90,7 +90,7 @@ class Coordinator(Nodes):
 
     def start(self, nonce: str) -> None:
         self._reports.clear()
-        self._alarmed = self._has_published = False
+        self._failure_known = self._has_published = False
         self._send_all(start=nonce)
 
     def has_failed(self, run: RunDir, nonce: str) -> bool:
@@ -99,7 +99,7 @@ class Coordinator(Nodes):
             self._send_all(place=place)
         for peer in list(self._peers):
             self._receive(peer)
-        return self._alarmed or not self.is_complete
+        return self._failure_known or not self.is_complete
 
     def _receive(self, peer: Peer) -> None:
         try:
@@ -115,7 +115,7 @@ class Coordinator(Nodes):
     def _lose(self, peer: Peer) -> None:
         peer.connection.close()
         self._peers.remove(peer)
-        self._gone.append(peer)
+        self._lost_peers.append(peer)
         self.is_complete = False
         self.fail()
 
@@ -127,21 +127,21 @@ class Coordinator(Nodes):
                 self._lose(peer)
 
     def fail(self) -> None:
-        if not self._alarmed:
-            self._alarmed = True
+        if not self._failure_known:
+            self._failure_known = True
             self._send_all(failed=True)
 
     def reports(self, run: RunDir, nonce: str) -> list[int]:
         self._await_reports(run, nonce)
         if any(peer.node not in self._reports for peer in self._peers):
-            self._alarmed = False
+            self._failure_known = False
             self.fail()
             self._await_reports(run, nonce)
         for peer in [peer for peer in self._peers if peer.node not in self._reports]:
             self._lose(peer)
         for report in self._reports.values():
             _record_failure(run, nonce, report.get("failure"))
-        for peer in self._gone:
+        for peer in self._lost_peers:
             if peer.node not in self._reports:
                 _record_failure(run, nonce, _lost_record(self.machines, peer, nonce))
         return [code for node in range(1, len(self.machines.layout.counts)) for code in self._codes(node)]
@@ -165,7 +165,7 @@ class Coordinator(Nodes):
     @property
     def gone(self) -> str:
         """The lost nodes, for a message."""
-        return ", ".join(f"{self.machines.describe(peer.node)} on {peer.host}" for peer in self._gone)
+        return ", ".join(f"{self.machines.describe(peer.node)} on {peer.host}" for peer in self._lost_peers)
 
 
 class Participant(Nodes):
@@ -174,7 +174,7 @@ class Participant(Nodes):
     def __init__(self, machines: Machines, leader: Peer) -> None:
         super().__init__(machines)
         self._leader = leader
-        self._alarmed = False
+        self._failure_known = False
 
     @property
     def leader(self) -> str:
@@ -196,21 +196,21 @@ class Participant(Nodes):
         return message if message is not None and _is_order(message) else None
 
     def start(self, nonce: str) -> None:
-        self._alarmed = False
+        self._failure_known = False
 
     def has_failed(self, run: RunDir, nonce: str) -> bool:
         try:
             while self.is_complete and (message := self._leader.connection.receive()) is not None:
-                self._alarmed |= "failed" in message
+                self._failure_known |= "failed" in message
                 if "place" in message:
                     _publish(run, nonce, message["place"])
         except Lost:
             self.is_complete = False
-        return self._alarmed or not self.is_complete
+        return self._failure_known or not self.is_complete
 
     def fail(self) -> None:
-        if not self._alarmed:
-            self._alarmed = True
+        if not self._failure_known:
+            self._failure_known = True
             self._send(failed=True)
 
     def report(self, run: RunDir, nonce: str, codes: Sequence[int], *, wants_stop: bool) -> None:
@@ -279,7 +279,7 @@ def _is_report(message: dict[str, Any]) -> bool:
 
 
 def _record_failure(run: RunDir, nonce: str, failure: dict[str, Any] | None) -> None:
-    """Record a failure of another node, unless there is a record; one of a lost peer is replaced."""
+    """Record a failure of another node, unless there is a record; a record of a lost peer is replaced."""
     if failure is None or failure.get("nonce") != nonce:
         return
     known = first_failure(run, nonce)

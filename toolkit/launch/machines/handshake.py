@@ -28,11 +28,11 @@ from toolkit.launch.machines.layout import Machines
 
 _POLL_S = 0.2
 _CONNECT_S = 2.0
-#: Seconds that others wait longer than node 0: it may have started later, and only it knows who is missing.
+#: The others wait longer than node 0 by this: it may have started later, and only it knows who is missing.
 _LATER_S = 5.0
 #: Seconds for the authentication, and for the first message after it.
 _PROOF_S = 5.0
-#: Seconds that a node tries again if node 0 does not accept its secret.
+#: Seconds for which a node tries again if node 0 does not accept its secret.
 _REFUSED_S = 10.0
 _WITHOUT_FOLDER = "Machines that share no folder of runs (STK_EXPERIMENT_DIR) need a secret."
 
@@ -63,7 +63,7 @@ def accept_nodes(
                 raise RendezvousError(arrivals.describe_missing(timeout_s, refusals))
             arrivals.poll()
         for peer in arrivals.present.values():
-            peer.connection.send(welcome=_own(machines, run_id))
+            peer.connection.send(welcome=_own_message(machines, run_id))
     except Lost as error:
         raise RendezvousError(
             f"a machine disconnected while the others were being accepted: {error}"
@@ -81,7 +81,7 @@ def join_nodes(
 ) -> Peer:
     """On another node: connect to node 0 and wait until all have connected; return node 0.
 
-    secrets  returns the secrets known so far, of which node 0 may accept one
+    secrets  returns the secrets known so far; node 0 may accept one of them
     Raises UserError or RendezvousError naming what is missing, or with the error of node 0.
     """
     assert machines.master_addr is not None
@@ -90,14 +90,14 @@ def join_nodes(
         try:
             connection = _authenticated(machines, deadline, timeout_s, secrets())
             with _closed_on_error(connection):
-                connection.send(**_own(machines, run_id))
+                connection.send(**_own_message(machines, run_id))
                 return Peer(0, machines.master_addr, _accepted(connection, machines, timeout_s))
         except NotAuthenticated as error:
             # A shared folder may show the secret a little later; waiting longer does not help.
             deadline = min(deadline, time.monotonic() + _REFUSED_S)
             complaint = f"{error}. {_WITHOUT_FOLDER} {HOW_TO_GIVE}."
         except Lost as error:
-            complaint = f"what answers is not `stk run` of node 0, or has ended: {error}"
+            complaint = f"the program there is not `stk run` of node 0, or has ended: {error}"
         if time.monotonic() > deadline:
             raise RendezvousError(
                 f"node {machines.node} on {socket.gethostname()} was refused at {_place(machines)}: "
@@ -133,7 +133,7 @@ def _closed_on_error(connection: JsonSocket) -> Iterator[None]:
         raise
 
 
-def _own(machines: Machines, run_id: str) -> dict[str, Any]:
+def _own_message(machines: Machines, run_id: str) -> dict[str, Any]:
     return {
         "stk": run_id,
         "node": machines.node,

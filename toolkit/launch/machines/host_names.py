@@ -1,16 +1,16 @@
-"""Names of hosts, as people write them: which of them mean the same host."""
+"""Names of hosts as users write them, and which of them mean the same host."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
 
-#: Names by which every host calls itself.
+#: Names with which every host means itself.
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def is_local_name(name: str) -> bool:
-    """Whether this name means the very machine on which it is read."""
+    """Whether this name means the machine on which it is used."""
     return name.lower() in LOCAL_NAMES
 
 
@@ -35,7 +35,7 @@ def is_address(name: str) -> bool:
 
 
 def named_twice(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two of these names that mean the same host."""
+    """The first two of these names that mean the same host; None without such names."""
     seen: list[str] = []
     for name in names:
         for other in seen:

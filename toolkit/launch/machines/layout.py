@@ -1,4 +1,4 @@
-"""Several machines without a scheduler: the processes of each, which one this is, and where they connect.
+"""Several machines without a scheduler: their processes, the number of this machine, and node 0's address.
 
 Ranks are numbered in the order of the machines: the first rank of each is the sum of the counts before it, so
 that every machine computes the same world from the same counts.
@@ -33,7 +33,7 @@ class Layout:
 
 
 def layout(counts: Iterable[int]) -> Layout:
-    """The layout for these numbers of processes, one for each machine. Raises UserError if one is below 1."""
+    """The layout for these numbers of processes per machine. Raises UserError if one is below 1."""
     counts = tuple(counts)
     if not counts or min(counts) < 1:
         raise UserError(f"processes per machine: {_listed(counts) or 'none'}; each machine needs at least 1")
@@ -46,7 +46,7 @@ class Machines:
     """The machines of a run, as the arguments of `stk run` on this machine describe them.
 
     node         the number of this machine
-    names        of all machines if known; for messages
+    names        names of all machines if known; for messages
     master_addr  host name or address of node 0; None if this is node 0 and it was not given
     master_port  port on node 0 to which the others connect
     """
@@ -87,7 +87,7 @@ class Machines:
 
 def own_names() -> tuple[str, ...]:
     """The names and addresses of this machine, without a query to a name server."""
-    import psutil  # slow, and only wanted where hosts are named
+    import psutil  # slow to import, and only needed if hosts are named
 
     name = socket.gethostname()
     families = (socket.AF_INET, socket.AF_INET6)
@@ -101,7 +101,7 @@ def own_names() -> tuple[str, ...]:
 
 
 def own_node(hosts: Sequence[str], own: Sequence[str]) -> int | None:
-    """The number of this machine among the hosts, or None. Raises UserError if it is two of them."""
+    """The number of this machine among the hosts, or None. Raises UserError if it is named twice."""
     found = [number for number, host in enumerate(hosts) if _is_own(host, own)]
     if len(found) > 1:
         names = " and ".join(hosts[number] for number in found)
@@ -126,7 +126,7 @@ def machines_of_hosts(
     """The machines of a map from hosts to GPUs, in its order. A host without GPUs runs one process.
 
     If the map does not name this machine, it is node `node`, or node 0, with own_count processes. Raises
-    UserError if `node` is another one than in the map.
+    UserError if `node` differs from the map.
     """
     names, counts = [*hosts], [max(1, gpus) for gpus in hosts.values()]
     found = own_node(names, own)

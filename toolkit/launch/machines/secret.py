@@ -22,7 +22,7 @@ _PURPOSE = "machines"
 
 @contextmanager
 def offered_secret(folder: Path, port: int, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]:
-    """The secret of machine 0, which machines that share the folder can read meanwhile. Raises UserError."""
+    """The secret of machine 0; other machines can read it in the folder for now. Raises UserError."""
     given = given_secret(environ)
     if given is not None:
         yield derive(given, _PURPOSE)

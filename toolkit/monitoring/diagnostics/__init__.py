@@ -1,1 +1,1 @@
-"""Capabilities of a machine, its GPUs, its torch and its file systems, each tested in a child process."""
+"""Capabilities of a machine, its GPUs, torch and file systems, each tested in a child process."""

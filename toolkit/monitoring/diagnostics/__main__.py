@@ -2,8 +2,8 @@
 
 python -m toolkit.monitoring.diagnostics QUESTION…
 
-QUESTION is machine, gpus, torch, folder=PATH, mount=PATH (without trying it out) or exchange=PATH. A line for
-each answer, as soon as it is there, for the next one may hang.
+QUESTION is machine, gpus, torch, folder=PATH, mount=PATH (without trying it out) or exchange=PATH. Each
+answer is printed at once, on its own line, because the next question may hang.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXCHANGE_S = 70.0
 
 def main(questions: list[str]) -> int:
     """Answer all of them."""
-    # So that what was made for a probe is removed.
+    # So that a probe removes its temporary files.
     signal.signal(signal.SIGTERM, _leave)
     # Output of libraries must not get between the lines.
     output = take_stdout()

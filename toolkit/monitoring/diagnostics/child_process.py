@@ -12,20 +12,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-#: Begins each line of an answer: a site's profile and libraries print what they like.
+#: Begins each line of an answer: a site's profile and libraries may print other lines.
 MARK = "stk-probe: "
 _SOURCE = Path(__file__).resolve().parents[3]
-#: Seconds for a process to leave when asked; one that waits for a dead server stays for ever.
-_LEAVE_S = 2.0
+#: Seconds for a process to exit after SIGTERM; one that waits for a dead server never exits.
+_EXIT_S = 2.0
 
 
 def command(questions: Sequence[str]) -> list[str]:
-    """The command line that answers these questions, with this very Python."""
+    """The command line that answers these questions, with the Python of this process."""
     return [sys.executable, "-P", "-m", "toolkit.monitoring.diagnostics", *questions]
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which that command finds this code."""
+    """The environment in which the command finds this code."""
     inherited = environ.get("PYTHONPATH")
     paths = [str(_SOURCE), *([inherited] if inherited else [])]
     return {**environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -49,7 +49,7 @@ def ask_here(questions: Sequence[str], timeout_s: float) -> dict[str, Any]:
 
 
 def read(output: str) -> dict[str, Any]:
-    """The answers in what was printed."""
+    """Parse the answers in the output."""
     answers: dict[str, Any] = {}
     for line in output.splitlines():
         with suppress(ValueError):
@@ -60,7 +60,7 @@ def read(output: str) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> str | None:
-    """Let it end, or end it; return why it gave no answer, or None."""
+    """Wait for the process; end it after the time limit. Return why it gave no answer, or None."""
     try:
         code = process.wait(timeout_s)
         return None if code == 0 else f"the process ended with code {code}"
@@ -70,6 +70,6 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> str | None:
         if process.poll() is None:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_LEAVE_S)
+                process.wait(_EXIT_S)
         if process.poll() is None:
             process.kill()

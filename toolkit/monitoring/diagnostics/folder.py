@@ -1,4 +1,4 @@
-"""Capabilities of a folder's file system, found by trying. No trial takes longer than some seconds.
+"""Capabilities of a folder's file system, found by trying. No trial takes longer than a few seconds.
 
 Everything happens in a temporary hidden folder, which is removed at the end, also after SIGTERM.
 """
@@ -34,7 +34,7 @@ _ROOM = 4
 def folder(path: Path, *, tries: bool = True) -> dict[str, Any]:
     """The file system of a folder as JSON, with the results of trying it out if it can be written.
 
-    Of a folder that is not there yet, that of the nearest one above it, which stays as it is.
+    If the folder does not exist yet, its nearest existing parent is used instead.
     """
     there = nearest(path)
     facts: dict[str, Any] = {"path": str(path), "is_there": there == path, "tried": None}
@@ -49,7 +49,7 @@ def folder(path: Path, *, tries: bool = True) -> dict[str, Any]:
 
 
 def nearest(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or its nearest existing parent."""
     return next((each for each in (path, *path.parents) if each.is_dir()), Path("/"))
 
 
@@ -67,13 +67,13 @@ def _room(path: Path) -> dict[str, Any]:
 
 
 def mount(path: Path, table: Path = Path("/proc/self/mounts")) -> dict[str, Any]:
-    """Kind, source and options of the file system that holds a folder; of several mounts there, the last."""
+    """Kind, source and options of the file system of a folder; the last one if several are mounted there."""
     found: dict[str, Any] = {"kind": None, "source": None, "options": [], "mounted_at": None}
     path = path.resolve()
     with suppress(OSError):
         text = table.read_text(encoding="utf-8", errors="surrogateescape")
         for line in text.splitlines():
-            words = [_plain(word) for word in line.split(" ")]
+            words = [_unescape(word) for word in line.split(" ")]
             if len(words) >= 4 and _is_below(path, Path(words[1]), found["mounted_at"]):
                 found = {
                     "kind": words[2],
@@ -88,8 +88,8 @@ def _is_below(path: Path, point: Path, best: str | None) -> bool:
     return path.is_relative_to(point) and (best is None or len(point.parts) >= len(Path(best).parts))
 
 
-def _plain(word: str) -> str:
-    """Without the octal escapes of blanks and the like."""
+def _unescape(word: str) -> str:
+    """Decode octal escapes, such as those of blanks."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
@@ -125,7 +125,7 @@ def _hidden(parent: Path) -> Iterator[Path]:
 
 
 def _renames_over(place: Path) -> bool:
-    """Whether a rename replaces a file at once, while readers of the old one keep it."""
+    """Whether a rename replaces a file at once, while open readers still read the old file."""
     old, new = place / "kept", place / "new"
     old.write_text("old")
     new.write_text("new")
@@ -135,7 +135,7 @@ def _renames_over(place: Path) -> bool:
 
 
 def _creates_once(place: Path) -> bool:
-    """Whether a file that is there cannot be created again."""
+    """Whether exclusive creation of an existing file fails."""
     path = place / "once"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     try:
@@ -146,7 +146,7 @@ def _creates_once(place: Path) -> bool:
 
 
 def _links(place: Path) -> bool:
-    """Whether a hard link makes a second name, and refuses a name that is taken."""
+    """Whether a hard link makes a second name, and fails for an existing name."""
     first, second = place / "first", place / "second"
     first.touch()
     os.link(first, second)
@@ -164,7 +164,7 @@ def _symlinks(place: Path) -> bool:
 
 
 def _locks(place: Path) -> bool:
-    """Whether flock excludes a second holder; between processes of this host."""
+    """Whether flock excludes a second holder on this host."""
     path = place / "lock"
     with open(path, "w", encoding="utf-8") as first, open(path, "w", encoding="utf-8") as second:
         fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,7 +172,7 @@ def _locks(place: Path) -> bool:
 
 
 def can_lock(descriptor: int) -> bool:
-    """Whether a flock is free now; it is taken then."""
+    """Take a flock if it is free; return whether it was."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -181,7 +181,7 @@ def can_lock(descriptor: int) -> bool:
 
 
 def _locks_ranges(place: Path) -> bool:
-    """The same of fcntl's locks, which keep out other processes only."""
+    """The same for fcntl's locks, which exclude only other processes."""
     with open(place / "ranges", "w", encoding="utf-8") as stream:
         fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         child = os.fork()
@@ -195,7 +195,7 @@ def _locks_ranges(place: Path) -> bool:
 
 
 def _maps(place: Path) -> bool:
-    """Whether what is written through a shared mapping is what a reader finds."""
+    """Whether a reader sees what was written through a shared mapping."""
     path = place / "mapped"
     path.write_bytes(bytes(mmap.PAGESIZE))
     with open(path, "r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
@@ -205,7 +205,7 @@ def _maps(place: Path) -> bool:
 
 
 def _keeps_case(place: Path) -> bool:
-    """Whether names that differ in case are different."""
+    """Whether names that differ only in case are different files."""
     (place / "Case").touch()
     return not (place / "case").exists()
 
@@ -224,7 +224,7 @@ def _sync_s(place: Path) -> float:
 
 
 def _clock_ahead_s(place: Path) -> float:
-    """Return how far the clock that stamps files is ahead of this machine's, in seconds."""
+    """Return by how many seconds the file system's clock is ahead of this machine's."""
     path = place / "stamped"
     path.touch()
     before = time.time()
@@ -249,15 +249,15 @@ def _speed(place: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, block: bytes) -> tuple[int, float]:
-    """Bytes and seconds; stops when it takes too long."""
+    """Write for a limited time; return bytes and seconds."""
     began = time.monotonic()
     with open(path, "wb", buffering=0) as stream:
         while not stream.tell() or (stream.tell() < _BYTES and time.monotonic() - began < _LONGEST_S):
             stream.write(block)
-            # Each block for itself: where the disk is slow, memory would take all of it at once.
+            # Flush each block: otherwise the page cache would hide a slow disk.
             os.fdatasync(stream.fileno())
         size = stream.tell()
-        # Or reading would only show how fast memory is.
+        # Otherwise reading would only measure the memory.
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return size, time.monotonic() - began
 

@@ -1,4 +1,4 @@
-"""NVIDIA's management library about the GPUs of this machine, without torch and without using one."""
+"""Facts about this machine's GPUs from NVIDIA's management library, without torch or using a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.system.idle_gpus import NoGpus, management_library
 
 _MB = 1 << 20
-#: Bits of what slows the clocks down (nvml.h), without those of an idle GPU and of settings.
+#: Bits of the reasons for reduced clocks (nvml.h), without those of an idle GPU and of settings.
 _SLOWED_BY = {
     0x4: "power cap",
     0x8: "hardware slowdown",

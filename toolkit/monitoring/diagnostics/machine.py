@@ -73,7 +73,7 @@ def _size_mb(path: str) -> int | None:
 
 
 def _limit(name: int, unit: int = 1) -> int | None:
-    """The soft limit that a process has here; None for no limit."""
+    """The soft limit of this process; None for no limit."""
     soft = resource.getrlimit(name)[0]
     return None if soft == resource.RLIM_INFINITY else soft // unit
 
@@ -100,7 +100,7 @@ def network() -> dict[str, Any]:
 
 
 def _interfaces() -> list[dict[str, Any]]:
-    """Those that are up and have an address of the internet protocol, version 4 or 6."""
+    """Interfaces that are up and have an IPv4 or IPv6 address."""
     states = psutil.net_if_stats()
     found = []
     for name, entries in psutil.net_if_addrs().items():

@@ -1,8 +1,8 @@
-"""Two hosts that share a folder: how soon one sees the other's files, do locks hold, how clocks differ.
+"""Two hosts that share a folder: delay until one sees the other's files, locks, and clock difference.
 
-One side (`answer`) holds a lock and replies; the other (`ask`) tries the lock and writes first. Both look
-into the folder anew each time they wait, as the ranks of a run do, for a network file system would
-otherwise show what it has in its cache.
+One side (`answer`) holds a lock and replies; the other (`ask`) writes first, then tries the lock. Both list
+the folder before each read, as the ranks of a run do, because a network file system would otherwise answer
+from its cache.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from toolkit.files import write_atomic
 from toolkit.monitoring.diagnostics.folder import can_lock
 
 _LOCK, _HELLO, _REPLY = "lock", "hello.json", "reply.json"
-#: Between two looks: a host that waits, and this one, which may have to wait for a host for long.
-_POLL_S, _GENTLE_S = 0.01, 0.05
+#: Seconds between two reads: in `ask`, and in `answer`, which may wait long for the other host.
+_POLL_S, _POLL_SLOWLY_S = 0.01, 0.05
 
 
 def answer(folder: Path, over: Event) -> None:
-    """Hold the lock and reply to the first writer; return when all is over."""
+    """Hold the lock and reply to the first writer; return when `over` is set."""
     with suppress(OSError), open(folder / _LOCK, "w", encoding="utf-8") as lock:
         is_held = _is_held(lock.fileno())
-        while not over.wait(_GENTLE_S):
+        while not over.wait(_POLL_SLOWLY_S):
             if _look(folder, _HELLO) is not None:
                 seen = time.time()
                 reply = {"seen": seen, "sent": time.time(), "is_held": is_held}
@@ -41,15 +41,15 @@ def _is_held(descriptor: int) -> bool:
     try:
         return can_lock(descriptor)
     except OSError:
-        # There are no such locks here; trying the folder out shows that.
+        # This file system has no such locks; the probe of the folder shows that.
         return False
 
 
 def ask(folder: Path, timeout_s: float) -> dict[str, Any]:
-    """Facts as JSON: does the lock of the other host hold, seconds there and back, and by how much the
-    other host's clock is ahead of this one's (as in NTP: right within half of the way there and back).
+    """Facts as JSON: whether the other host's lock holds, seconds of the round trip, and by how much its
+    clock is ahead of this one's (as in NTP: accurate to half of the round trip).
 
-    None for what is not known: no other side within the time.
+    Values are None if they are unknown, because no other host replied in time.
     """
     facts: dict[str, Any] = {"sees_folder": folder.is_dir(), "lock_holds": None}
     facts |= {"there_and_back_s": None, "clock_ahead_s": None}

@@ -36,7 +36,7 @@ def _nccl(torch: Any) -> str | None:
 
 
 def _devices(torch: Any) -> dict[str, Any]:
-    """GPUs that computing can use, and those for whose kind this build holds no code."""
+    """The GPUs that torch sees, and those for which this build has no code."""
     if not torch.cuda.is_available():
         return {"devices": [], "without_code": [], "why": _why_none(torch)}
     count = torch.cuda.device_count()
@@ -52,7 +52,7 @@ def _devices(torch: Any) -> dict[str, Any]:
 
 
 def _has_code(major: int, minor: int, built_for: list[str]) -> bool:
-    """Whether a build for these kinds runs on one: same family, not newer; or code compiled at the start."""
+    """Whether a build for these kinds runs on a GPU: same family and not newer, or compiled at the start."""
     if not built_for:
         return True
     for entry in built_for:
@@ -65,7 +65,7 @@ def _has_code(major: int, minor: int, built_for: list[str]) -> bool:
 
 
 def _why_none(torch: Any) -> str | None:
-    """Why there is no GPU although CUDA is built in: the driver's own words."""
+    """Why a torch with CUDA finds no GPU: the driver's message; None without CUDA."""
     if torch.version.cuda is None:
         return None
     try:

@@ -20,30 +20,30 @@ from toolkit.errors import UserError
 from toolkit.system import idle_gpus
 
 _MB = 1 << 20
-#: Processes are looked for so rarely that the search takes no more than this share of a core: it reads
-#: something of every process of the machine.
+#: Largest share of a core for the search for child processes, which reads every process of the machine.
+#: It decides how often the search runs.
 _SEARCH_SHARE = 0.001
 
 log = logging.getLogger("toolkit")
 
 
 class ProcessProbe:
-    """Memory and processor time of this process and of those that it started, and they in turn."""
+    """Memory and processor time of this process and all its descendants."""
 
     def __init__(self) -> None:
         self._own = psutil.Process()
         self._children: list[psutil.Process] = []
         self._search_at = -1.0
-        self._looked, self._cpu_s = time.monotonic(), self._spent_s()
+        self._read_at, self._cpu_s = time.monotonic(), self._spent_s()
 
     def read(self) -> tuple[float, float]:
         """Memory in MB, and per cent of a core since the last call."""
         self._search()
         now, spent_s = time.monotonic(), self._spent_s()
-        passed_s = max(1e-3, now - self._looked)
-        # A process that has gone without being waited for takes its time along.
+        passed_s = max(1e-3, now - self._read_at)
+        # The time of a process that ended without being waited for is missing.
         percent = 100 * max(0.0, spent_s - self._cpu_s) / passed_s
-        self._looked, self._cpu_s = now, spent_s
+        self._read_at, self._cpu_s = now, spent_s
         return self._rss() / _MB, percent
 
     def _search(self) -> None:
@@ -76,7 +76,7 @@ class ProcessProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProbe:
-    """One GPU, by the library's name for it."""
+    """One GPU, with its handle in the library."""
 
     nvml: Any
     handle: Any
@@ -97,7 +97,7 @@ class GpuProbe:
 def gpu_probe(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[GpuProbe | None]:
     """The GPU of a device name of torch in this environment; None if it is not a GPU, or cannot be found.
 
-    Raises NoGpus where the library fails later on.
+    Raises NoGpus if the library fails later.
     """
     kind, _, index = device.partition(":")
     if kind != "cuda":
@@ -106,7 +106,7 @@ def gpu_probe(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[
     try:
         gpu = idle_gpus.visible_gpus(environ)[int(index or 0)]
     except (UserError, IndexError) as error:
-        log.warning("what the GPU does is not measured: %s", error)
+        log.warning("GPU usage is not measured: %s", error)
         yield None
         return
     with idle_gpus.management_library() as nvml:
@@ -120,7 +120,7 @@ def cpu_count() -> int:
 
 
 def peak_rss_mb(status: Path = Path("/proc/self/status")) -> float:
-    """The most memory that this process, without others, has ever taken; 0 if it is unknown."""
+    """The peak memory of this process alone; 0 if it is unknown."""
     try:
         lines = status.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""A thread in each rank that measures what the rank takes, for views and reports.
+"""A thread in each rank that measures the rank's resource usage, for views and reports.
 
 It does not affect training: it does not use torch, a full disk or a hung driver ends only this thread, and
 the process exits without waiting for it.
@@ -24,7 +24,7 @@ LONGEST = 120
 
 
 class History:
-    """Keeps the points of even distances: when it is full, every second one goes and half as many come."""
+    """Keeps evenly spaced points: when full, it drops every second one and then adds half as many."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
@@ -33,7 +33,7 @@ class History:
         self._added = 0
 
     def add(self, moment: Moment) -> None:
-        """Add the newest point, or pass over it."""
+        """Add the newest point, or skip it."""
         if self._added % self._every == 0:
             if len(self._kept) == self._longest:
                 self._kept = self._kept[::2]
@@ -48,7 +48,7 @@ class History:
         return tuple(self._kept)
 
 
-#: Seconds between two measurements, and how many of them go by between two writings.
+#: Seconds between two measurements, and number of measurements between two writes.
 _PERIOD_S, _WRITE_EVERY = 2.0, 5
 #: Seconds that the last measurement may take at the end: a hung driver must not delay the rank.
 _PATIENCE_S = 2.0
@@ -57,9 +57,9 @@ log = logging.getLogger("toolkit")
 
 
 class UsageSampler:
-    """Measures this rank from entering to leaving, and keeps its file current. A context manager.
+    """Measures this rank while the context is open, and keeps its file current. A context manager.
 
-    device  the rank's, as torch prints it
+    device  the rank's device, as torch prints it
     """
 
     def __init__(self, run: RunDir, world: World, device: str, period_s: float = _PERIOD_S) -> None:
@@ -100,7 +100,7 @@ class UsageSampler:
 
 
 class _Tally:
-    """All measurements so far, in a few numbers."""
+    """A summary of all measurements so far."""
 
     def __init__(self, world: World, device: str) -> None:
         self._world = world
@@ -115,7 +115,7 @@ class _Tally:
         self._cpus, self._limit_mb = cpu_count(), memory_limit_mb()
 
     def add(self, process: ProcessProbe, gpu: GpuProbe | None) -> None:
-        """Measure."""
+        """Add a measurement."""
         rss_mb, cpu_percent = process.read()
         now = time.monotonic()
         self._cpu_seconds += cpu_percent / 100 * (now - self._measured)
@@ -157,7 +157,7 @@ class _Tally:
 
 
 class _GpuTally:
-    """All measurements of the GPU so far."""
+    """A summary of all measurements of the GPU so far."""
 
     def __init__(self, probe: GpuProbe) -> None:
         self._probe = probe
@@ -168,7 +168,7 @@ class _GpuTally:
         self.memory_mb = 0.0
 
     def add(self) -> None:
-        """Measure."""
+        """Add a measurement."""
         self.utilization, self.memory_mb, self._total_mb = self._probe.read()
         self._peak_mb = max(self._peak_mb, self.memory_mb)
         if self.utilization is not None:

@@ -1,6 +1,6 @@
-"""Use of its machine by each rank of an attempt, as the rank has recorded it.
+"""Resource usage of each rank of an attempt, as recorded by the rank.
 
-A megabyte is 2**20 bytes. 100 per cent of CPU is one core at work all the time.
+A megabyte is 2**20 bytes. 100 per cent of CPU is one core that is always busy.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Moment:
 
     time             seconds since the epoch
     rss_mb           memory of the rank's process and of the processes that it started
-    cpu_percent      of these, since the point before
-    gpu_utilization  per cent, of the whole GPU; None without a GPU, or if it does not report it
+    cpu_percent      CPU use of these processes since the point before
+    gpu_utilization  per cent, of the whole GPU; None without a GPU, or if the GPU does not report it
     gpu_memory_mb    in use on the whole GPU, by all processes; None likewise
     """
 
@@ -52,9 +52,9 @@ class RankUsage:
 
     time             when this was written, seconds since the epoch
     device           cpu, cuda:0, …
-    samples          how often it was measured; seconds: over how long
+    samples          number of measurements; seconds: the time that they cover
     cpus             cores that the process may run on
-    memory_limit_mb  of its control group, for all processes in it together; None without a limit
+    memory_limit_mb  limit of the control group, for all its processes together; None without a limit
     history          at most 120 points over the whole attempt, oldest first
     """
 
@@ -75,13 +75,13 @@ class RankUsage:
     history: tuple[Moment, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The document of the file; points of the history as rows in the order of their fields."""
+        """The content of the file; points of the history are rows in the order of their fields."""
         rows = [list(asdict(moment).values()) for moment in self.history]
         return {**asdict(self), "history": rows}
 
 
 def read_usage(run: RunDir, nonce: str) -> list[RankUsage]:
-    """Return the use of the ranks of one attempt, by rank, without those whose file is missing or damaged."""
+    """Return the use of the ranks of one attempt, by rank; missing and damaged files are left out."""
     found = (_read(path) for path in run.usages(nonce))
     return sorted((usage for usage in found if usage is not None), key=lambda usage: usage.rank)
 

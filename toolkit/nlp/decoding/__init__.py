@@ -1,1 +1,1 @@
-"""Search for the sequences that a model finds most probable; knows no particular model."""
+"""Search for the most probable sequences of any model."""

@@ -1,4 +1,4 @@
-"""Beam search: the best few sequences side by side."""
+"""Beam search: extends the best few sequences of each input together."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from toolkit.nlp.decoding.language_model import Found, LanguageModel, Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Live:
-    """Unfinished sequences, those of an input together, the best first.
+    """Unfinished sequences, grouped by input, the best first.
 
-    inputs  [n] of each sequence
-    slots   [n] its rank among those of its input
-    tokens  [n] the last one
-    scores  [n] log-probability so far
-    paths   what was written
+    inputs  [n] input of each sequence
+    slots   [n] rank of each among the sequences of its input
+    tokens  [n] last token of each
+    scores  [n] log-probability of each so far
+    paths   tokens of each so far
     """
 
     inputs: torch.Tensor
@@ -47,9 +47,9 @@ def beam(model: LanguageModel, limits: Limits, *, width: int = 5, alpha: float =
     for done in range(1, limits.length + 1):
         log_probabilities, prefixes = prefixes.advance(live.tokens)
         rooms = torch.tensor([width - len(each) for each in ended])
-        parents, live = _grown(live, log_probabilities, rooms, width)
-        going = _ended(live, limits, done, ended)
-        live = _kept(live, going)
+        parents, live = _extend(live, log_probabilities, rooms, width)
+        going = _collect_ended(live, limits, done, ended)
+        live = _select(live, going)
         if not len(going):
             break
         prefixes = prefixes.take(parents[going])
@@ -61,7 +61,7 @@ def ranked(found: Iterable[Found], alpha: float) -> list[Found]:
     return sorted(found, key=lambda each: -each.log_probability / max(each.written, 1) ** alpha)
 
 
-def _grown(
+def _extend(
     live: _Live, log_probabilities: torch.Tensor, rooms: torch.Tensor, width: int
 ) -> tuple[torch.Tensor, _Live]:
     """The best continuations of each input, as many as it has room for, and the rows that they extend."""
@@ -84,8 +84,8 @@ def _grown(
     return parents, _Live(inputs=inputs, slots=slots, tokens=picked, scores=best[inputs, slots], paths=paths)
 
 
-def _ended(live: _Live, limits: Limits, done: int, ended: list[list[Found]]) -> torch.Tensor:
-    """Add the sequences that have ended, or may have no more than `done` tokens, to those of their inputs.
+def _collect_ended(live: _Live, limits: Limits, done: int, ended: list[list[Found]]) -> torch.Tensor:
+    """Add the sequences that have ended, or have reached their limit of tokens, to `ended`, by input.
 
     Returns the rows of the others.
     """
@@ -101,8 +101,8 @@ def _ended(live: _Live, limits: Limits, done: int, ended: list[list[Found]]) -> 
     return torch.tensor(going, dtype=torch.long)
 
 
-def _kept(live: _Live, rows: torch.Tensor) -> _Live:
-    """The sequences of these rows, ranked anew."""
+def _select(live: _Live, rows: torch.Tensor) -> _Live:
+    """The sequences of these rows, with new ranks."""
     inputs = live.inputs[rows]
     _, sizes = torch.unique_consecutive(inputs, return_counts=True)
     slots = torch.arange(len(inputs)) - torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)

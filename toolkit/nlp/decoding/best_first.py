@@ -1,4 +1,4 @@
-"""Best-first search: always extend the sequence that scores highest so far."""
+"""Best-first search: always extends the sequence with the highest score so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.nlp.decoding.language_model import Found, LanguageModel, Limits
 
 @dataclass(order=True, frozen=True, slots=True)
 class _Hypothesis:
-    """Ordered by cost, the lowest first; then the longest, then the tokens, so that no order is left open."""
+    """Ordered by cost, the lowest first; then the longest first, then by tokens: a total order."""
 
     cost: float
     shortness: int
@@ -31,12 +31,12 @@ def best_first(
 ) -> list[Found]:
     """The most probable sequence of each input.
 
-    budget    how many sequences of an input are extended; when that is used up, the best complete
-              sequence counts, or, without any, the best one by log-probability per token
-    branches  most probable tokens that extend a sequence; None: all
+    budget    most sequences of an input that are extended; after these, the answer is the best complete
+              sequence or, without any, the best one by log-probability per token
+    branches  number of most probable tokens that extend a sequence; None: all
 
-    As no step raises a probability, the first complete sequence (or one of the longest length) that comes to
-    the front is the best one, if all branches were kept.
+    Because no step raises a probability, the first complete sequence (or one of the longest length) at the
+    front is the best one, if all branches were kept.
     """
     searches = [_Search(end=limits.end, length=limits.of(row)) for row in range(len(model))]
     for _ in range(budget):
@@ -65,7 +65,7 @@ class _Search:
         self.answer: Found | None = None
 
     def pop(self) -> _Hypothesis | None:
-        """The best open sequence; None, with the answer set, where that is final."""
+        """Return the best open sequence; if it is final, set it as the answer and return None."""
         best = heapq.heappop(self._open)
         if best.complete or len(best.tokens) >= self._length:
             self.answer = best.found()
@@ -73,7 +73,7 @@ class _Search:
         return best
 
     def grow(self, parent: _Hypothesis, tokens: Sequence[int], log_probabilities: Sequence[float]) -> None:
-        """Open what may follow a sequence."""
+        """Add the continuations of a sequence."""
         for token, value in zip(tokens, log_probabilities, strict=True):
             if value == -math.inf:
                 continue
@@ -83,7 +83,7 @@ class _Search:
             heapq.heappush(self._open, found)
 
     def best(self) -> Found:
-        """The answer, or what comes closest to one."""
+        """Return the answer; without one, the best sequence so far."""
         if self.answer is not None:
             return self.answer
         complete = [each for each in self._open if each.complete]
@@ -93,7 +93,7 @@ class _Search:
 
 
 def _after(model: LanguageModel, going: Sequence[tuple[int, _Hypothesis]], begin: int) -> torch.Tensor:
-    """Log-probabilities of what follows these sequences, [n, V]."""
+    """Log-probabilities of the token after each of these sequences, [n, V]."""
     paths = [(begin, *each.tokens) for _, each in going]
     lengths = torch.tensor([len(path) for path in paths])
     prefixes = torch.full((len(paths), int(lengths.max())), begin)

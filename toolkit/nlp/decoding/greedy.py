@@ -8,9 +8,9 @@ from toolkit.nlp.decoding.language_model import Found, LanguageModel, Limits
 
 
 def greedy(model: LanguageModel, limits: Limits) -> list[Found]:
-    """Write the most probable token at each step; of equal ones the first.
+    """Write the most probable token at each step; of equally probable ones, the first.
 
-    All sequences are written side by side; those that have ended, or are too long, leave the batch.
+    All sequences are written together; those that have ended, or are too long, leave the batch.
     """
     count = len(model)
     written: list[list[int]] = [[] for _ in range(count)]

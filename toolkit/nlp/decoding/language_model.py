@@ -13,17 +13,17 @@ class Prefixes(Protocol):
     """The state of n sequences: all that a model needs to extend them."""
 
     def advance(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Self]:
-        """Append a token [n] to each; log-probabilities [n, V] of the next one, and the new prefixes."""
+        """Append a token [n] to each; return log-probabilities [n, V] of the next, and the new prefixes."""
 
     def take(self, rows: torch.Tensor) -> Self:
-        """Those of these rows [m], which may repeat."""
+        """Return the prefixes of these rows [m], which may repeat."""
 
 
 class LanguageModel(Protocol):
-    """Writes several sequences, each given its own input, which has been read before."""
+    """Writes several sequences, each for its own input, which the model has already read."""
 
     def __len__(self) -> int:
-        """Sequences, N."""
+        """Number of sequences, N."""
 
     def begin(self) -> Prefixes:
         """All sequences, still empty, without the beginning sign."""
@@ -31,7 +31,7 @@ class LanguageModel(Protocol):
     def after(self, rows: torch.Tensor, prefixes: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Log-probabilities [n, V] after whole prefixes.
 
-        rows      [n] which input each of them belongs to
+        rows      [n] the input of each prefix
         prefixes  [n, T] padded at the end, the beginning sign included
         lengths   [n] of the prefixes
         """
@@ -43,7 +43,7 @@ class Limits:
 
     begin, end  the signs before and after a sequence
     length      most tokens that are written, the end sign included
-    lengths     the same of each input, where some get fewer
+    lengths     the same for each input, if some have a lower limit
     """
 
     begin: int
@@ -60,8 +60,8 @@ class Limits:
 class Found:
     """A sequence that a search has found.
 
-    tokens           without the signs before and after
-    log_probability  of the sequence, with the end sign where it is complete
+    tokens           tokens without the signs before and after
+    log_probability  that of the sequence, including the end sign if it is complete
     complete         whether the end sign was written before the limit
     """
 

@@ -1,1 +1,1 @@
-"""Texts as numbers of tokens, by the tokenizers of pretrained models."""
+"""Converting texts to token numbers with the tokenizers of pretrained models."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class PretrainedEncoder:
     """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL.
 
-    pad_id  of another set, whose ids these must be; None: as in the files beside tokenizer.json
+    pad_id  that of another set, if the ids must be the same; None: from the files beside tokenizer.json
     key     the option that sets max_tokens, for the message
     """
 
@@ -63,7 +63,7 @@ class PretrainedEncoder:
         return Pieces([numbers or filler for numbers in pieces.numbers], pieces.spans)
 
     def finalize(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
-        """Return the ids, which are the numbers, and the token of each with its count."""
+        """Return the ids, which equal the numbers, and the token of each with its count."""
         size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         known = np.zeros(size, dtype=np.int64)
         known[: len(counts)] = counts
@@ -87,7 +87,7 @@ class PretrainedEncoder:
         return self.pad_id if self.unk_id is None else self.unk_id
 
     def _without_padding(self, numbers: Sequence[int]) -> Sequence[int]:
-        """A text may hold the padding token, which must mark only the end of a sample: it is then unknown."""
+        """Replace padding tokens in a text by the unknown token: padding must mark only a sample's end."""
         if self.pad_id not in numbers:
             return numbers
         return [self._filler if number == self.pad_id else number for number in numbers]

@@ -1,4 +1,4 @@
-"""The files of a pretrained tokenizer: their content, and what decides the ids that it gives.
+"""The files of a pretrained tokenizer, and the content that decides its ids.
 
 Imports nothing slow.
 """
@@ -14,7 +14,7 @@ from toolkit.errors import DataError
 from toolkit.nlp.hub import optional_file, pretrained_file
 
 TOKENIZER = "tokenizer.json"
-#: Kept with it where they exist: a model's folder needs them.
+#: Copied with it if they exist: a model's folder needs them.
 TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -43,7 +43,7 @@ def declared_padding(path: str, file: Path) -> str | int | None:
 
 
 def read_json_object(file: Path | None) -> dict[str, Any]:
-    """The object in a JSON file; empty without a file, or where there is another value. Raises DataError."""
+    """The object in a JSON file; empty without a file, or for any other value. Raises DataError."""
     if file is None:
         return {}
     try:

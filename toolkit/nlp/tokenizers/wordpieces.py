@@ -1,7 +1,7 @@
-"""WordPiece tokens of texts, where every distinct word is tokenized once.
+"""WordPiece tokens of texts; every distinct word is tokenized only once.
 
-BERT's tokenizers cut at blanks before anything else, so that the tokens of a text are those of its words, one
-after the other. Most words of a text have been met before: looking them up takes a twentieth of the time.
+BERT's tokenizers first cut at blanks, so that the tokens of a text are the tokens of its words, in order.
+Most words of a text have occurred before: looking them up takes a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from toolkit.nlp.tokens import Pieces, Places
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Distinct words that are remembered, in some 300 bytes each; then all are forgotten.
+#: Most distinct words that are remembered, in about 300 bytes each; then all are forgotten.
 _REMEMBERED = 1 << 18
 #: New words that are encoded together.
 _WORDS_OF_A_TEXT = 256
@@ -28,7 +28,7 @@ _NUMBER, _SPAN = 4, 16
 
 
 def is_wordwise(settings: Mapping[str, Any]) -> bool:
-    """Whether a tokenizer with these settings (tokenizer.json) treats every word alone."""
+    """Whether a tokenizer with these settings (tokenizer.json) treats every word separately."""
     kinds = [(settings.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer", "model")]
     added = [token["content"] for token in settings.get("added_tokens") or ()]
     return kinds == ["BertNormalizer", "BertPreTokenizer", "WordPiece"] and not any(
@@ -39,7 +39,7 @@ def is_wordwise(settings: Mapping[str, Any]) -> bool:
 class WordPieces:
     """Encodes texts as the tokenizer does, without special tokens around them.
 
-    without_padding  called with the tokens of new words, to change what must not occur in a text
+    without_padding  called with the tokens of new words, to replace padding tokens
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WordPieces:
     ) -> None:
         self._tokenizer = tokenizer
         self._without_padding = without_padding
-        # As the bytes of arrays: joining them makes no number an object.
+        # As bytes of arrays, which are joined without a Python object for each number.
         self._numbers: dict[str, bytes] = {"": b""}
         #: Start and end of every token in its word.
         self._spans: dict[str, bytes] = {"": b""}
@@ -77,11 +77,11 @@ class WordPieces:
 
     def _look_up(self, words: Sequence[str]) -> bytes:
         """The tokens of words. Raises KeyError for a new one."""
-        # An empty word more: of a single one the getter would make no tuple.
+        # With one more, empty word: for a single key, itemgetter returns no tuple.
         return b"".join(itemgetter("", *words)(self._numbers))
 
     def _learn(self, words: Sequence[str]) -> None:
-        """Remember the tokens of new words, which are encoded as texts: one for each would take longer."""
+        """Remember the tokens of new words, which are encoded as a few texts: one text each is slower."""
         parts = [words[first : first + _WORDS_OF_A_TEXT] for first in range(0, len(words), _WORDS_OF_A_TEXT)]
         encodings = self._tokenizer.encode_batch([" ".join(part) for part in parts], add_special_tokens=False)
         for part, encoding in zip(parts, encodings, strict=True):
@@ -108,7 +108,7 @@ def _places(texts: Sequence[Sequence[str]], known: Mapping[str, bytes]) -> Itera
     tokens = np.fromiter(map(len, spans), dtype=np.int64, count=len(spans)) // _SPAN
     begins, counts = _begins(words), [len(each) for each in texts]
     firsts = np.cumsum([0, *counts[:-1]])
-    # The words of all texts make one text, of which each text has its part.
+    # The words of all texts are joined into one text; each text is a part of it.
     begins -= np.repeat(begins[firsts], counts)
     places = np.frombuffer(b"".join(spans), dtype=np.int64).reshape(-1, 2)
     places = places + np.repeat(begins, tokens)[:, None]
@@ -117,7 +117,7 @@ def _places(texts: Sequence[Sequence[str]], known: Mapping[str, bytes]) -> Itera
 
 
 def _words(text: str) -> list[str]:
-    """Split at common blanks, keeping empty words: they give the places in the text.
+    """Split at common blanks, keeping empty words, which keep the positions in the text right.
 
     Other white space stays within a word and is left to the tokenizer.
     """

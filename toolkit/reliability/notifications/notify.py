@@ -20,7 +20,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
 
 _STATES = {"end": "finished", "failure": "failed", "hold": "held", "requeue": "requeued"}
-_SAYS = {
+_PHRASES = {
     "end": "has finished",
     "failure": "has failed",
     "hold": "is held",
@@ -37,7 +37,7 @@ log = logging.getLogger("toolkit")
 
 
 def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] = os.environ) -> None:
-    """Post an event to the webhook if one is configured for it; note that it was sent, or why not.
+    """Post an event to the webhook if one is configured for it; record that it was sent, or why not.
 
     what     end, failure, hold or requeue
     environ  environment variables, which hold the address
@@ -57,7 +57,7 @@ def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] 
 def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> str | None:
     """Return the error of a notification; None if there was none, or nothing to send."""
     policy = load_submitted(run.config, run.job).policy
-    if policy.webhook_env is None or what not in policy.webhook_events or _is_told(run, what):
+    if policy.webhook_env is None or what not in policy.webhook_events or _is_recorded(run, what):
         return None
     url = environ.get(policy.webhook_env)
     if not url:
@@ -71,7 +71,7 @@ def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> 
     return problem
 
 
-def _is_told(run: RunDir, what: str) -> bool:
+def _is_recorded(run: RunDir, what: str) -> bool:
     key = _key(run, what)
     sent = read_events(run, NOTIFIED, NOT_NOTIFIED)
     return any((event.facts.get("what"), event.facts.get("attempt")) == key for event in sent)
@@ -87,7 +87,7 @@ def _note(run: RunDir, event: str, what: str, **facts: Any) -> None:
 
 
 def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
-    """The JSON that is posted; what is one of end, failure, hold, requeue."""
+    """The JSON that is posted. what: one of end, failure, hold, requeue."""
     result = read_json(run.result) if what == "end" else None
     progress = result or read_json(run.progress) or {}
     attempts = read_attempts(run)
@@ -125,11 +125,11 @@ def _text(facts: Mapping[str, Any]) -> str:
     reason = facts["reason"].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     tail = f": {reason}" if reason else ""
     scores = ", ".join(f"{name} {value:.4g}" for name, value in list(_shown(facts["metrics"]).items())[:3])
-    return f"{facts['run_id']} {_SAYS[facts['event']]}{place}{tail}" + (f" ({scores})" if scores else "")
+    return f"{facts['run_id']} {_PHRASES[facts['event']]}{place}{tail}" + (f" ({scores})" if scores else "")
 
 
 def _shown(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """The scores on the first split of test and validation that has any."""
+    """The scores on test or, if there are none, on validation; else all numbers."""
     for split in _FIRST:
         if found := {n: v for n, v in metrics.items() if n.startswith(f"{split}_") and v is not None}:
             return found

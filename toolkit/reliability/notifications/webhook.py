@@ -15,7 +15,7 @@ from typing import Any
 TRY_S, WHOLE_S = 5.0, 12.0
 _TRIES = 2
 #: Status codes that may change on a second try.
-_PASSING = (429, 500, 502, 503, 504)
+_TEMPORARY = (429, 500, 502, 503, 504)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -29,10 +29,10 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def post(url: str, message: Mapping[str, Any], try_s: float = TRY_S, whole_s: float = WHOLE_S) -> str | None:
-    """Post a message, with a second try after a passing failure; return the error, or None.
+    """Post a message, with a second try after a temporary failure; return the error, or None.
 
-    The address is a secret and never part of the result. Returns after whole_s seconds at the latest; a
-    thread that still runs then is abandoned.
+    The address is a secret and never part of the result. Returns after at most whole_s seconds, even if the
+    thread of the request still runs.
     """
     if not url.lower().startswith(("http://", "https://")):
         return "the address does not begin with http:// or https://"
@@ -64,7 +64,7 @@ def _try(url: str, data: bytes, try_s: float) -> tuple[str | None, bool]:
         error.close()
         if 300 <= error.code < 400:
             return f"it answers {error.code} {error.reason}: the address has moved, set the new one", True
-        return f"it answers {error.code} {error.reason}", error.code not in _PASSING
+        return f"it answers {error.code} {error.reason}", error.code not in _TEMPORARY
     except urllib.error.URLError as error:
         return f"it cannot be reached: {error.reason}", False
     except (OSError, http.client.HTTPException) as error:

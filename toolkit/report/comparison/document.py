@@ -21,16 +21,16 @@ _PAGE, _MARKDOWN, _JSON = "report.html", "report.md", "report.json"
 _ENDINGS = (".html", ".htm")
 _PLOTS = "toolkit.report.comparison.plots"
 _TIME_LINES = "toolkit.report.time_and_resources.timeline_plot:timelines_plot"
-#: Loss and main metric, each with the means over seeds; the others are folded away.
+#: Figures of loss and main metric, each with its means over seeds; a page folds the others.
 _CURVES = 4
 _METRICS = 6
 
 
 def write_comparison(compared: Compared, target: Path) -> Path:
-    """Set several runs side by side; return the page's path.
+    """Write a comparison of several runs; return the page's path.
 
-    target  the page, where it ends in .html; else a folder for page, plots, Markdown, CSV and JSON
-    Raises OSError where nothing can be written.
+    target  the page if it ends in .html; else a folder for page, plots, Markdown, CSV and JSON
+    Raises OSError if nothing can be written.
     """
     document = comparison_document(compared)
     if target.suffix.lower() in _ENDINGS:
@@ -43,7 +43,7 @@ def write_comparison(compared: Compared, target: Path) -> Path:
 
 
 def comparison_document(compared: Compared) -> Document:
-    """Return several runs side by side."""
+    """Return a comparison of several runs."""
     count = len(compared.runs) + len(compared.unreadable)
     return Document(title=f"{count} runs compared", sections=tuple(_sections(compared)))
 
@@ -80,7 +80,7 @@ def _own(runs: Sequence[RunSummary]) -> Iterator[Section]:
 
 
 def _curves(runs: Sequence[RunSummary]) -> Iterator[Section]:
-    """Yield the curves of the first metrics, and the others to be unfolded."""
+    """Yield the curves of the first metrics, and the others folded."""
     figures = tuple(_figures(runs))
     if figures:
         yield Section(title="Curves", blocks=figures[:_CURVES])
@@ -102,7 +102,7 @@ def _figures(runs: Sequence[RunSummary]) -> Iterator[Figure]:
 
 
 def _metrics(runs: Sequence[RunSummary]) -> list[str]:
-    """The loss, what the runs choose their best by, and what else several runs were scored by on the way."""
+    """The loss, the runs' main metrics, and other metrics that several runs have over their steps."""
     first = ["loss", *filter(None, map(main_metric, runs))]
     known = [name for name in score_names(runs) if _drawn(runs, name) > 1]
     return [name for name in dict.fromkeys([*first, *known]) if _drawn(runs, name)][:_METRICS]

@@ -1,4 +1,4 @@
-"""Runs that are the same but for their seed, and the mean and deviation of their scores."""
+"""Runs that differ only in their seed, and the mean and deviation of their scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.report.model import RunSummary, config_differences
 from toolkit.report.run import text
 from toolkit.workload import Metric
 
-#: What changes no result, or is what the runs of a group differ in.
+#: Keys that change no result, or in which the runs of a group differ.
 _SAME_WITHOUT = ("name", "seed", "resources", "checkpoint")
 _LABEL_KEYS = 4
 _LABEL_WIDTH = 60
@@ -31,7 +31,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Runs of one setting, one of each seed. Those that have not finished count in no mean."""
+    """Runs of one setting, one per seed. The means cover only finished runs."""
 
     label: str
     runs: tuple[RunSummary, ...]
@@ -45,7 +45,7 @@ class Group:
         return tuple(run.config.get("seed") for run in self.runs)
 
     def spread(self, split: str, metric: str) -> Spread | None:
-        """Return mean and deviation of one score; None where no finished run has it."""
+        """Return mean and deviation of one score; None if no finished run has it."""
         values = [run.scores.get(split, {}).get(metric) for run in self.finished]
         return spread(value for value in values if value is not None)
 
@@ -64,7 +64,7 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
     found: dict[str, dict[Any, RunSummary]] = {}
     for summary in summaries:
         of_seeds = found.setdefault(repr((_setting(summary.config), summary.code)), {})
-        # Two runs of one seed have equal scores: they are no repetitions.
+        # Two runs with one seed have equal scores, so only one of them counts.
         seed = summary.config.get("seed", summary.run_id)
         if summary.state == "finished" and of_seeds.get(seed, summary).state != "finished":
             of_seeds[seed] = summary
@@ -76,9 +76,9 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
 
 
 def band(group: Group, metric: str) -> Mapping[float, Spread]:
-    """Mean and deviation over the runs of a setting that have finished; before one has, over all that began.
+    """Mean and deviation over the finished runs of a setting; if none has finished, over all runs.
 
-    At the steps at which all of them were scored.
+    By step, for the steps at which all of these runs were scored.
     """
     curves = [
         dict(zip(*run.points("validation", metric), strict=True))
@@ -111,7 +111,7 @@ def _setting(config: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _labels(firsts: Sequence[RunSummary]) -> list[str]:
-    """Name each setting by the keys in which it differs from the others; a single one by its name."""
+    """Name each setting by the keys in which the settings differ; without such keys, by the run's name."""
     keys = {
         key: values
         for key, values in config_differences(firsts).items()
@@ -141,6 +141,6 @@ def _distinct(labels: Sequence[str], firsts: Sequence[RunSummary]) -> list[str]:
 
 
 def _short(key: str, keys: Iterable[str]) -> str:
-    """The last word of a key, or all of it where another key ends in the same."""
+    """The last part of a key, or the whole key if another one ends in the same part."""
     last = key.rpartition(".")[2]
     return last if sum(other.rpartition(".")[2] == last for other in keys) == 1 else key

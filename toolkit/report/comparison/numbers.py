@@ -13,7 +13,7 @@ from toolkit.run.attempts.resource_hours import total_cpu_hours, total_gpu_hours
 
 
 def runs_numbers(runs: Sequence[RunSummary]) -> Numbers:
-    """Return one line for each run: its state, what it took, and the scores of every split."""
+    """Return one line for each run: its state, its costs, and the scores of every split."""
     scores = dict.fromkeys(
         (split, name) for run in runs for split in run.scores for name in score_names([run])
     )

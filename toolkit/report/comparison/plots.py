@@ -1,4 +1,4 @@
-"""Plots of several runs laid over each other."""
+"""Plots with several runs in one panel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME_WIDTH = 32
 
 
 def overlay_plot(summaries: Sequence[RunSummary], split: str, metric: str, theme: Theme) -> bytes:
-    """Draw one metric of a split for several runs; line styles change when colours run out."""
+    """Draw one metric of a split for several runs; line styles change when all colours are used."""
     title = f"{split.capitalize()} {shared_title(summaries, metric)}"
     with one_panel(theme, title, width=9.5) as (figure, axes):
         for position, summary in enumerate(summaries):
@@ -65,7 +65,7 @@ def _style(position: int, theme: Theme) -> dict[str, Any]:
 
 
 def _name(text: str, position: int) -> str | None:
-    """A name for the legend; of a long one beginning and end, in which runs differ."""
+    """A name for the legend; a long one is cut in the middle, because runs differ at both ends."""
     if position >= _NAMED:
         return None
     flat = formats.one_line(text, len(text) + 1)

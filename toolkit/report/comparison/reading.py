@@ -1,4 +1,4 @@
-"""Runs to be set side by side: one that cannot be read is named, and the others are shown."""
+"""Read the runs of a comparison: an unreadable one is named, and the others are shown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from toolkit.run.run_dir import RunDir
 class Compared:
     """Several runs.
 
-    runs        those that can be read, in the order in which they were named
-    unreadable  the others by their ids, with what is wrong
+    runs        the readable runs, in the given order
+    unreadable  error messages of the other runs, by run id
     """
 
     runs: tuple[RunSummary, ...]
@@ -40,7 +40,7 @@ def compare(folders: Sequence[RunDir]) -> Compared:
 
 
 def to_json(compared: Compared) -> dict[str, Any]:
-    """Return runs, settings with means over their seeds, and what differs, as plain JSON values."""
+    """Return runs, settings with means over their seeds, and differences, as plain JSON values."""
     split = text.compared_split(compared.runs)
     ids = [run.run_id for run in compared.runs]
     differences = config_differences(compared.runs)

@@ -52,13 +52,13 @@ def runs_table(compared: Compared) -> Table:
     ]
     note = "\n".join(f"{run_id}: {why}" for run_id, why in compared.unreadable.items())
     last = len(head) - 1
-    # Time, step, best; then the scores from the right, but for the first two.
+    # Time, step, best; then the scores from the right, except the first two.
     optional = (last, 2, 3, *range(last - 1, 5, -1))
     return table("Runs", head, [*rows, *bad], texts=2, best=frozenset(best), optional=optional, note=note)
 
 
 def scores_table(runs: Sequence[RunSummary]) -> Table:
-    """Return every score of the compared split, a row for each run; of few runs a column."""
+    """Return every score of the compared split: one row for each run, or one column if there are few runs."""
     split = facts.compared_split(runs)
     names = [name for name in score_names(runs) if any(name in run.scores.get(split, {}) for run in runs)]
     values = {name: [run.scores.get(split, {}).get(name) for run in runs] for name in names}
@@ -94,14 +94,14 @@ def groups_table(runs: Sequence[RunSummary]) -> Table:
         for place in best_places(runs, name, [each.mean if each else None for each in spreads[name]])
     )
     titles = (f"{split} {shared_title(runs, name)}" for name in names)
-    return table("Same but for the seed", ["setting", "n", *titles], rows, best=best, note=_DEVIATION)
+    return table("Means over seeds", ["setting", "n", *titles], rows, best=best, note=_DEVIATION)
 
 
 def differences_table(runs: Sequence[RunSummary]) -> Table:
     """Return one row for each key that differs, grouped by section, with the value of each run."""
     differences = config_differences(runs)
     sections = [key.partition(".")[0] for key in differences]
-    # Sections in their order, those that change no result last.
+    # Sections in their order, but sections that change no result last.
     keys = sorted(differences, key=lambda key: _place(key.partition(".")[0], sections))
     rows = [(key, *map(facts.setting, differences[key])) for key in keys]
     firsts = [key.partition(".")[0] for key in keys]
@@ -116,7 +116,7 @@ def _place(section: str, sections: Sequence[str]) -> tuple[bool, int]:
 
 
 def costs_table(runs: Sequence[RunSummary]) -> Table:
-    """Return what each run took: attempts, time in the queue, time allocated, goodput, hours."""
+    """Return the costs of each run: attempts, time in the queue, time allocated, goodput, hours."""
     gpus = any(attempt.gpus for run in runs for attempt in run.attempt_usage)
     total = total_gpu_hours if gpus else total_cpu_hours
     hours = [total(run.attempt_usage) for run in runs]
@@ -136,13 +136,13 @@ def costs_table(runs: Sequence[RunSummary]) -> Table:
     head = ["run", "attempts", "waiting", "allocated", "goodput", name, "lost"]
     held, lost = sum(each.allocated for each in hours), sum(each.lost for each in hours)
     feet = (("all", "", "", "", "", formats.hours(held), formats.hours(lost)),)
-    return table("What they took", head, rows, feet=feet)
+    return table("Costs", head, rows, feet=feet)
 
 
 def best_places(runs: Sequence[RunSummary], metric: str, values: Sequence[float | None]) -> list[int]:
-    """Return the places of the best values of a metric; nothing where all look the same.
+    """Return the places of the best values of a metric; none if all look the same.
 
-    Nor where no run declares which way is better, or two runs disagree.
+    None either if no run declares the metric's goal, or if two runs disagree.
     """
     goals = {goal for run in runs if (goal := goal_of(run.config, metric)) is not None}
     units = {known.unit for run in runs if (known := run.metric(metric)) is not None}
@@ -152,7 +152,7 @@ def best_places(runs: Sequence[RunSummary], metric: str, values: Sequence[float 
 
 
 def compared_metrics(runs: Sequence[RunSummary]) -> list[str]:
-    """Choose the loss, what the runs choose their best by, and the metrics that their tasks call brief."""
+    """Choose the loss, the runs' main metrics, and the metrics that their tasks call brief."""
     first = (name for run in runs for name in brief_metrics(run.kind))
     wanted = ["loss", *map(main_metric, runs), *first]
     known = score_names(runs)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-#: One split's metrics: columns of equal length ordered by step; None where a line lacks the metric.
+#: One split's metrics: columns of equal length ordered by step; None if a line lacks the metric.
 Columns = Mapping[str, tuple[float | None, ...]]
 
 
 def points(curves: Mapping[str, Columns], split: str, metric: str) -> tuple[list[float], list[float]]:
-    """Return steps and values of one curve, leaving out what is missing or not finite."""
+    """Return steps and values of one curve, without missing and non-finite values."""
     columns = curves.get(split, {})
     pairs = [
         (step, value)

@@ -26,7 +26,7 @@ _PANELS_IN_A_ROW = 3
 def one_panel(
     theme: Theme, title: str, width: float = 8.6, height: float = 4.2, title_pad: float = 10
 ) -> Iterator[tuple[Figure, Axes]]:
-    """Give one pair of axes in inches of width and height; matplotlib's settings are restored afterwards."""
+    """Give a figure, sized in inches, with one pair of axes; restore matplotlib's settings afterwards."""
     with _figure(theme, width, height) as figure:
         axes = figure.add_subplot()
         axes.set_title(formats.one_line(title, int(width * 8)), loc="left", pad=title_pad)
@@ -46,7 +46,7 @@ def two_panels(
 def many_panels(
     theme: Theme, title: str, count: int, width: float = 8.6, *, same_x: bool = True
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Give small pairs of axes below one title, three in a row, with scales in common.
+    """Give small pairs of axes below one title, three in a row, with common scales.
 
     same_x   False if each has its own x axis
     """
@@ -64,7 +64,7 @@ def many_panels(
 
 @contextmanager
 def stacked_panels(theme: Theme, title: str, count: int) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Give flat pairs of axes below each other, with one time in common."""
+    """Give flat pairs of axes below each other, with a common x axis."""
     with _panels(theme, title, count, 1, (8.6, 1.1 + 1.35 * count), sharex=True) as found:
         yield found
 
@@ -90,7 +90,7 @@ def _figure(theme: Theme, width: float, height: float) -> Iterator[Figure]:
 def png(figure: Figure) -> bytes:
     """Return a figure as PNG; the same numbers give the same bytes."""
     stream = io.BytesIO()
-    # savefig() would draw it twice. No version of the software in the file.
+    # savefig() would draw it twice. The file must not name a software version.
     FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
     return stream.getvalue()
 
@@ -98,7 +98,7 @@ def png(figure: Figure) -> bytes:
 def legend_above(axes: Axes, handles: Sequence[Artist] = (), columns: int = 5) -> None:
     """Put the legend between title and axes, where it hides nothing.
 
-    handles  what it names; empty: all labelled artists of the axes
+    handles  the artists to name; empty: all labelled artists of the axes
     """
     if named := handles or axes.get_legend_handles_labels()[0]:
         axes.legend(

@@ -21,9 +21,9 @@ _FALLBACK_FONTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """Colours of a plot; `series` can be distinguished with every kind of colour blindness.
+    """Colours of a plot; the colours of `series` can be told apart with every kind of colour blindness.
 
-    Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is lost on white.
+    Okabe and Ito, "Color Universal Design" (2008), without yellow, which is hard to see on white.
     """
 
     background: str

@@ -11,7 +11,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 
 def markdown(document: Document) -> str:
-    """Return title, facts and sections, but for what a page folds away. Pictures lie beside it."""
+    """Return title, facts and all sections that a page does not fold. Pictures are files beside it."""
     parts = [_heading(document.title, 1)]
     state = (("state", document.state),) if document.state else ()
     if facts := (*state, *document.facts):
@@ -50,7 +50,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def table(block: Table) -> str:
-    """Return a table below its title, the best in bold."""
+    """Return a table below its title, with the best cells in bold."""
     rule = ["---"] * block.texts + ["---:"] * (len(block.head) - block.texts)
     rows = [
         [

@@ -1,4 +1,4 @@
-"""A report as one page that can be sent around: one file, nothing loaded, no script.
+"""A report as one self-contained page: one file that loads nothing and has no script.
 
 jinja2 escapes every text of the template.
 """
@@ -27,7 +27,7 @@ _ROOMY_COLUMNS = 6
 def page(document: Document, drawn: Mapping[str, bytes] | None = None) -> str:
     """Return a whole page.
 
-    drawn   figures that have been drawn in light colours already, by their names
+    drawn   figures that are already drawn in light colours, by name
     """
     blocks = partial(_blocks, drawn=drawn or {})
     html: str = _template().render(document=document, folds=_folds(document), blocks=blocks)
@@ -36,7 +36,7 @@ def page(document: Document, drawn: Mapping[str, bytes] | None = None) -> str:
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment, StrictUndefined  # a terminal does without it
+    from jinja2 import Environment, StrictUndefined  # a terminal does not need it
 
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -47,13 +47,13 @@ def _template() -> Any:
 
 
 def _folds(document: Document) -> list[tuple[str, list[Section]]]:
-    """Sections that a page shows; neighbours below one line to be unfolded belong together."""
+    """(fold line, sections) for the sections of a page; neighbours with the same fold line are grouped."""
     shown = (each for each in document.sections if not all(isinstance(of, Numbers) for of in each.blocks))
     return [(folded, list(sections)) for folded, sections in groupby(shown, lambda each: each.folded)]
 
 
 def _blocks(blocks: Sequence[Block], drawn: Mapping[str, bytes]) -> Iterator[tuple[str, Block, Pictures]]:
-    """Yield what a page shows: the kind of a block, the block, and the pictures of a figure."""
+    """Yield the blocks of a page: the kind of a block, the block, and the pictures of a figure."""
     for each in blocks:
         if isinstance(each, Table) and each.is_too_wide:
             yield from _blocks(each.instead, drawn)
@@ -65,7 +65,7 @@ def _blocks(blocks: Sequence[Block], drawn: Mapping[str, bytes]) -> Iterator[tup
 
 
 def _styles(table: Table) -> list[str]:
-    """The class of each column: numbers are flush right, long labels broken, prose keeps its line ends."""
+    """The CSS class of each column: numbers align right, long labels wrap, prose keeps its line breaks."""
     numbers = len(table.head) - table.texts
     text = "label" if numbers else ""
     return [("text" if column in table.prose else text) for column in range(table.texts)] + [
@@ -74,7 +74,7 @@ def _styles(table: Table) -> list[str]:
 
 
 def _marked(table: Table) -> Iterator[list[str]]:
-    """Rows whose best cells are marked."""
+    """The rows, with marked best cells."""
     from markupsafe import Markup
 
     strong = Markup('<strong class="best">{}</strong>')  # format() escapes what it puts in
@@ -84,7 +84,7 @@ def _marked(table: Table) -> Iterator[list[str]]:
 
 
 def _shade(share: float | None) -> str:
-    # At most 0.55, where the page's own ink is readable on the shade in light and in dark.
+    # At most 0.55, so that text is readable on the shade in light and dark mode.
     return f"{0.55 * (share or 0.0) ** formats.SHADE_POWER:.3f}"
 
 

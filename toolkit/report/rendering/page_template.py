@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Forbids the browser to load or run anything.
+#: Prevents the browser from loading or running anything.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """\
 :root { color-scheme: light dark; --page: #f4f5f7; --card: #ffffff; --ink: #1f2328; --quiet: #5c6674;

@@ -26,7 +26,7 @@ _STATE_STYLES = {
 _TEXT_STYLES = {"plain": "", "note": "dim", "strong": "bold", "code": "dim"}
 _LABEL_WIDTH = 24
 _HEAD_WIDTH = 12
-#: Of the labels of a matrix whose columns are numbered.
+#: Width of the labels of a matrix with numbered columns.
 _NUMBERED_WIDTH = 14
 _ROWS = 60
 #: Shades of a matrix, from a small share to a large one.
@@ -35,7 +35,7 @@ _LEAST_SHADED = 0.02
 
 
 def show(document: Document, console: Console) -> None:
-    """Print a report: its facts, then the sections that are not for a page alone."""
+    """Print a report: its facts, then the sections except folded ones and those only for a page."""
     if document.facts or document.state:
         console.print(_facts(document))
     for section in document.sections:
@@ -87,7 +87,7 @@ def _drawn(block: Block, console: Console) -> Iterator[RenderableType]:
 
 
 def _table(table: Table, width: int) -> Grid:
-    """Return a table with the rows and columns for which there is room."""
+    """Return a table with the rows and columns that fit."""
     if table.few is not None and len(table.few) < len(table.rows):
         table = table.only(table.few, table.few_note)
     elif len(table.rows) > _ROWS:
@@ -101,7 +101,7 @@ def _table(table: Table, width: int) -> Grid:
 
 
 def _in_lines(table: Table) -> Grid:
-    """Return a table of nothing but texts: below the first cell of a row its others, each in a line."""
+    """Return a table of texts only: the first cell of a row labels its others, each in its own line."""
     grid = Grid.grid(padding=(0, 2))
     grid.title, grid.title_justify = Words(table.title, style="bold"), "left"
     grid.add_column(no_wrap=True, style="bold yellow")
@@ -119,7 +119,7 @@ def _in_columns(table: Table, width: int) -> Grid:
     least = _widths(table)
     for column, name in enumerate(table.head):
         justify: Literal["left", "right"] = "left" if column < table.texts else "right"
-        # Headings are broken before numbers are.
+        # Headings are wrapped rather than numbers.
         fixed = least[column] if is_tight and column else None
         grid.add_column(Words(name), justify=justify, overflow="fold", width=fixed)
     for row, cells in enumerate(table.rows):
@@ -143,7 +143,7 @@ def _style(table: Table, row: int, column: int) -> str:
 def _width(table: Table) -> int:
     """Cells that a table needs: names are folded, headings are broken between words."""
     first, *others = _widths(table)
-    # Three cells lie between two columns, and one at each end.
+    # Three cells separate two columns, and one is at each end.
     return 2 + sum(others) + 3 * len(others) + min(first, _LABEL_WIDTH)
 
 
@@ -163,7 +163,7 @@ def _titled(title: str) -> Grid:
 
 
 def _matrices(table: Table, console: Console) -> Iterator[RenderableType]:
-    """Yield a matrix as numbers and in per cent of its rows; where it does not fit, its replacement."""
+    """Yield a matrix as numbers and in per cent of its rows; its replacement if it does not fit."""
     name, bracket, view = table.title.partition(" (")
     cells: dict[str, Sequence[Sequence[str]]] = {
         table.title: [row[1:] for row in table.rows],
@@ -178,9 +178,9 @@ def _percent(share: float | None) -> str:
 
 
 def _matrix(table: Table, title: str, cells: Sequence[Sequence[str]], console: Console) -> Grid | None:
-    """Return a matrix. Where its labels are too wide as heads of columns, numbers replace them.
+    """Return a matrix. If its labels are too wide as column headings, numbers replace them.
 
-    None where even that is too wide.
+    None if even that is too wide.
     """
     drawn = (_labelled(table, title, cells, is_numbered) for is_numbered in (False, True))
     return next((matrix for matrix in drawn if _fits(matrix, console)), None)
@@ -214,8 +214,8 @@ def _labelled(table: Table, title: str, cells: Sequence[Sequence[str]], is_numbe
 def _shaded(text: str, share: float | None, is_diagonal: bool) -> Words:
     """Shade a cell by its share of the row, from grey to blue.
 
-    White on a middle tone, and no shade for next to nothing: it must look right on a light terminal
-    and on a dark one, which cannot be distinguished.
+    The text is white on a medium shade, and tiny shares get no shade: light and dark terminals cannot be
+    told apart, so it must be readable on both.
     """
     if share is None or share < _LEAST_SHADED:
         return Words(text, style="bold" if is_diagonal else "dim")

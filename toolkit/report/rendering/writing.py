@@ -1,4 +1,4 @@
-"""The report of a run as files: a page to read, keep and send around, and the files beside it."""
+"""The report of a run as files: a self-contained page, and the files beside it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def write_report(
     """Write report.html, its plots, report.json, report.md and tables as CSV; return the page's path.
 
     result    of a run that is about to finish, because result.json is written last
-    advice    None if it was not asked for
-    thorough  False at the end of a run, whose hosts wait: without the plots that cost most
-    Raises DataError for a run folder that cannot be read, or whose report folder is another user's link;
-    OSError where nothing can be written.
+    advice    None if it was not requested
+    thorough  False leaves out the slowest plots: at the end of a run, its hosts wait
+    Raises DataError if the run folder cannot be read, or its report folder is another user's link;
+    OSError if nothing can be written.
     """
     _refuse_link(run.report)
     summary = summarize(run, result)
@@ -52,11 +52,11 @@ def write_report(
 def _refuse_link(folder: Path) -> None:
     """Raise DataError for another user's link: the report would overwrite files where it points."""
     if folder.is_symlink() and folder.lstat().st_uid not in (0, os.geteuid()):
-        raise DataError(f"{folder} is a link of another user's: no report is written where it leads")
+        raise DataError(f"{folder} is a link of another user's: no report is written to its target")
 
 
 def report_json(summary: RunSummary, advice: Sequence[Advice] | None) -> dict[str, Any]:
-    """Return the numbers of a report, with the advice where there was some to look for."""
+    """Return the numbers of a report, with the advice unless it is None."""
     known = {} if advice is None else {"advice": [asdict(each) for each in advice]}
     return to_json(summary) | known
 
@@ -69,7 +69,7 @@ def write_document(document: Document, folder: Path, html: Path, md: Path) -> Pa
     for name, png in drawn.items():
         write_atomic(folder / f"{name}.png", png)
     write_atomic(md, markdown(document))
-    # Last, so that a page always finds its neighbours.
+    # Last, so that a page always finds the files beside it.
     write_atomic(html, page(document, drawn))
     return html
 
@@ -81,7 +81,7 @@ def spreadsheets(document: Document) -> dict[str, str]:
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table; None is an empty cell, and no text is a formula."""
+    """Return a table as CSV; None is an empty cell, and no text is read as a formula."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(harmless(head))

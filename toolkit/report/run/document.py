@@ -25,9 +25,9 @@ def run_document(
 ) -> Document:
     """Return the report of a run.
 
-    advice    None if it was not asked for
+    advice    None if it was not requested
     config    the configuration as it was written
-    thorough  False: without the figure that takes as long to draw as all others
+    thorough  False: without the slowest figure, which takes as long to draw as all others
     """
     newest = f"as of {formats.moment(summary.as_of)}" if summary.as_of else "nothing recorded yet"
     return Document(
@@ -99,7 +99,7 @@ def _epochs(summary: RunSummary) -> Iterator[Block]:
 
 
 def _drawn_by_epoch(summary: RunSummary) -> list[str]:
-    """Metrics that training and validation have beside their losses, the loss first."""
+    """Metrics that both training and validation have, the loss first."""
     known = [{*epoch.training} & {*epoch.validation} for epoch in summary.by_epoch]
     names = run_tables.epoch_metrics(summary)
     return [name for name in names if any({"loss", name} <= both for both in known)]
@@ -108,7 +108,7 @@ def _drawn_by_epoch(summary: RunSummary) -> list[str]:
 def _time_and_resources(summary: RunSummary, thorough: bool) -> Iterator[Section]:
     """Yield the sections on time and on the use of machines.
 
-    A terminal shows it of a run that was put back or has used GPUs.
+    A terminal shows them if the run has several attempts or has used GPUs.
     """
     attempts = summary.attempt_usage
     page_only = len(attempts) < 2 and not any(attempt.gpus for attempt in attempts)
@@ -132,7 +132,7 @@ def _usage(summary: RunSummary, thorough: bool) -> Iterator[Block]:
         yield Text(text=usage.NONE, style="note")
         return
     if thorough and usage.has_history(summary):
-        about = f"Memory, CPUs and GPUs of {summary.run_id} over the time"
+        about = f"Memory, CPUs and GPUs of {summary.run_id} over time"
         yield figure("usage", about, f"{_TIME_PLOTS}.usage_plot:usage_plot", summary)
     table = usage.usage_table(summary)
     if len(table.rows) > _RANKS:

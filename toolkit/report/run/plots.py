@@ -1,6 +1,6 @@
 """Plots of a run's metrics over steps and epochs, as PNG.
 
-Importing matplotlib takes longer than all else here, so import this module only to draw.
+Importing matplotlib takes longer than anything else here, so import this module only to draw.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _restarts(axes: Axes, summary: RunSummary, theme: Theme) -> None:
 
 
 def label_axes(axes: Axes, metric: str, summaries: Sequence[RunSummary]) -> None:
-    """Name the steps and the values of a metric; of one run, with the length of its epochs."""
+    """Label the axes for steps and values of a metric; for a single run, with the length of its epochs."""
     axes.set_xlabel("step (optimizer updates" + _epoch_length(summaries) + ")")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))

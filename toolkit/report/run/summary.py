@@ -1,6 +1,6 @@
 """A run folder as numbers: everything that tables, plots and pages show, read once.
 
-Robust to a run that has just begun, is under way, or has failed: missing values are empty or None.
+The run may have just begun, be in progress, or have failed: missing values are empty or None.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
 
-#: Attempts whose usage is read: a run that is put back a hundred times has files of thousands of ranks.
+#: Number of attempts to read usage of: a run that is requeued a hundred times has thousands of files.
 _USAGE_ATTEMPTS = 20
 
-#: From here on a moment has no date: the year 5138.
+#: Times from here on are not valid dates: the year 5138.
 _NO_DATE = 1e11
 #: Errors that files with invalid content can lead to.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
-    """Read the folder of a run, or of an evaluation; `result` replaces a result.json that does not exist yet.
+    """Read the folder of a run or an evaluation; `result` replaces a result.json that does not exist yet.
 
     Raises DataError for files with invalid content.
     """
@@ -182,7 +182,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _ended(attempts: tuple[AttemptRecord, ...], result: Mapping[str, Any]) -> tuple[AttemptRecord, ...]:
-    """Complete the attempt that writes the report of its run's end: attempts.jsonl has no end of it yet."""
+    """Complete the attempt that writes the final report: attempts.jsonl does not contain its end yet."""
     if not attempts or attempts[-1].time_end is not None:
         return attempts
     *before, last = attempts
@@ -191,7 +191,7 @@ def _ended(attempts: tuple[AttemptRecord, ...], result: Mapping[str, Any]) -> tu
 
 
 def _seconds(attempts: Sequence[AttemptRecord], times: Sequence[float]) -> float | None:
-    """Add up the attempts; one that was killed, or lives, counts up to the last line that it wrote."""
+    """Add up the attempts; an attempt without an end counts up to the last line that it wrote."""
     starts = [attempt.time_start for attempt in attempts if attempt.time_start is not None]
     spans = []
     for attempt in attempts:
@@ -208,12 +208,12 @@ def _failure(run: RunDir, attempts: Sequence[AttemptRecord], events: Iterable[Ev
     failed_at = max((event.time for event in events if event.name == "failure"), default=None)
     started = attempts[-1].time_start if attempts else None
     if not found or (failed_at is not None and started is not None and started > failed_at):
-        return None  # none, or one that a later attempt has left behind
+        return None  # none, or one from before the last attempt
     return from_json(FailureRecord, {"class": "Error", **found})
 
 
 def _scored(result: Mapping[str, Any]) -> str:
-    """Describe the data of an evaluation in a line; empty for a run."""
+    """Describe the data and weights of an evaluation in a line; empty for a run."""
     if result.get("state") != "evaluated":
         return ""
     data = Path(result["data"]).name if result.get("data") else f"the {result.get('split')} set"
@@ -232,7 +232,7 @@ def _state(
 
 
 def _best(result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[str, Columns]) -> Best | None:
-    """Take the best from the result, or find it in the validation curve while there is none."""
+    """Take the best evaluation from the result, else find it in the validation curve; None without any."""
     if best := result.get("best"):
         return Best(step=best["step"], metric=str(best["metric"]).partition(":")[0], value=best["value"])
     metric, goal = wanted_metric(config)
@@ -255,7 +255,7 @@ def _best(result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[
 def _scores(
     result: Mapping[str, Any], curves: Mapping[str, Columns], training: Epoch | None
 ) -> dict[str, dict[str, float | None]]:
-    """Scores of each split; those of training are means over an epoch, also where result.json has others."""
+    """Scores of each split; training scores are means over an epoch, even if result.json has others."""
     scores = {split: _last_line(columns) for split, columns in curves.items()}
     found = result.get("metrics") or {}
     if training is not None:

@@ -25,7 +25,7 @@ def scores_table(summary: RunSummary) -> Table:
 
 
 def _says_more(summary: RunSummary, name: str) -> bool:
-    """Whether a metric differs from the one of which it is another view, if it is of one."""
+    """Whether a metric is no twin of another metric, or differs from it in some split."""
     known = summary.metric(name)
     if known is None or not known.twin:
         return True
@@ -33,7 +33,7 @@ def _says_more(summary: RunSummary, name: str) -> bool:
 
 
 def _split_title(summary: RunSummary, split: str) -> str:
-    """A split for people: its training scores are of weights that changed, the others of the best ones."""
+    """A split for people; training scores are means over an epoch, the others belong to the best weights."""
     if split != "train" or summary.train_epoch is None:
         return split
     under_way = " so far" if (summary.epoch or 0.0) < summary.train_epoch else ""
@@ -41,7 +41,7 @@ def _split_title(summary: RunSummary, split: str) -> str:
 
 
 def epochs_table(summary: RunSummary) -> Table | None:
-    """Return one row for each epoch: the loss and the main metrics; None where there are none yet."""
+    """Return one row for each epoch with the loss and the main metrics; None if there is none yet."""
     columns = [
         (name, split)
         for name in epoch_metrics(summary)
@@ -61,7 +61,7 @@ def epochs_table(summary: RunSummary) -> Table | None:
 
 
 def epoch_metrics(summary: RunSummary) -> list[str]:
-    """The loss, what training is scored by too, what picks the best, and what the task shows first."""
+    """The loss, other metrics of training, the main metric, and the metrics that the task calls brief."""
     trained = (name for epoch in summary.by_epoch for name in epoch.training)
     first = [name for name in trained if name not in formats.NOT_SCORES]
     wanted = ["loss", *first, *filter(None, [main_metric(summary)]), *brief_metrics(summary.kind)]
@@ -115,7 +115,7 @@ def epochs_numbers(summary: RunSummary) -> Numbers:
 
 
 def attempts_numbers(summary: RunSummary) -> Iterator[Numbers]:
-    """Yield one line for each attempt: its seconds by what they were for, and the hours that it held."""
+    """Yield one line for each attempt: its seconds by purpose, and its GPU-hours and CPU-hours."""
     if rows := to_json(summary)["starts"]:
         yield Numbers(name="starts", head=list(rows[0]), rows=[list(row.values()) for row in rows])
 

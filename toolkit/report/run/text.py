@@ -33,7 +33,7 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
 
 
 def failure_place(summary: RunSummary) -> str:
-    """Return where it failed: rank, host, phase and step, as far as they are known."""
+    """Return the place of the failure: rank, host, phase and step, as far as they are known."""
     assert summary.failure is not None
     found = summary.failure
     parts = (("rank", found.rank), ("on", found.host), ("in phase", found.phase), ("at step", found.step))
@@ -41,7 +41,7 @@ def failure_place(summary: RunSummary) -> str:
 
 
 def compared_split(summaries: Sequence[RunSummary]) -> str:
-    """Return the split by which runs are compared: the test set where one of them has been scored on it."""
+    """Return the split by which runs are compared: test if any run was scored on it, else validation."""
     return "test" if any("test" in summary.scores for summary in summaries) else "validation"
 
 
@@ -98,14 +98,14 @@ def best_words(summary: RunSummary, short: bool = False) -> str:
 
 
 def _speed(summary: RunSummary) -> str:
-    # Where samples have no lengths, each counts as one token.
+    # If samples have no lengths, each counts as one token.
     tokens = None if summary.tokens_per_s == summary.samples_per_s else summary.tokens_per_s
     rates = ((summary.samples_per_s, "samples/s"), (tokens, "tokens/s"))
     return ", ".join(f"{formats.count(rate)} {unit}" for rate, unit in rates if rate)
 
 
 def _time(spent: Goodput) -> str:
-    """Every second of the run's life once, the largest part first."""
+    """The shares of the run's total time, largest first."""
     parts = [(100 * seconds / (spent.total or 1.0), name) for name, seconds in asdict(spent).items()]
     return ", ".join(f"{name} {share:.1f} %" for share, name in sorted(parts, reverse=True) if share >= 0.05)
 

@@ -20,7 +20,7 @@ _BESIDE = 9
 def time_line(attempts: Sequence[AttemptUsage], width: int) -> Table:
     """Return one bar for each attempt, all on one axis from the first submission to the last end.
 
-    attempts  at least one; of many the last ones are shown
+    attempts  at least one; if there are many, the last ones are shown
     """
     shown = attempts[-_ATTEMPTS:]
     grid = Table.grid(padding=(0, 2))
@@ -39,7 +39,7 @@ def time_line(attempts: Sequence[AttemptUsage], width: int) -> Table:
 
 
 def bar(attempt: AttemptUsage, begin: float, end: float, cells: int) -> Text:
-    """Return an attempt's bar: each cell shows what most of its time was for."""
+    """Return an attempt's bar: each cell shows the part that took most of its time."""
     width = (end - begin) / cells or 1.0
     time_of: list[dict[str, float]] = [{} for _ in range(cells)]
     for span in attempt.time.spans():

@@ -1,4 +1,4 @@
-"""The parts of a run's time as they are shown: their order, their words, how they are drawn."""
+"""How the parts of a run's time are shown: their order, titles and colours."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class TimePart:
 
     name    field of toolkit.run.attempts.goodput.Goodput
     title   for people
-    mark    a cell of a bar in a terminal, which differs from the others without colour, too
-    style   its colour there
+    mark    a cell of a bar in a terminal, distinct without colour, too
+    style   its colour in a terminal
     """
 
     name: str
@@ -23,7 +23,7 @@ class TimePart:
     style: str
 
 
-#: In the order in which they happen to an attempt.
+#: In the order of an attempt.
 TIME_PARTS = (
     TimePart(name="away", title="away", mark=" ", style="dim"),
     TimePart(name="waiting", title="waiting", mark="·", style="bright_black"),

@@ -22,7 +22,7 @@ _UNITS = (("s", 1, 180), ("min", 60, 180), ("h", 3600, 96), ("d", 86400, float("
 
 
 def timeline_plot(summary: RunSummary, theme: Theme) -> bytes:
-    """Draw the attempts of a run below each other; of many the last ones."""
+    """Draw the attempts of a run below each other; if there are many, the last ones."""
     times = [attempt.time for attempt in summary.attempt_usage[-_ROWS:]]
     rows = [(f"attempt {time.attempt}  {_share(time.spent.share)}", list(time.spans())) for time in times]
     return _draw(f"Time line · {summary.run_id}", rows, theme, together=True)
@@ -67,7 +67,7 @@ def _draw(title: str, rows: Sequence[tuple[str, list[Span]]], theme: Theme, toge
 
 
 def _bars(axes: Axes, row: int, spans: Iterable[Span], begin: float, seconds: float, theme: Theme) -> None:
-    # Saves lie on top of the training that they interrupt.
+    # Saves are drawn over the training that they interrupt.
     for part in TIME_PARTS:
         found = [span for span in spans if span.kind == part.name]
         pairs = [((span.begin - begin) / seconds, (span.end - span.begin) / seconds) for span in found]

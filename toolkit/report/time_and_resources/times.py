@@ -33,7 +33,7 @@ def time_table(summary: RunSummary) -> Table:
     ]
     hours = total_gpu_hours(summary.attempt_usage) if gpus else total_cpu_hours(summary.attempt_usage)
     feet = (("all", *_cells(summary.goodput, names, hours)),) if len(rows) > 1 else ()
-    # The smallest of what a run usually has.
+    # Usually the smallest parts.
     optional = tuple(head.index(name) for name in ("saving", "starting") if name in head)
     return table("Where the time went", head, rows, feet=feet, optional=optional, note=NOTE)
 
@@ -49,7 +49,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def goodput_words(summary: RunSummary) -> str:
-    """Return the share of training in the time that was allocated; empty for a run that has not begun."""
+    """Return the share of training in the allocated time; empty for a run that has not begun."""
     spent = summary.goodput
     if not spent.allocated:
         return ""

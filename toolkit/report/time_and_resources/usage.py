@@ -25,7 +25,7 @@ def newest(usage: Sequence[RankUsage]) -> list[RankUsage]:
 
 
 def has_history(summary: RunSummary) -> bool:
-    """Whether there is something to draw: a line needs two points."""
+    """Whether a line can be drawn: it needs two points."""
     return any(len(rank.history) > 1 for rank in summary.usage)
 
 

@@ -16,7 +16,7 @@ from toolkit.report.plotting.themes import Theme
 _NAMED_RANKS = 7
 _RANKS = 64
 
-#: Name of the axis, and what it shows of a moment; None where it is not known.
+#: Name of the axis, and its value at a moment; None if unknown.
 _Panel = tuple[str, Callable[[Moment], float | None]]
 _PANELS: tuple[_Panel, ...] = (
     ("memory (GB)", lambda moment: moment.rss_mb / 1024),
@@ -27,7 +27,7 @@ _PANELS: tuple[_Panel, ...] = (
 
 
 def usage_plot(summary: RunSummary, theme: Theme) -> bytes:
-    """Draw one line for each rank; a gap lies between two attempts."""
+    """Draw one line for each rank, with a gap between two attempts."""
     moments = [moment for rank in summary.usage for moment in rank.history]
     panels = [(name, value) for name, value in _PANELS if any(value(each) is not None for each in moments)]
     first = min(moment.time for moment in moments)

@@ -1,4 +1,4 @@
-"""Writing of an attempt's line in attempts.jsonl, and of its ranks."""
+"""Write the line of an attempt to attempts.jsonl, and the records of its ranks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
 from toolkit.system.world import World
 
-#: Seconds between two looks whether another attempt has taken over.
-_ASK_EVERY_S = 1.0
+#: Seconds between two checks whether another attempt has replaced this one.
+_CHECK_EVERY_S = 1.0
 
 
 class Gathering(Protocol):
-    """What an attempt asks of a group of ranks (toolkit.distributed.process_group.Group)."""
+    """The part of a group of ranks that an attempt needs (toolkit.distributed.process_group.Group)."""
 
     @property
     def world(self) -> World: ...
@@ -47,7 +47,7 @@ class Attempt:
         self._world = world
         self._started = time.time()
         self._line: dict[str, Any] = {}
-        self._asked = time.monotonic()
+        self._checked = time.monotonic()
         self.number = 0
         if world.is_main:
             self._begin()
@@ -79,7 +79,7 @@ class Attempt:
         self._record(ranks)
 
     def met(self, ranks: Sequence[Mapping[str, Any]]) -> None:
-        """Record the ranks, where they form no group: at least number and host of each."""
+        """Record ranks that form no process group: at least the number and host of each."""
         self._record(ranks)
         self._amend()
 
@@ -99,18 +99,18 @@ class Attempt:
         return before + max(0.0, time.time() - self._started)
 
     def started(self, step: int | None, resumed: bool) -> None:
-        """Record the step at which training starts; None where there are no steps."""
+        """Record the step at which training starts; None if there are no steps."""
         self._amend(first_step=step, resumed=resumed)
 
     def leave_if_replaced(self) -> None:
         """End this process if another attempt has replaced this one. Call it before each write of rank 0.
 
-        It looks once a second. A process that was frozen for longer looks before its next write.
+        It checks at most once a second. A process that was frozen for longer checks before its next write.
         """
         now = time.monotonic()
-        if self._world.is_main and now - self._asked > _ASK_EVERY_S:
+        if self._world.is_main and now - self._checked > _CHECK_EVERY_S:
             leave_if_fenced(self._run, self._world.nonce)
-            self._asked = now
+            self._checked = now
 
     def stepped(self) -> None:
         """Called after each step; after the first one, record how long the start took."""
@@ -129,7 +129,7 @@ class Attempt:
         self._amend(saved=is_saved)
 
     def wrote(self) -> None:
-        """Record that files in the work folder have changed, with which a program may go on."""
+        """Record that files in the work folder have changed; a program may continue from them."""
         self._amend(wrote=True)
 
     def measured(self, **facts: float) -> None:
@@ -137,11 +137,11 @@ class Attempt:
         self._amend(**facts)
 
     def ended(self, last_step: int | None, why: str, **facts: Any) -> None:
-        """Record the end, in order or failed."""
+        """Record the end of the attempt, whether it succeeded or failed."""
         self._amend(time_end=time.time(), last_step=last_step, why=why, **facts)
 
     def failed(self, last_step: int | None) -> None:
-        """Record that it failed, and the first failure as far as it is known."""
+        """Record the first failure of this attempt, if one is known."""
         failure = first_failure(self._run, self._world.nonce)
         if failure is not None:
             self.ended(last_step, **failure_facts(failure))

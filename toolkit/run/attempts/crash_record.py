@@ -1,4 +1,4 @@
-"""The end of an attempt that could not record it itself, from the files that it left."""
+"""Record the end of an attempt that could not do so itself, from the files that it left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
-#: Reason of an attempt that the scheduler ended without a signal and started again.
+#: The reason if the scheduler ended an attempt without a signal and started it again.
 REQUEUED = "requeued"
 
 
@@ -72,8 +72,8 @@ def close_open_attempt(run: RunDir, world: World) -> None:
     last = attempts[-1]
     failure = first_failure(run, last.nonce)
     is_same_job = bool(world.job) and last.job_id == world.job
-    taken_back = is_same_job and last.restart < world.restart
-    if taken_back and (failure is None or failure["class"] == PEER_LOST):
+    was_requeued = is_same_job and last.restart < world.restart
+    if was_requeued and (failure is None or failure["class"] == PEER_LOST):
         # The scheduler ended it: a preemption without time to save, or a lost host.
         amend(run, {**_end(run, last), "why": REQUEUED, "concluded": True})
     else:
@@ -83,12 +83,12 @@ def close_open_attempt(run: RunDir, world: World) -> None:
 def _is_of(last: AttemptRecord, given: dict[str, Any]) -> bool:
     if given:
         return all(getattr(last, name) == value for name, value in given.items())
-    # Without an identity: an attempt that is explained already is an earlier one.
+    # Without an identity, an attempt that is already explained counts as an earlier one.
     return not last.concluded and (_is_open(last) or last.why in FAILURE_CLASSES)
 
 
 def _is_open(last: AttemptRecord) -> bool:
-    """Whether the end of an attempt is still to be explained."""
+    """Whether the end of an attempt is not explained yet."""
     return not last.concluded and last.why in (None, PEER_LOST)
 
 
@@ -112,7 +112,7 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
         return found
     spoke = {event.rank for event in failure_events(run) if event.nonce == nonce}
     everybody = hosts_of(run, nonce)
-    # Those that started a process have recorded its end.
+    # Ranks that started a process have recorded its end.
     spoke |= {rank for rank in everybody if "ended" in (read_json(run.process(nonce, rank)) or {})}
     silent = [rank for rank in sorted(everybody) if rank not in spoke]
     if not spoke or not silent or len({everybody[rank] for rank in silent}) > 1:
@@ -147,7 +147,7 @@ def _one_died(run: RunDir, last: AttemptRecord, how: str, kind: str, rank: int) 
 
 
 def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:
-    """Time and step of the end of an attempt; its last heartbeat gives those that it did not record."""
+    """Time and step of the end of an attempt; unrecorded ones come from its last heartbeat."""
     heartbeat = last_heartbeat(run, last.nonce, 0)
     start, step = last.time_start or time.time(), last.first_step or 0
     ended, done = max(start, heartbeat.get("time", start)), max(step, heartbeat.get("step", step))

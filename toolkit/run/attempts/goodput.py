@@ -1,4 +1,4 @@
-"""Time of a run: from its first submission to its last end, every second once."""
+"""Time of a run: from its first submission to its last end, each second counted once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from toolkit.run.run_dir import RunDir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """Seconds of a run by what they were for; they add up to the whole.
+    """Seconds of a run by purpose; they add up to the total.
 
     training  steps that count, with their evaluations
     repeated  steps that were lost and done again
-    saving    training stood still for a checkpoint
-    starting  from the creation of a process to the end of its first step, if it made one
-    waiting   from a submission, or from the end of a start whose job starts again, to the next start
+    saving    pauses of training for checkpoints
+    starting  from the creation of a process to the end of its first step, or to its end without one
+    waiting   from a submission, or from the end of an attempt whose job restarts, to the next start
     away      between two attempts, until the next one was submitted
     """
 
@@ -43,7 +43,7 @@ class Goodput:
 
     @property
     def share(self) -> float:
-        """The share of training in what was allocated, from 0 to 1; 0 for a run that has not begun."""
+        """The share of training in the allocated time, from 0 to 1; 0 for a run that has not begun."""
         return self.training / self.allocated if self.allocated else 0.0
 
     def __add__(self, other: Goodput) -> Goodput:
@@ -52,7 +52,7 @@ class Goodput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A stretch of time, in seconds since 1970, and which part of Goodput it belongs to."""
+    """A time interval, in seconds since 1970; `kind` is its field of Goodput."""
 
     kind: str
     begin: float
@@ -61,11 +61,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTime:
-    """One attempt and the time before it since the attempt before; times in seconds since 1970.
+    """One attempt, with the time between the previous attempt and its start; times in seconds since 1970.
 
-    ready  when its first step was done; its end where it made none
-    spent  what its seconds were for; waiting and away are those before it
-    saves  when training stood still for a checkpoint, as begin and end
+    ready  end of its first step; its end if it made none
+    spent  its seconds by purpose; waiting and away are the time before it
+    saves  pauses of training for checkpoints, as begin and end
     """
 
     attempt: int
@@ -76,9 +76,9 @@ class AttemptTime:
     saves: tuple[tuple[float, float], ...] = ()
 
     def spans(self) -> Iterator[Span]:
-        """Yield the stretches of this attempt in their order, for a time line.
+        """Yield the intervals of this attempt in order, then its saves, for a timeline.
 
-        When steps were repeated is known only as a share: the last ones were.
+        Only the share of repeated steps is known: they are placed last.
         """
         queued = self.begin - self.spent.waiting
         lost = self.end - self.spent.repeated
@@ -100,7 +100,7 @@ def spans(
 
     attempts   those without a start time are left out
     submitted  times of submissions
-    now        up to when: the present of a run that is live, else its last sign of life
+    now        end of the timeline: the current time for a live run, else its last sign of life
     """
     accounts = account(attempts, (), submitted, now)
     found = [span for each in accounts for span in each.spans()]
@@ -111,7 +111,7 @@ def spans(
 
 
 class _Saves:
-    """The events of saves, found by their times."""
+    """Save events, searchable by time."""
 
     def __init__(self, events: Iterable[SaveEvent]) -> None:
         self._events = sorted((save for save in events if save.time), key=lambda save: save.time)
@@ -141,7 +141,7 @@ def timeline(run: RunDir, now: float) -> list[AttemptTime]:
 def account(
     attempts: Sequence[AttemptRecord], saves: Iterable[SaveEvent], submitted: Sequence[float], now: float
 ) -> list[AttemptTime]:
-    """The same, from the contents of the run's files.
+    """Return the time of each attempt, oldest first, from the contents of the run's files.
 
     attempts   those without a start time are left out
     saves      events of checkpoints
@@ -175,14 +175,14 @@ def _before(
         return Goodput(waiting=max(0.0, begin - min(submitted, default=begin)))
     earlier, end = before
     gap = max(0.0, begin - end)
-    if _is_put_back(earlier, attempt):
+    if _is_restart(earlier, attempt):
         return Goodput(waiting=gap)
     asked = max((time for time in submitted if earlier.began < time <= begin), default=begin)
     waiting = min(gap, begin - asked)
     return Goodput(waiting=waiting, away=gap - waiting)
 
 
-def _is_put_back(earlier: AttemptRecord, attempt: AttemptRecord) -> bool:
+def _is_restart(earlier: AttemptRecord, attempt: AttemptRecord) -> bool:
     """Whether the same job has started again, from the queue or in place."""
     is_same_job = attempt.job_id is not None and attempt.job_id == earlier.job_id
     return is_same_job and attempt.restart >= earlier.restart
@@ -200,7 +200,7 @@ def _account(
     limits = [following.began if following else None, attempt.time_end]
     end = max(begin, min((limit for limit in limits if limit is not None), default=now))
     start = attempt.first_step_after_start_s
-    # After a clock was set back, the first step may seem to lie before the start.
+    # After a clock was set back, the first step may seem to precede the start.
     ready = end if start is None else min(max(begin, attempt.began + start), end)
     stalls = saves.stalls(ready, end)
     saving = min(sum(until - since for since, until in stalls), end - ready)

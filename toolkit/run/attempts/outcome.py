@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Outcome(Enum):
-    """Finished, or left before the end because it was asked to."""
+    """Finished, or stopped early on request."""
 
     FINISHED = "finished"
     YIELDED = "yielded"

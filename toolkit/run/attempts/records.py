@@ -23,8 +23,8 @@ class AttemptRecord:
     first_step_after_start_s   from time_start to the end of the first step; first_step_s: from process_start
     resumed          whether it continued from a checkpoint; set when training starts
     saved            whether it has saved, if steps do not show that
-    wrote            the same of files in its work folder, with which a program may go on or not
-    step_s, save_s   of a typical step and save; exact_s, exact_share: what exact reduction took of a step
+    wrote            whether it wrote files in its work folder, from which a program may be able to continue
+    step_s, save_s   of a typical step and save; exact_s, exact_share: of exact reduction in a step
     why              `finished`, why it was stopped, or a failure class
     host, rank, step, blamed   of the failure; blamed is the suspect host
     concluded        whether its end needs no further explanation

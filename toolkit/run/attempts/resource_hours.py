@@ -55,7 +55,7 @@ def attempt_usage(
 ) -> list[AttemptUsage]:
     """The usage of each attempt of a run, oldest first; `now` as in timeline.
 
-    policy         has the number of cores that a rank was given
+    policy         gives the number of cores of a rank
     data_parallel  one process computes on all GPUs that it sees
     """
     records = {each.attempt: each for each in read_attempts(run)}
@@ -95,7 +95,7 @@ def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int:
     on_gpus = [rank for rank in ranks if str(rank.device).startswith("cuda")]
     if data_parallel:
         return sum(_visible(rank) for rank in on_gpus)
-    # A GPU without a recorded UUID is identified by what its rank saw; several ranks may see the same one.
+    # Without a UUID, host, visible devices and device identify a GPU; several ranks may share it.
     return len({rank.gpu or (rank.host, rank.cuda_visible_devices, rank.device) for rank in on_gpus})
 
 

@@ -1,1 +1,1 @@
-"""Failures: their classes, how they are noticed, and how they are kept from doing more harm."""
+"""Failures: their classes, records, texts and exit status."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
 DEVICE, COMMUNICATION, IO, FULL_DISK = "device", "communication", "io", "full_disk"
-#: Memory ran out: reported to the program itself, or the kernel killed it.
+#: Memory ran out: the program got an error, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
 #: Failures that a sample may cause.
 OF_A_SAMPLE = ("exception", "diverged")
@@ -42,9 +42,9 @@ class Policy(Enum):
 class FailureClass:
     """A class of failures.
 
-    policy       what follows
+    policy       the consequence
     advice       what the user should do
-    setting      what to change then, if a section of another package may have the key for it
+    setting      the setting to change, if a section of another package may have a key for it
     blames_host  whether the host is suspect
     """
 
@@ -131,7 +131,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     "not_deterministic": FailureClass(
         policy=Policy.STOP,
         advice="CUDA has no deterministic form of the operation that the message names: use another one, or "
-        "set train.deterministic=false (that makes another run, whose bytes differ each time).",
+        "set train.deterministic=false (that makes another run, with different bytes each time).",
     ),
     "import": FailureClass(
         policy=Policy.STOP, advice="Install what is missing where the job runs, then resume the run."
@@ -141,8 +141,8 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     ),
     "checkpoint": FailureClass(
         policy=Policy.STOP,
-        advice="Do what the message says; after a failed save, check space and rights of the run's folder. "
-        "Then resume the run.",
+        advice="Do what the message says; after a failed save, check space and permissions of the run's "
+        "folder. Then resume the run.",
     ),
     "exception": FailureClass(
         policy=Policy.STOP, advice="The end of the log has the error; a traceback there names the line."
@@ -263,12 +263,12 @@ def _errno(error: BaseException) -> int | None:
 
 
 def _lacks_room(error: BaseException) -> bool:
-    """Whether the last save of a training has found no room: another attempt would not, either."""
+    """Whether a failed save is due to a full disk: another attempt would fail, too."""
     return isinstance(error, CheckpointError) and _disk_errno(error) in NO_ROOM
 
 
 def _disk_errno(error: BaseException) -> int | None:
-    """The number of an OSError, also of one that a save met; a missing file is the user's fault."""
+    """The errno of an OSError, or of the OSError that made a save fail; None for other errors."""
     return _errno((error.__cause__ or error) if isinstance(error, CheckpointError) else error)
 
 
@@ -276,7 +276,7 @@ def _address_in_use(error: BaseException) -> bool:
     return _errno(error) == errno.EADDRINUSE or _says("EADDRINUSE", "Address already in use")(error)
 
 
-#: (class, test), the first that fits.
+#: (class, test); the first test that matches decides.
 _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     ("input", _is(UserError)),
     ("diverged", _is(TrainingDiverged)),
@@ -306,7 +306,7 @@ def describe(error: BaseException) -> tuple[str, str]:
 
 def advice_on(name: str) -> str:
     """Return advice on a failure of this class."""
-    # Slow to import, and what reads records asks for no advice.
+    # Slow to import, and readers of records need no advice.
     from toolkit.config.sections import with_hint
 
     found = FAILURE_CLASSES[name]

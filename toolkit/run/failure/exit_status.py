@@ -18,7 +18,7 @@ from toolkit.system.world import NONCE_VARIABLE
 def exit_status(work: Callable[[], int], folder: Path) -> int:
     """Do the work of a rank and return its exit status; an error is printed, unless a launcher prints it.
 
-    folder   the run's; a launcher shows the failure.json in it, of whichever rank
+    folder   the run's folder; a launcher shows its failure.json, whichever rank wrote it
     """
     try:
         return work()

@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.run.phases import Phase
 from toolkit.system.output.sanitize import clean
 
-#: Sizes by their keys in failure.json, as they are shown.
+#: Texts for the sizes in failure.json, by key.
 _OF_A_HOST = {
     "rss_mb": "this process {}",
     "rss_peak_mb": "at most {}",
@@ -57,7 +57,7 @@ def _where(failure: Mapping[str, Any]) -> str:
     # `step` counts the completed steps: the failed one is the next.
     step = failure.get("step")
     parts.append(f"in {failure.get('phase')}")
-    # Where no steps are known, there is no first one.
+    # In a program without known steps, "before step 1" would mean nothing.
     if step or failure.get("phase") != Phase.PROGRAM:
         parts.append(f"after step {step}" if step else "before step 1")
     return ", ".join(parts)
@@ -67,7 +67,7 @@ def _batch(batch: Mapping[str, Any]) -> str:
     if "samples" not in batch:
         return ""
     text = f"{batch['samples']:,} samples"
-    # Samples without lengths count one each.
+    # Samples without lengths have length 1.
     if batch.get("longest", 0) > 1:
         text += f", {batch['tokens']:,} tokens, the longest {batch['longest']:,}"
     of = f" (one of {batch['micro_batches']:,} micro-batches of the step)" if "micro_batches" in batch else ""

@@ -13,9 +13,9 @@ from toolkit.run.run_dir import RunDir
 
 
 def note_full_disk(run: RunDir, nonce: str, error: OSError, record_end: Callable[[], None]) -> str:
-    """Record what there is room for, and return why the run is not started again, as a sentence.
+    """Record as much as fits on the disk, and return why the run is not restarted, as a sentence.
 
-    nonce       of the attempt
+    nonce       identifies the attempt
     record_end  completes the records of the attempt; may raise OSError
     Raises `error` itself if it is of another kind.
     """

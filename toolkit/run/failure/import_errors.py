@@ -17,7 +17,7 @@ from toolkit.system.world import World
 
 @contextmanager
 def record_import_error(run: RunDir, world: World) -> Iterator[None]:
-    """Record an error of this context in the rank's log and in failure.json."""
+    """Record an error in this context in the rank's log and in failure.json, and raise it again."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Why a process was aborted outside of Python: found at the end of its log.
+"""Find at the end of a log why its process was aborted outside of Python.
 
 A watchdog thread of torch aborts the process when an NCCL collective fails, before any exception reaches the
 program. Its message is in the log.
@@ -16,7 +16,7 @@ from toolkit.run.run_dir import RunDir
 
 _TAIL_BYTES = 1 << 17
 _LONGEST = 300
-#: Of the C++ runtime, of Python's faulthandler, and of torch before it ends the process.
+#: Messages of the C++ runtime, of Python's faulthandler, and of torch before it ends the process.
 _SIGNS = (
     "terminate called",
     "Fatal Python error: Aborted",
@@ -44,7 +44,7 @@ def last_words(log: Path) -> LastWords | None:
 
 
 def first_cause(run: RunDir, nonce: str, hosts: Mapping[int, str]) -> tuple[int, LastWords] | None:
-    """The rank whose log shows the cause, else one whose log shows a consequence; None without any."""
+    """The rank with the cause in its log, else one with a consequence; None if no log shows an abort."""
     found = {rank: words for rank in hosts if (words := last_words(run.log(nonce, rank))) is not None}
     rank = min(found, key=lambda rank: (CAUSES.index(found[rank].kind), rank), default=None)
     return None if rank is None else (rank, found[rank])

@@ -24,7 +24,7 @@ from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
-#: The first record of a cause counts; until there is one, the first record of a consequence.
+#: The first record of a cause counts; until one exists, the first record of a consequence.
 _CLAIMS = ("cause", "consequence")
 
 
@@ -40,7 +40,7 @@ def record_failure(
     """Write failure.json unless another rank was first; return whether this call wrote it.
 
     A cause replaces a consequence of another rank's death.
-    samples          indices of the present micro-batch
+    samples          indices of the current micro-batch
     failure_context  GPU, batch and memory of this rank
     """
     name, _ = describe(error)
@@ -52,7 +52,7 @@ def record_failure(
     )
     if isinstance(error, RanksDiverged) and not error.ranks:
         record["blamed"] = None
-    # The context is this rank's; that of another rank is unknown.
+    # The context describes this rank; another rank's context is unknown.
     found = failure_context if failure_context is not None and rank == world.rank else {}
     return write_first(run, {**record, **found, "samples": list(samples)})
 
@@ -68,7 +68,7 @@ def failure_record(
     step: int | None,
     trace: str = "",
 ) -> dict[str, Any]:
-    """The contents of failure.json. `blamed` is the suspect host, if there is one."""
+    """The contents of failure.json. `blamed` is the suspect host, if any."""
     return {
         "time": time.time(),
         "nonce": nonce,
@@ -94,7 +94,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     lines = (line for line in read_json_lines(run.attempts) if line.get("nonce") == nonce)
     began = max((whole(line.get("first_step")) or 0 for line in lines), default=0)
     if seen and seen["step"] < began:
-        # From before the checkpoint was loaded.
+        # The heartbeat is from before the checkpoint was loaded.
         seen = {**seen, "phase": Phase.PROGRAM, "step": began}
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
@@ -116,7 +116,7 @@ def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:
 
 
 def _culprit(run: RunDir, world: World, error: BaseException) -> tuple[int, str]:
-    """Rank and host at fault. All ranks know it for unequal weights and for a loss that is not finite."""
+    """Rank and host at fault: this rank, unless the error names one (unequal weights, loss not finite)."""
     rank = error.rank if isinstance(error, TrainingDiverged) else None
     if isinstance(error, RanksDiverged) and error.ranks:
         rank = error.ranks[0]
@@ -180,7 +180,7 @@ def first_failure(run: RunDir, nonce: str) -> dict[str, Any] | None:
 
 
 def forget_failure(run: RunDir, nonce: str) -> None:
-    """Delete the records of an earlier attempt with this nonce, because a launcher may use one again."""
+    """Delete the records of an earlier attempt with this nonce, because a launcher may reuse a nonce."""
     run.failure.unlink(missing_ok=True)
     for what in _CLAIMS:
         _claim(run, nonce, what).unlink(missing_ok=True)

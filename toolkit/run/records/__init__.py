@@ -1,1 +1,1 @@
-"""Typed records of the JSON that a run writes down."""
+"""Typed records of a run's JSON files."""

@@ -1,4 +1,4 @@
-"""The lines of metrics.jsonl, one value for each epoch. Light: the report reads with it, too."""
+"""The lines of metrics.jsonl, summarized by epoch. Imports little, because the report uses it too."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from toolkit.system.output.sanitize import number
 
-#: The units of the means in a line of training: samples, words or tokens, as its task counts them.
+#: Key of the number of units (samples, words or tokens, as the task counts) behind a training line's means.
 COUNT = "count"
 #: Columns with the place and weight of a line, not with measurements.
 _PLACE = ("time", "step", "epoch", "split", COUNT)
-#: An epoch's last step may lie a rounding error beyond its end.
+#: Rounding may place an epoch's last step slightly beyond its end.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """One pass over the training set, the first is 1.
+    """One pass over the training set, counted from 1.
 
-    training    means of its lines, each weighted by its count; by its steps where a line has no count
-    validation  scores of the last evaluation in it; empty where there was none
+    training    means of its lines, weighted by count, or by steps if a line has no count
+    validation  scores of the last evaluation in it; empty if there was none
     """
 
     epoch: int
@@ -31,9 +31,9 @@ class Epoch:
 
 
 def by_epoch(lines: Iterable[Mapping[str, Any]]) -> tuple[Epoch, ...]:
-    """Sum lines of metrics up by epoch; a line belongs to the epoch in which it was written.
+    """Summarize lines of metrics by epoch; a line belongs to the epoch in which it was written.
 
-    Of two lines for one step the later one counts. The last epoch may be under way.
+    Of two lines for one step the later one counts. The last epoch may be incomplete.
     """
     splits: dict[str, dict[int, Mapping[str, Any]]] = {"train": {}, "validation": {}}
     for line in lines:
@@ -48,7 +48,7 @@ def by_epoch(lines: Iterable[Mapping[str, Any]]) -> tuple[Epoch, ...]:
 
 
 def trained(epochs: Sequence[Epoch], done: float) -> Epoch | None:
-    """The last epoch that was trained to its end; before that the current one."""
+    """The last completed epoch; the current one if none is complete; None without training lines."""
     known = [epoch for epoch in epochs if epoch.training]
     whole = [epoch for epoch in known if epoch.epoch <= done + _ROUNDING]
     return next(iter(whole[-1:] or known[:1]), None)
@@ -65,7 +65,7 @@ def _means(lines: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, float]
 
 
 def _mean(lines: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, float]:
-    """Average lines that come with their steps, by count where all of them have one."""
+    """Average (line, steps) pairs, weighted by count if all lines have one, else by steps."""
     has_counts = all(number(line.get(COUNT)) is not None for line, _ in lines)
     totals: dict[str, tuple[float, float]] = {}
     for line, steps in lines:

@@ -1,4 +1,4 @@
-"""Frozen dataclasses from JSON objects, which another version may have written and a user may have edited."""
+"""Frozen dataclasses from JSON objects, perhaps written by another version or edited by a user."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ KEY = "key"
 def from_json(cls: type[T], value: Mapping[str, Any]) -> T:
     """Build a record of a dataclass from a JSON object.
 
-    Unknown keys are ignored. A value of the wrong type counts as missing, so its field keeps the default;
-    so do fields of other types than those of _READERS. Raises TypeError if a field without a default is
-    missing.
+    Unknown keys are ignored. A value of the wrong type counts as missing, so its field keeps the default.
+    A field of a type that is not in _READERS always keeps it. Raises TypeError if a field without a default
+    is missing.
     """
     readers = _readers(cls)  # type: ignore[arg-type]
     found = {}
@@ -36,7 +36,7 @@ def whole(value: object) -> int | None:
     return None if found is None else int(found)
 
 
-#: By annotation, which modules with postponed annotations keep as text.
+#: The keys are annotations as text, because annotations are postponed.
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "int": whole,
     "float": number,

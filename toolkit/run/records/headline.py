@@ -1,4 +1,4 @@
-"""The one score that is shown where there is room for no more."""
+"""The score that is shown where there is room for only one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def headline(metrics: Mapping[str, float]) -> float | None:
 
 
 def main_metric(metrics: Mapping[str, float]) -> tuple[str, float] | None:
-    """The first metric of the validation beside its loss, which is a task's main one, or the loss.
+    """Name and value of the first validation metric other than the loss; of the loss if there is no other.
 
-    Its name comes without the split's.
+    The first metric is the task's main one. The name lacks the split's prefix.
     """
     loss = f"{_VALIDATION}loss"
     found = next((name for name in metrics if name != loss and name.startswith(_VALIDATION)), loss)

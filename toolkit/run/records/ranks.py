@@ -11,7 +11,7 @@ from toolkit.run.run_dir import RunDir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankRecord:
-    """One rank; None for what it did not record. `gpu` is the UUID of its GPU."""
+    """One rank; None for values that it did not record. `gpu` is the UUID of its GPU."""
 
     rank: int | None = None
     host: str = "unknown"

@@ -6,7 +6,7 @@ receipts.jsonl, ascending by step:
     {"step": 40, "chain": "0f…", "weights": "9d3b11c7"}               after a save
 
 samples is the CRC-32 of the samples' indices in the training split, in the order of the step; loss is the
-summed loss, which is exact as JSON. The chain depends on the steps alone, not on where a run was stopped.
+summed loss, which is exact as JSON. The chain depends only on the steps, not on where a run was stopped.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def samples_crc32(samples: np.ndarray) -> int:
 
 
 def extend(chain: str, step: int, samples: int, loss: float) -> str:
-    """The chain one step longer: 32 hexadecimal digits of BLAKE2b over the chain so far and the step."""
+    """Return the chain with one more step: 32 hexadecimal digits of BLAKE2b over the chain and the step."""
     packed = bytes.fromhex(chain) + struct.pack("<qId", step, samples, loss)
     return hashlib.blake2b(packed, digest_size=16).hexdigest()
 
@@ -125,7 +125,7 @@ class StepRecords:
         self.flush()
 
     def _new_saves(self) -> list[SaveRecord]:
-        """Checkpoints without a line. They are kept longer than until the next save, so none is missed."""
+        """Checkpoints without a line. None is missed: each is kept until after the next save."""
         steps = [step for step in self._run.checkpoint_steps() if step > self._saved]
         found = (_read_save(self._run, step) for step in steps)
         return [save for save in found if save is not None]
@@ -160,7 +160,7 @@ def check_step(run: RunDir, step: int) -> None:
 
 
 def read_saves(run: RunDir) -> Iterator[SaveRecord]:
-    """All saves of a run: those with a line, and checkpoints without one yet."""
+    """All saves of a run: recorded ones, and checkpoints that have no line yet."""
     recorded = {save.step for save in _recorded_saves(run)}
     yield from _recorded_saves(run)
     for step in run.checkpoint_steps():
@@ -196,7 +196,7 @@ def _read_save(run: RunDir, step: int) -> SaveRecord | None:
 
 
 def _append(path: Path, data: bytes) -> None:
-    """Append all of it or nothing. Raises OSError."""
+    """Append all data or nothing. Raises OSError."""
     if not data:
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -207,7 +207,7 @@ def _append(path: Path, data: bytes) -> None:
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
         except OSError:
-            # A disk that is full takes a part.
+            # A full disk may have accepted a part.
             os.ftruncate(descriptor, size)
             raise
     finally:
@@ -218,7 +218,7 @@ def _cut(path: Path, step: int) -> None:
     """Cut the file after this step; an incomplete last line is removed as well."""
     if not path.exists() or path.stat().st_size == 0:
         return
-    # Mapped: those of a long run are larger than memory.
+    # Mapped, because the file of a long run may be larger than memory.
     with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         end = size = len(data)
         while end > 0:
@@ -231,9 +231,9 @@ def _cut(path: Path, step: int) -> None:
 
 
 def _is_step_up_to(line: bytes, step: int) -> bool:
-    """Whether a line is complete and of a step up to this one.
+    """Whether a line is complete and describes a step no later than `step`.
 
-    Lines of saves may follow later steps, so they do not count.
+    Lines of saves do not count: they may follow later steps.
     """
     try:
         record = json.loads(line)

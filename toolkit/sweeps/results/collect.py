@@ -23,14 +23,14 @@ from toolkit.sweeps.sweep import Point
 from toolkit.system.output.sanitize import number
 from toolkit.workload import Metric
 
-#: The key whose values a mean is taken over.
+#: Means are taken over the values of this key.
 SEED = "seed"
 FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One run. `value` is its metric, of the weights of `step`; None unless it has finished and has it."""
+    """One run. `value` is its metric with the weights of `step`; None if unfinished or without the metric."""
 
     run_id: str
     values: Point
@@ -42,7 +42,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Runs that differ in their seed alone: mean and sample standard deviation, which one run has not."""
+    """Runs that differ only in their seed: mean and sample standard deviation; sd is None for one run."""
 
     values: Point
     runs: int
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """All runs, the best first, those without a value last; groups where the seed is one of several keys.
+    """All runs, the best first, runs without a value last; groups if the seed is a key of the sweep.
 
     declared   the metric, as the task declares it
     """
@@ -111,9 +111,9 @@ def read_results(
 ) -> Results:
     """Read the result of each member; a damaged file affects only the state of its run.
 
-    states   by run id, for those that have not finished
-    metric, goal   in place of the sweep's own; another metric alone has the goal that is declared for it
-    Raises UserError where runs have finished, but none has the metric, or none declares which way is better.
+    states   by run id, for unfinished runs
+    metric, goal   replace the sweep's own; another metric without a goal gets its declared goal
+    Raises UserError if finished runs exist but none has the metric, or if its goal is not declared.
     """
     metric = record.metric if metric is None else with_split(metric)
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
@@ -139,7 +139,7 @@ def read_results(
 
 
 def task_of(sweep: SweepDir, record: Record) -> Mapping[str, Any]:
-    """The task section of the first run whose folder is there; else what the sweep recorded of it."""
+    """The task section of the first readable run; else the task kind that the sweep recorded."""
     for each in record.members:
         with suppress(DataError, OSError):
             if task := section(read_config(sweep.run(each.run_id).config), "task"):
@@ -159,7 +159,7 @@ def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[R
             for split, metrics in known["metrics"].items()
             for name, score in metrics.items()
         }
-        # That of training is of the last steps, and not every run has a best one.
+        # Training metrics belong to the last steps, and not every run has a best checkpoint.
         scored = known if metric.startswith("train.") else known.get("best") or known
         row = Result(
             run_id=member.run_id,
@@ -198,7 +198,7 @@ def _groups(rows: Sequence[Result], goal: str) -> tuple[Group, ...]:
 
 
 def without_seed(values: Point) -> tuple[tuple[str, str], ...]:
-    """Return the values that runs have in common which differ in their seeds alone."""
+    """Return the values without the seed: equal for runs that differ only in their seeds."""
     return tuple((key, value) for key, value in values.items() if key != SEED)
 
 
@@ -213,7 +213,7 @@ def to_json(results: Results) -> dict[str, Any]:
 
 
 def meant(text: str) -> Any:
-    """Return the value that a text means as YAML; the text itself where JSON cannot hold it."""
+    """Parse a text as YAML; return the text itself if it is invalid or its value is not JSON."""
     try:
         json.dumps(found := parse(text).value, allow_nan=False)
     except (Unreadable, ValueError, TypeError):

@@ -15,12 +15,12 @@ from toolkit.sweeps.axes import Axis, axis, of_numbers
 from toolkit.sweeps.results.collect import Results
 from toolkit.sweeps.results.tables import short_names
 
-#: Axes that still have room beside each other.
+#: Number of axes that fit beside each other.
 _MOST_AXES = 9
 
 
 def sweep_plots(results: Results) -> dict[str, Callable[[Theme], bytes]]:
-    """File name -> how it is drawn, as PNG; empty where no run has finished or nothing differs."""
+    """File names with functions that draw them as PNG; empty if no run has finished or no key differs."""
     axes = _axes(results)
     if not results.ranked or not axes:
         return {}
@@ -48,13 +48,13 @@ def _is_log(results: Results, key: str) -> bool | None:
 
 
 def _colours(theme: Theme) -> Any:
-    """From quiet to strong: the better, the stronger; legible on the theme's background."""
+    """A colour map with stronger colours for better runs, readable on the theme's background."""
     strong, middle = theme.series[1], theme.series[0]
     return LinearSegmentedColormap.from_list("sweep", [theme.grid, theme.quiet, middle, strong])
 
 
 def _goodness(results: Results) -> list[float]:
-    """Between 0, the worst, and 1, the best, for each ranked run."""
+    """The value of each ranked run, scaled to between 0 (worst) and 1 (best)."""
     values = [row.value or 0.0 for row in results.ranked]
     low, high = min(values), max(values)
     shares = [0.5 if high == low else (value - low) / (high - low) for value in values]
@@ -122,7 +122,7 @@ def _scatter(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
 def _scale(panel: Axes, each: Axis) -> None:
     if each.is_log:
         panel.set_xscale("log")
-        # Plain numbers: the settings of these plots know no formulas.
+        # Plain numbers, because these plots do not render formulas.
         panel.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
         panel.xaxis.set_minor_formatter(lambda place, _: "")
     if each.is_named or len({place for place in each.places if place is not None}) <= 6:

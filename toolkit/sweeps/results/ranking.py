@@ -1,4 +1,4 @@
-"""By which metric the runs of a sweep are ranked, and which way."""
+"""The metric by which the runs of a sweep are ranked, and its goal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.registry import metric_of
 
 
 def with_split(metric: str) -> str:
-    """SPLIT.METRIC; of the validation set where no split is given."""
+    """SPLIT.METRIC; the split is validation if none is given."""
     split, dot, _ = metric.partition(".")
     return metric if dot and "/" not in split else f"validation.{metric}"
 
@@ -18,8 +18,8 @@ def with_split(metric: str) -> str:
 def declared_goal(metric: str, task: Mapping[str, Any]) -> str:
     """Return min or max, as the task declares for SPLIT.METRIC.
 
-    task   its section, as a run stores it
-    Raises UserError where it declares no such metric.
+    task   the task section of a run's config
+    Raises UserError if the task does not declare this metric.
     """
     found = metric_of(metric.partition(".")[2], task)
     if found is None:
@@ -31,11 +31,11 @@ def declared_goal(metric: str, task: Mapping[str, Any]) -> str:
 
 
 def checked_goal(goal: str, metric: str, task: Mapping[str, Any]) -> str:
-    """Return a goal that was asked for. Raises UserError where the task declares the other one."""
+    """Return the requested goal. Raises UserError if the task declares the other one."""
     found = metric_of(metric.partition(".")[2], task)
     if found is not None and found.goal != goal:
         raise UserError(
-            f"found the goal {goal} for {metric}, of which {'less' if goal == 'max' else 'more'} is better: "
+            f"found the goal {goal} for {metric}, but {'less' if goal == 'max' else 'more'} is better: "
             f"leave the goal out, or set it to {found.goal}"
         )
     return goal

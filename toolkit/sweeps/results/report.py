@@ -1,4 +1,4 @@
-"""The report of a sweep: one page to read, keep and send around, its plots, and the numbers."""
+"""The report of a sweep: a self-contained page, its plots, and the numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ROWS = 500
 def write_report(sweep: SweepDir, results: Results) -> Path:
     """Write report.html, its plots, and the table as CSV, JSON and Markdown; return the page's path.
 
-    Raises OSError where nothing can be written.
+    Raises OSError if nothing can be written.
     """
     sweep.report.mkdir(parents=True, exist_ok=True)
     write_json(sweep.report_json, to_json(results))
@@ -52,7 +52,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
 
 
 def _sections(results: Results) -> Iterator[Section]:
-    # matplotlib takes longer to import than all else here.
+    # matplotlib takes longer to import than anything else here.
     from toolkit.sweeps.results.plots import sweep_plots
 
     for name, draw in sweep_plots(results).items():

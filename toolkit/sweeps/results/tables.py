@@ -11,7 +11,7 @@ from toolkit.report.formats import NOTHING, clean, duration
 from toolkit.sweeps.results.collect import SEED, Group, Result, Results, meant
 
 if TYPE_CHECKING:
-    # rich takes long to import, and the report of a job does without it.
+    # rich takes long to import, and the report of a job does not need it.
     from rich.console import RenderableType
     from rich.text import Text
 
@@ -20,7 +20,7 @@ _MOST_ROWS = 20
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Keys by their last part, where no other has the same: `lr` for `optimizer.lr`."""
+    """Keys shortened to their last part if it is unique: `lr` for `optimizer.lr`."""
     keys = list(keys)
     last = {key: key.rpartition(".")[2] for key in keys}
     counts = Counter(last.values())
@@ -72,7 +72,7 @@ def told_best(results: Results) -> str:
 
 
 def drawn(results: Results) -> RenderableType:
-    """The same, to be printed: groups where there are any, runs, and the best one in a sentence."""
+    """Return the same to be printed: groups if there are several, runs, and the best run in a sentence."""
     from rich.console import Group as Lines
     from rich.text import Text
 
@@ -100,7 +100,7 @@ def _in_terminal(results: Results, head: Sequence[str], rows: Sequence[Sequence[
 def terminal_table(
     titles: Sequence[str], keys: Sequence[str], rows: Sequence[Sequence[str | Text]]
 ) -> RenderableType:
-    """A table for the terminal. Keys and their values give way in a narrow one, before the rest does."""
+    """A table for the terminal. In a narrow one, keys and their values are shortened first."""
     from rich.table import Table
     from rich.text import Text
 
@@ -121,7 +121,7 @@ def terminal_table(
 
 
 def compact(value: str) -> str:
-    """A value without the spaces at which a terminal would break it."""
+    """A value without the spaces at which a terminal would wrap it."""
     return value.replace(", ", ",")
 
 

@@ -1,1 +1,1 @@
-"""What commands print and files show: made safe, short, and written where writing may fail."""
+"""Output of commands and content of files: made safe and short, and written although writing may fail."""

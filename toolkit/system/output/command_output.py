@@ -9,13 +9,13 @@ from toolkit.system.output.lasting_streams import forgiving, write_to_nowhere
 
 
 class OutputLost(UserError):
-    """Standard output does not take what is written."""
+    """Standard output cannot be written."""
 
 
 class ReaderLeft(Exception):
-    """The reader of a pipe, such as `head`, has seen enough.
+    """The reader of a pipe, such as `head`, has closed it.
 
-    Not an OSError, which libraries take for a failure of their own.
+    Not an OSError, which libraries would treat as their own failure.
     """
 
 
@@ -25,7 +25,7 @@ class CommandOutput:
     keeps_going   whether a failed write is only remembered, as `failure`, because the command's work matters
                   more than its output. If not, it raises OutputLost, or ReaderLeft for a closed pipe.
 
-    A character that the encoding lacks is replaced.
+    Characters that the encoding lacks are replaced.
     """
 
     def __init__(self, stream: TextIO | None) -> None:

@@ -1,20 +1,20 @@
-"""Texts in cells of a CSV file, which a spreadsheet would take for formulas and carry out."""
+"""Making cells of a CSV file safe that a spreadsheet would execute as formulas."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-#: What Excel, LibreOffice and Google Sheets take for a formula, also behind quotes that were written there.
+#: Texts that Excel, LibreOffice and Google Sheets treat as formulas, even after quotes.
 _FORMULA = re.compile(r"'*[=+\-@\t\r].", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def harmless(cells: Sequence[object]) -> list[object]:
-    """A row in which a quote precedes each text that begins a formula: it is then shown as text."""
+    """Return the row with a quote before each text that begins a formula: it is then shown as text."""
     return [quoted(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def quoted(text: str) -> str:
-    """A text that no spreadsheet takes for a formula; numbers stay. Only the quote is added."""
+    """Put a quote before a text that a spreadsheet would treat as a formula, except for numbers."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

@@ -10,10 +10,10 @@ from toolkit.system.output.lasting_streams import is_utf_8
 
 
 def json_text(value: Any, **options: Any) -> str:
-    """A JSON document; with characters escaped where standard output may not have them.
+    """Return a JSON document; non-ASCII characters are escaped unless standard output is UTF-8.
 
-    options   as json.dumps takes them
+    options   options of json.dumps
     """
-    # A text in memory has no encoding, and holds everything.
+    # A stream in memory has no encoding, and accepts every character.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return json.dumps(value, ensure_ascii=not is_utf_8(encoding), **options)

@@ -1,4 +1,4 @@
-"""Standard streams whose failure does not end the process."""
+"""Standard streams that do not end the process when they fail."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def outlive_streams() -> None:
 
 
 def lasting(stream: TextIO | None) -> TextIO:
-    """Wrap a stream: it drops what its file refuses, and replaces characters that its encoding lacks."""
+    """Wrap a stream: output that fails is dropped, characters that the encoding lacks are replaced."""
     return stream if isinstance(stream, _Lasting) else cast(TextIO, _Lasting(stream))
 
 
 def write_to_nowhere(stream: TextIO) -> None:
-    """Let a stream write to nowhere, also what is still in its buffer: it would fail again at the exit."""
+    """Redirect a stream to /dev/null, also its buffered output, which would fail again at the exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -32,15 +32,15 @@ def write_to_nowhere(stream: TextIO) -> None:
 
 
 def is_utf_8(encoding: str) -> bool:
-    """Whether an encoding has every character."""
+    """Whether an encoding is UTF-8, which has every character."""
     return codecs.lookup(encoding).name == "utf-8"
 
 
 def forgiving(stream: TextIO | None) -> TextIO:
-    """The stream, which replaces characters that its encoding lacks; one to nowhere for None (closed)."""
+    """Make a stream replace characters that its encoding lacks; for None (closed), return a null stream."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
-    # Not surrogateescape of UTF-8, which gives back the bytes of a file's name and lacks no character.
+    # Not UTF-8 with surrogateescape, which lacks no character and restores the bytes of file names.
     if isinstance(stream, io.TextIOWrapper) and (stream.errors == "strict" or not is_utf_8(stream.encoding)):
         stream.reconfigure(errors="replace")
     return stream

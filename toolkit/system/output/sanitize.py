@@ -1,4 +1,4 @@
-"""Text and numbers from elsewhere made safe: characters that terminals or pages act on become visible."""
+"""Making external text and numbers safe: characters that act on terminals or pages become visible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CONTROL = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in
 _UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
 
 
-#: A larger number is not a step, time or loss, and its square overflows a float.
+#: A larger number is no step, time or loss, and its square may overflow a float.
 _MOST = 1e30
 
 
@@ -26,8 +26,8 @@ def clean(value: Any) -> Any:
     """Make every string in a JSON-like value or a dataclass safe to print.
 
     Control characters become their pictures (an escape sequence in a label must not reach a
-    terminal), characters that turn the direction of writing and lone surrogates (which no file can
-    hold) become replacement characters. Line ends and tabs stay.
+    terminal). Characters that change the text direction, and lone surrogates (which no file can
+    hold), become replacement characters. Line ends and tabs stay.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8").translate(_UNSAFE)

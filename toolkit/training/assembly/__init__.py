@@ -1,1 +1,1 @@
-"""Building what a rank trains with: model, optimizer, reduction over the ranks, and their context."""
+"""Building the training objects of a rank: model, optimizer, reduction over the ranks, and their context."""

@@ -1,4 +1,4 @@
-"""Building the context of a training as at step 0: model, optimizer, reduction, checkpoints, output."""
+"""Building the training context at step 0: model, optimizer, reduction, checkpoints, output."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def build_training(
     activity: Activity | None = None,
     split_for: int = 0,
 ) -> TrainContext:
-    """Model, optimizer and everything around them, as at step 0. Collective.
+    """Build model, optimizer and everything around them, as at step 0. Collective.
 
-    split_for  the size of the world whose parts of a step are computed; 0 for that of the group
+    split_for  world size for which each step is split into parts; 0 for that of the group
     """
     activity = activity or Activity()
     checkpoints = _checkpoints(run, experiment, task, group, faults, activity)
@@ -89,7 +89,7 @@ def _split(experiment: Experiment, size: int) -> Experiment:
     if parts == train.logical_ranks:
         return experiment
     log.info(
-        "%d processes split a step into %d parts: the result of up to %d, within rounding",
+        "%d processes split a step into %d parts: within rounding, the result is that of up to %d",
         size,
         parts,
         train.logical_ranks,
@@ -98,7 +98,7 @@ def _split(experiment: Experiment, size: int) -> Experiment:
 
 
 def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> TrainState:
-    # transformers loads models in evaluation mode, that is without dropout.
+    # transformers loads models in evaluation mode, without dropout.
     model = task.model().to(device).train()
     optimizer = build_optimizer(model, experiment.optimizer, task)
     enabled = experiment.train.precision == "fp16"

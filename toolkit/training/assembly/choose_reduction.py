@@ -1,4 +1,4 @@
-"""Which reduction sums the gradients of a run, and what the task's loss calls."""
+"""Choosing the reduction that sums the gradients of a run, and the module that the task's loss calls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from toolkit.errors import UserError
 from toolkit.task import Task
 from toolkit.training.assembly.data_parallel import wrap_data_parallel
 
-#: Compute capability from which on Triton makes kernels.
-_CAPABILITY = (7, 0)
+#: Lowest compute capability that Triton supports.
+_LOWEST_CAPABILITY = (7, 0)
 log = logging.getLogger("toolkit")
 
 
@@ -78,16 +78,16 @@ def _finds_unused(model: nn.Module, train: Train, task: Task, group: Group) -> b
 
 
 def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
-    """Let torch compile the model's forward and backward pass at its first call, where the run wants that.
+    """Have torch compile the model's forward and backward pass at its first call, if the run is set to.
 
-    The model stays the same module, with the same names of its parameters. Sizes are symbols from the start,
-    so that batches of another length need no other kernels, except those of convolutions.
+    The model stays the same module, with the same parameter names. Sizes are symbolic from the start, so that
+    batches of another length need no new kernels, except for convolutions.
     """
     if why_not := why_not_compiled(model, train, device):
         log.debug("the model is not compiled: %s", why_not)
         return
     log.info("torch compiles the model at its first step, which takes a minute or more")
-    # Dynamo would split the graph at DDP's buckets: less is joined, and some releases fail or compile again.
+    # Dynamo would split the graph at DDP's buckets: less is fused, and some releases fail or recompile.
     torch._dynamo.config.optimize_ddp = False
     model.compile(dynamic=True)
 
@@ -107,7 +107,7 @@ def why_not_compiled(model: nn.Module, train: Train, device: torch.device) -> st
         return "it computes on the CPU"
     if find_spec("triton") is None:
         return "Triton is not installed"
-    if torch.cuda.get_device_capability(device) < _CAPABILITY:
+    if torch.cuda.get_device_capability(device) < _LOWEST_CAPABILITY:
         return "Triton makes no kernels for this GPU"
     if any(isinstance(each, nn.Conv1d) for each in model.modules()):
         # Inductor fixes the strides in the backward pass of a convolution (torch 2.13).

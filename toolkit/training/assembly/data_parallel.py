@@ -33,7 +33,7 @@ def wrap_data_parallel(module: nn.Module, train: Train, group: Group) -> nn.Modu
     devices = visible_devices(group)
     if train.parallel != "dp":
         if group.world.size == 1 and devices > 1:
-            log.info("computes on one of %d GPUs: `stk run --gpus %d` takes all of them", devices, devices)
+            log.info("training uses one of %d GPUs: `stk run --gpus %d` uses all of them", devices, devices)
         return module
     if devices < 2:
         log.info("train.parallel: dp on %s is the same as none", group.device)
@@ -51,8 +51,8 @@ def wrap_data_parallel(module: nn.Module, train: Train, group: Group) -> nn.Modu
 class InPrecision(nn.Module):
     """A module with a fixed autocast precision, independent of the calling thread.
 
-    DataParallel calls each replica in a separate thread and enables autocast there, but the dtype of autocast
-    is a setting of the thread, and fp16 in a new one.
+    DataParallel calls each replica in a separate thread and enables autocast there, but the autocast dtype is
+    a per-thread setting, and fp16 in a new thread.
     """
 
     def __init__(self, module: nn.Module, device_type: str, precision: torch.dtype | None) -> None:

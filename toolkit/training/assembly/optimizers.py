@@ -16,23 +16,23 @@ from toolkit.errors import UserError
 
 Group = dict[str, Any]
 
-#: Those that compute all of a parameter's update in one kernel on the CPU, too.
+#: Optimizers with a fused kernel for the CPU, too.
 _FUSED = ("adam", "adamw", "sgd")
 
 
 class MakesOptimizer(Protocol):
-    """The method of a task whose `optimizer.kind` is own."""
+    """The method that a task needs for `optimizer.kind: own`."""
 
     def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
         """An optimizer over parameters of the model, in an order that is the same each time."""
 
 
 def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> torch.optim.Optimizer:
-    """An optimizer over the trainable parameters; those that `no_decay` names take no weight decay.
+    """An optimizer over the trainable parameters; those that `no_decay` names get no weight decay.
 
-    The order of parameters is that of the model, so that a stored state fits.
+    The parameters are in the order of the model, so that a stored state fits.
 
-    task   makes it where `optimizer.kind` is own
+    task   makes the optimizer if `optimizer.kind` is own
     """
     if config.kind == OWN:
         maker: MakesOptimizer = task
@@ -66,7 +66,7 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
 
 
 def _is_plain(parameter: nn.Parameter) -> bool:
-    """Whether a fused kernel can update it: real numbers that fill the memory they lie in."""
+    """Whether a fused kernel can update the parameter: real numbers, without gaps in memory."""
     fills = torch.empty_like(parameter, device="meta").stride() == parameter.stride()
     return fills and parameter.is_floating_point()
 

@@ -1,1 +1,1 @@
-"""One attempt of a run on one rank: its stages, its time limits, what a failure records, how a run ends."""
+"""One attempt of a run on one rank: its stages, time limits, failure records, and the end of the run."""

@@ -1,4 +1,4 @@
-"""The context of a failure, for its record: the GPU, the present batch and the memory in use."""
+"""The context of a failure, for its record: the GPU, the current batch and the memory in use."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _OTHERS_SHARE = 0.1
 def failure_context(
     context: TrainContext | None, device: torch.device | None, gpu: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """GPU, batch and memory as they are now; what cannot be queried is left out. Never raises.
+    """Return the current GPU, batch and memory, without those that cannot be queried. Never raises.
 
-    gpu  the answer of `describe_gpu` from before the failure
+    gpu  the result of `describe_gpu`, called before the failure
     """
     parts: dict[str, Callable[[], Mapping[str, Any]]] = {
         "gpu": lambda: gpu,
@@ -52,19 +52,19 @@ def describe_gpu(device: torch.device, environ: Mapping[str, str] = os.environ) 
     with suppress(Exception):
         known = torch.cuda.get_device_properties(index)
         found["name"] = known.name
-        # Not in every version of torch.
+        # Missing in some versions of torch.
         found["uuid"] = f"GPU-{known.uuid}"
     return found
 
 
 def _number_on_host(index: int, environ: Mapping[str, str]) -> int:
-    """The number of a GPU in the host; CUDA numbers only the visible ones."""
+    """The number of a GPU on the host; CUDA numbers only the visible ones."""
     visible = environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     return int(visible[index]) if index < len(visible) and visible[index].strip().isdecimal() else index
 
 
 def batch_at_work(context: TrainContext | None) -> dict[str, Any]:
-    """The present micro-batch: its samples and tokens."""
+    """The size of the current micro-batch in samples and tokens; empty without one."""
     if context is None or (samples := context.activity.batch) is None or len(samples) == 0:
         return {}
     lengths = context.task.splits["train"].lengths[samples]
@@ -120,7 +120,7 @@ def _rounded(value: Any) -> Any:
 def memory_advice(found: Mapping[str, Any], accumulation: int, evaluation: Evaluation | None = None) -> str:
     """Return advice after memory ran out: on the GPU if the record has one, else on the host.
 
-    evaluation   its section, where it ran out in an evaluation
+    evaluation   the evaluation section, if memory ran out in an evaluation
     """
     batch, memory = found.get("batch", {}), found.get("memory", {})
     what = f"The micro-batch of {batch['samples']:,} samples did not fit: " if batch else ""
@@ -130,13 +130,13 @@ def memory_advice(found: Mapping[str, Any], accumulation: int, evaluation: Evalu
         less = max(1, getattr(evaluation, name) // 2)
         halve = f"evaluation.{name}={less} needs less for each batch (that makes another run)"
     if (gpu := memory.get("gpu")) is not None:
-        return f"{what}{halve}, train.precision=bf16 likewise; or take a GPU with more memory.{_others(gpu)}"
+        return f"{what}{halve}, as does train.precision=bf16; or use a GPU with more memory.{_others(gpu)}"
     limit = f", which is {memory['limit_mb'] / 1024:.1f} GiB now" if "limit_mb" in memory else ""
     return f"{what}{halve}; or ask for more memory (resources.mem){limit}."
 
 
 def _others(gpu: Mapping[str, float]) -> str:
-    """Return how much of a GPU's memory other processes use, if that is worth a sentence."""
+    """Return a sentence on the memory that other processes use, if it is more than _OTHERS_SHARE."""
     if gpu["others_mb"] <= _OTHERS_SHARE * gpu["total_mb"]:
         return ""
-    return f" Others take {gpu['others_mb'] / 1024:.1f} GiB of this GPU."
+    return f" Other processes use {gpu['others_mb'] / 1024:.1f} GiB of this GPU."

@@ -24,7 +24,7 @@ from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, seconds: float) -> None:
     """Score validation and test with the best weights and close the run. Collective.
 
-    Raises StoppedEarly if a rank is asked to stop meanwhile; the next attempt scores them again.
+    Raises StoppedEarly if a rank is asked to stop during this; the next attempt scores both again.
     """
     progress = context.state.progress
     best_step = progress.step if progress.best_step is None else progress.best_step
@@ -51,10 +51,10 @@ def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, second
 
 def _load_weights(folder: Path, context: TrainContext) -> None:
     """Load the weights of a checkpoint on all ranks. Collective."""
-    # To read the whole of it takes about as long as to save it did.
+    # Reading the whole checkpoint takes about as long as saving it.
     context.enter(Phase.SAVE)
     if context.group.world.is_main:
-        # Scoring may take long or fail; `stk status` shows meanwhile that all steps are done.
+        # Scoring may take long or fail; until then `stk status` shows that all steps are done.
         context.metrics_writer.progress(context.state.progress.step)
     # The others wait for rank 0, which has written the checkpoint.
     context.group.main_first(lambda: verify(folder))
@@ -63,7 +63,7 @@ def _load_weights(folder: Path, context: TrainContext) -> None:
 
 
 def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
-    """Write artifacts, report and scores on rank 0, and result.json last: with it the run has finished."""
+    """Write artifacts, report and scores on rank 0; result.json last, which marks the run as finished."""
     context.metrics_writer.flush()
     # This may take long without a heartbeat.
     context.enter(Phase.REPORT)
@@ -101,7 +101,7 @@ def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int
 
 
 def _train_metrics(run: RunDir, epochs: float) -> dict[str, float]:
-    """Means over the last whole epoch of training, in which the weights changed."""
+    """Means over the last whole epoch of training; the weights changed during it."""
     found = trained(by_epoch(read_json_lines(run.metrics)), epochs)
     return dict(found.training) if found else {}
 

@@ -19,18 +19,18 @@ log = logging.getLogger("toolkit")
 
 
 class _Formatter(logging.Formatter):
-    """Writes no secret: an error may quote a value of the experiment."""
+    """Conceals secrets: an error may quote a value of the experiment."""
 
     def format(self, record: logging.LogRecord) -> str:
         return concealed(super().format(record))
 
 
 class _Output(logging.Handler):
-    """Writes to standard output as it is by then: a progress bar replaces it while it is shown."""
+    """Writes to the current sys.stdout, which a progress bar replaces while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:
-            # An error that ends the process is shown by then, with its trace.
+            # The error that ends the process is printed at its exit.
             return
         with suppress(OSError, ValueError):
             sys.stdout.write(f"{self.format(record)}\n")
@@ -41,7 +41,7 @@ class _Output(logging.Handler):
 def log_to_file(run: RunDir, world: World) -> Iterator[None]:
     """Write the log of this process, including stack traces of crashes, to its file.
 
-    Rank 0 shows it on standard output too, unless that is this file.
+    Rank 0 also writes it to standard output, unless that is this file.
     """
     run.logs.mkdir(exist_ok=True)
     with open(run.log(world.nonce, world.rank), "a", encoding="utf-8") as stream:

@@ -4,7 +4,7 @@ Records, and their writers:
 
     attempts.jsonl   rank 0, through Attempt: how this attempt began and ended. At its start it also explains
                      the end of the previous attempt, if that one could not record it itself
-    failure.json     the rank that fails, in `RankAttempt.run`, which is the one boundary of errors
+    failure.json     the rank that fails, in `RankAttempt.run`, which handles all errors
     result.json      rank 0, last, in toolkit.training.attempt.finalize
 
 If a rank was killed, the process that started it records that.
@@ -69,7 +69,7 @@ class RankAttempt:
         self._display: Display = choose_display(world.is_main, is_logged=True)
         self._exit_timer = threading.Timer(LEAVE_WITHIN_S, os._exit, (StkError.exit_code,))
         self._exit_timer.daemon = True
-        # The stages set these. A failure record and the watchdog use what is known by then.
+        # Set by the stages. A failure record and the watchdog use those that are set so far.
         self._attempt: Attempt | None = None
         self._device: torch.device | None = None
         self._gpu: dict[str, Any] = {}
@@ -77,7 +77,7 @@ class RankAttempt:
         self._is_loaded = False
 
     def run(self, stop: Stop) -> Outcome:
-        """Go through all stages, once. Collective.
+        """Run all stages; call this once. Collective.
 
         Raises StkError, or any error of the task, after it has been recorded.
         """
@@ -89,19 +89,19 @@ class RankAttempt:
             self._display.stop()
 
     def _run_recorded(self, stop: Stop, stack: ExitStack) -> Outcome:
-        """Go through all stages. The one place where a failure is recorded, before other ranks notice it.
+        """Run all stages. Only this records a failure, before other ranks notice it.
 
-        An attempt that must leave the folder to another one records nothing.
+        An attempt records nothing if another one holds the run or has replaced this one.
         """
         try:
             outcome = self._run_stages(stop, stack)
-            # Here, so that a failure to leave the group is recorded as well.
+            # Closed here, so that a failure to leave the group is recorded as well.
             stack.close()
             return outcome
         except RunBusy:
             raise
         except BaseException as error:
-            # A replaced attempt that was frozen may find its peers gone before its watchdog looks.
+            # An attempt that was replaced while frozen may lose its peers before its watchdog notices.
             leave_if_fenced(self._run, self._world.nonce)
             self._record_failure(error)
             raise
@@ -124,7 +124,7 @@ class RankAttempt:
         # Rank 0 still writes when the others are done: a launcher that ends all ranks once one has left
         # must not interrupt that.
         context.enter(Phase.COMMUNICATION)
-        # Its report may take longer than a collective.
+        # Rank 0's report may take longer than the timeout of a collective.
         group.main_first(lambda: None)
         return outcome
 
@@ -136,7 +136,7 @@ class RankAttempt:
         return Attempt(self._run, self._world)
 
     def _join(self, attempt: Attempt, stack: ExitStack) -> Group:
-        """Join the other ranks, and start to watch this one. Collective."""
+        """Join the other ranks, and start the watchdog of this one. Collective."""
         self._activity.phase = Phase.RENDEZVOUS
         train = self._experiment.train
         group = stack.enter_context(join(self._run, self._world, train))
@@ -155,7 +155,7 @@ class RankAttempt:
     def _leave_unprepared(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
         """Record that the attempt was stopped before its data were prepared. Collective."""
         step = max(self._run.checkpoint_steps(), default=0)
-        attempt.ended(step, _why(Outcome.YIELDED, stop, group), first_step=step)
+        attempt.ended(step, _end_reason(Outcome.YIELDED, stop, group), first_step=step)
         group.barrier()
         return Outcome.YIELDED
 
@@ -207,7 +207,7 @@ class RankAttempt:
         context.metrics_writer.close(self._step)
         attempt.ended(
             self._step,
-            _why(outcome, stop, context.group),
+            _end_reason(outcome, stop, context.group),
             step_s=round(self._activity.step_s, 4),
             save_s=round(context.checkpoints.seconds, 4),
         )
@@ -246,12 +246,12 @@ class RankAttempt:
         record_failure(self._run, self._world, activity.phase, self._step, error, samples, found)
         if self._attempt is not None:
             self._attempt.failed(self._step)
-        # The others wait until this process has ended, and leaving a broken group may never return.
+        # The other ranks wait for this process to end, and leaving a broken group may never return.
         self._exit_timer.start()
 
 
-def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
-    """Why an attempt ended, in a word: that of the first rank that was asked to stop. Collective."""
+def _end_reason(outcome: Outcome, stop: Stop, group: Group) -> str:
+    """The reason why an attempt ended; after a stop, that of the first rank with one. Collective."""
     if outcome is Outcome.FINISHED:
         return "finished"
     return next((str(reason) for reason in group.gather(stop.reason_to_stop(0.0)) if reason), "requested")

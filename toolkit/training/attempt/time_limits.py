@@ -1,4 +1,4 @@
-"""Waiting times of an attempt: for the run's lock, for a sign of life, for its own end."""
+"""Time limits of an attempt: for the run's lock, between heartbeats, and for its exit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hang_limit_s(train: Train, phase: Phase, save_s: float) -> float:
 
     save_s  seconds that a checkpoint takes
     """
-    # Before torch gives up waiting for the others, which it does without naming the rank at fault.
+    # Shorter than torch's own timeout, whose error does not name the rank at fault.
     limit_s = min(train.hang_timeout_s, 0.75 * train.collective_timeout_s)
     if phase is Phase.SAVE:
         return max(limit_s, 10 * save_s)

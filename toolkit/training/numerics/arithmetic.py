@@ -16,7 +16,7 @@ _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
     """The type of autocast for a value of `train.precision` on a device; None for no autocast.
 
-    `auto` is bf16 on a GPU whose hardware has it (compute capability 8.0 and above), else fp32.
+    `auto` is bf16 on a GPU that supports it in hardware (compute capability 8.0 and above), else fp32.
     """
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -27,8 +27,8 @@ def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
 def first_scale(train: Train) -> float:
     """The first loss scale of fp16: torch's default, divided by the size of a step.
 
-    torch's default suits a mean loss, and ours is a sum. With the default the gradients overflow, and the
-    first steps change nothing.
+    torch's default suits a mean loss, but ours is a sum. With the default, the gradients overflow, and the
+    first steps change no weights.
     """
     size = train.batch_size or train.batch_max_length or 1
     return 2.0 ** (_SCALE_OF_A_MEAN - size.bit_length() + 1)
@@ -38,9 +38,9 @@ def set_arithmetic(experiment: Experiment) -> None:
     """Make results reproducible: fix the thread count and, on CUDA, kernels and precision."""
     train = experiment.train
     torch.set_num_threads(train.threads)
-    # torch's default is TF32 for convolutions and not for products.
+    # torch's default is TF32 for convolutions, but not for matrix products.
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = train.precision == "tf32"
-    # cuDNN's attention makes a plan for each new length of a batch: up to 1.4 s on an H200, 40 steps.
+    # cuDNN's attention makes a plan for each new batch length: up to 1.4 s on an H200, as long as 40 steps.
     torch.backends.cuda.enable_cudnn_sdp(False)
     if train.deterministic and train.device != "cpu" and torch.cuda.is_available():
         _use_deterministic_kernels()
@@ -49,8 +49,8 @@ def set_arithmetic(experiment: Experiment) -> None:
 def _use_deterministic_kernels() -> None:
     # Before CUDA starts, because cuBLAS reads it once.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # Not warn_only: attention's kernels add in a fixed order only where anything else is an error.
+    # Not warn_only: attention kernels add in a fixed order only if nondeterminism is an error.
     torch.use_deterministic_algorithms(True)
-    # It would write to all memory that is allocated, and no kernel here reads what it has not written.
+    # It would fill all new memory, but no kernel here reads memory before it is written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False

@@ -19,7 +19,7 @@ from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
 
 _PROGRESS_EVERY_S = 2.0
-#: What a line of metrics.jsonl has besides metrics.
+#: Keys of a line of metrics.jsonl that are not metrics.
 _HEAD = frozenset({"time", "step", "epoch", "split"})
 
 log = logging.getLogger("toolkit")
@@ -28,7 +28,7 @@ log = logging.getLogger("toolkit")
 class MetricsWriter:
     """Writes metrics.jsonl, TensorBoard files and progress.json, and updates the display.
 
-    A full disk does not end training: lines that cannot be written are kept in memory until there is room.
+    A full disk does not end training: lines that cannot be written stay in memory until there is space.
     """
 
     def __init__(self, run: RunDir, schedule: StepSchedule, is_main: bool, display: Display) -> None:
@@ -47,13 +47,13 @@ class MetricsWriter:
     def start(self, step: int, *, is_evaluated: bool = True) -> None:
         """Drop the lines that an earlier attempt wrote after the step from which this one starts.
 
-        Test scores are dropped as well: they belong to the end of the run, which writes them again.
+        Test scores are dropped as well: the end of the run writes them again.
 
         is_evaluated  whether the validation scores of the step itself stay; if not, they are written again
         """
         if not self._is_main:
             return
-        kept = [line for line in read_json_lines(self._run.metrics) if _stays(line, step, is_evaluated)]
+        kept = [line for line in read_json_lines(self._run.metrics) if _stays_valid(line, step, is_evaluated)]
         # Shown until the next evaluation.
         evaluated = [line for line in kept if line["split"] == "validation"][-1:]
         scores = ((name, number(value)) for line in evaluated for name, value in line.items())
@@ -107,7 +107,7 @@ class MetricsWriter:
             )
 
     def flush(self) -> None:
-        """Write the pending lines. Raises OSError if there is still no room."""
+        """Write the pending lines. Raises OSError if the disk is still full."""
         if self._kept is not None:
             write_atomic(self._run.metrics, self._kept)
             self._kept = None
@@ -116,7 +116,7 @@ class MetricsWriter:
             self._waiting.popleft()
 
     def close(self, step: int) -> None:
-        """Flush and stop the display. Without room, the pending lines are lost and an error is logged."""
+        """Flush and stop the display. If the disk is full, log an error: the pending lines are lost."""
         if self._is_main:
             self.progress(step)
             self._tensorboard.close()
@@ -136,12 +136,12 @@ class MetricsWriter:
             self.flush()
         except OSError as error:
             log.warning(
-                "%d lines wait for room: %s: %s", len(self._waiting), self._run.metrics, error.strerror
+                "%d lines wait for free space: %s: %s", len(self._waiting), self._run.metrics, error.strerror
             )
 
 
-def _stays(line: Mapping[str, Any], step: int, is_evaluated: bool) -> bool:
-    """Whether a line of an earlier attempt is one of the run that goes on after the step."""
+def _stays_valid(line: Mapping[str, Any], step: int, is_evaluated: bool) -> bool:
+    """Whether a line of an earlier attempt stays valid if the run continues after this step."""
     if line["step"] == step and line["split"] == "validation":
         return is_evaluated
     return bool(line["step"] <= step) and line["split"] != "test"
@@ -182,9 +182,9 @@ class _TensorBoard:
         try:
             yield
         except Exception as error:
-            # Its writer thread is dead.
+            # Its writer thread has ended.
             self._writer = None
-            log.warning("TensorBoard's files end here: %s: %s", self._run.tensorboard, error)
+            log.warning("TensorBoard's files are incomplete: %s: %s", self._run.tensorboard, error)
 
 
 class _Interval:

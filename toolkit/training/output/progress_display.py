@@ -147,14 +147,14 @@ class BarDisplay(NullDisplay):
 
 
 def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
-    # The first ones are the main ones, and a line should fit a terminal; the report has them all.
+    # A line must fit a terminal, so it shows only the first metrics, the main ones; the report has all.
     shown = "  ".join(f"{name} {value:.4f}" for name, value in list(metrics.items())[:_SHOWN])
     return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
 
 
 @contextmanager
 def transient_bar() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A progress bar on standard error, if that is a terminal, which is removed at the end.
+    """Show a progress bar on standard error, if that is a terminal; remove it at the end.
 
     Yields a function of (what is being done, how much is done, the total or None).
     """
@@ -167,7 +167,7 @@ def transient_bar() -> Iterator[Callable[[str, int, int | None], None]]:
 def choose_display(is_main: bool, *, is_logged: bool = False) -> Display:
     """The display for this process: none, a live bar, or lines.
 
-    is_logged  whether its lines go to the log of the rank, which shows them
+    is_logged  whether lines go to the log of the rank, which also writes them to standard output
     """
     if not is_main:
         return NullDisplay()

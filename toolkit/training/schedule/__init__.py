@@ -1,1 +1,1 @@
-"""Functions of the number of the step: actions due after it, and the learning rate. No torch."""
+"""Functions of the step number: actions due after the step, and its learning rate. No torch."""

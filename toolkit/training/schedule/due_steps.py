@@ -39,7 +39,7 @@ class StepSchedule:
 
     @property
     def epochs(self) -> int:
-        """Epochs that are begun."""
+        """Number of epochs; the last one may be incomplete."""
         return -(-self.total_steps // self.steps_per_epoch)
 
     def logs_at(self, step: int) -> bool:
@@ -53,7 +53,7 @@ class StepSchedule:
         return self._is_due(step, self.eval_per_epoch)
 
     def saves_at(self, step: int) -> bool:
-        """Whether a save is due besides the one at every evaluation."""
+        """Whether a save is due in addition to the one at every evaluation."""
         return self.save_every is not None and step % self.save_every == 0
 
     def compares_at(self, step: int) -> bool:

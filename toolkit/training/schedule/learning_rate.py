@@ -20,9 +20,9 @@ def lr_factor(
 
     Warm-up of n steps goes 1/n, 2/n, …, 1: the first step already learns and none exceeds the peak.
 
-    lr  the peak: some schedules of transformers end at a learning rate of their own
+    lr  the peak learning rate: some schedules of transformers end at a fixed one
 
-    Raises UserError where transformers refuses the arguments of its schedule.
+    Raises UserError if transformers refuses the arguments of its schedule.
     """
     warmup = _warmup_steps(config, total_steps)
     if step < warmup:
@@ -34,7 +34,7 @@ def lr_factor(
     if config.kind == "step":
         return config.gamma ** int((step - warmup) / (config.step_epochs * steps_per_epoch))
     if config.kind in SCHEDULES:
-        return _of_transformers(config.kind, json.dumps(config.arguments), warmup, total_steps, lr)(step)
+        return _transformers_factor(config.kind, json.dumps(config.arguments), warmup, total_steps, lr)(step)
     done = (step - warmup) / max(1, total_steps - warmup)
     shape = 1.0 - done if config.kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
     return config.final_factor + (1.0 - config.final_factor) * shape
@@ -45,21 +45,21 @@ def _warmup_steps(config: LrScheduler, total_steps: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def _of_transformers(
+def _transformers_factor(
     kind: str, arguments: str, warmup: int, total_steps: int, lr: float
 ) -> Callable[[int], float]:
     """The factor of a step by a schedule of transformers, which is a pure function of the step."""
-    # Only for runs that have one of these: the imports take seconds.
+    # Imported only for runs with such a schedule: this takes seconds.
     import torch
     from transformers import optimization
 
-    of = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    sgd = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
     make = getattr(optimization, SCHEDULES[kind].name)
     sizes = {"num_warmup_steps": warmup, "num_training_steps": total_steps}
     known = inspect.signature(make).parameters
     try:
         made = make(
-            of, **{name: size for name, size in sizes.items() if name in known}, **json.loads(arguments)
+            sgd, **{name: size for name, size in sizes.items() if name in known}, **json.loads(arguments)
         )
     except (TypeError, ValueError) as error:
         raise UserError(f"transformers' schedule {kind} refuses its arguments: {error}") from None

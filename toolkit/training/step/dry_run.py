@@ -1,4 +1,4 @@
-"""The loss of some samples outside of training: to find faulty ones, and to measure what a pass costs."""
+"""The loss of some samples outside of training: to find faulty ones, and to measure the cost of a pass."""
 
 from __future__ import annotations
 

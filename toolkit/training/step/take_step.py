@@ -21,19 +21,19 @@ from toolkit.training.batch_workers import BatchSource, Request
 from toolkit.training.context import TrainContext
 from toolkit.training.schedule.learning_rate import lr_factor
 
-#: How many numbers of a long list a message shows.
+#: Most numbers of a list that a message shows.
 _SHOWN = 8
 
 
 def take_step(
     context: TrainContext, sync: StepSync, plan: EpochPlan, position: int, stop: Stop
 ) -> StepTotals:
-    """One update: the own micro-batches, one control vector, one reduction, one optimizer step. Collective.
+    """One update: micro-batches of this rank, control vector, reduction, optimizer step. Collective.
 
-    Raises TrainingDiverged if the loss is not finite, or the update before has made such weights.
+    Raises TrainingDiverged if the loss is not finite, or the previous update made weights that are not.
     """
     activity, first_row = context.activity, context.passes[0][0]
-    # Called as late as possible, so that a stop request leads to a save after this very step.
+    # Called as late as possible, so that a stop request leads to a save after this step.
     context.reduction.start(
         lambda: sync.local_rows(first_row, context.is_asked_to_stop(stop), activity.step_s)
     )
@@ -45,9 +45,9 @@ def take_step(
     if not totals.is_finite:
         trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}
         if not all(each.isfinite().all() for each in trained.values()):
-            raise _spoilt(context, trained)
+            raise _weights_error(context, trained)
         activity.batch = _samples_of(context, plan, position, totals.bad_rows)
-        raise _diverged(context, totals, activity.batch)
+        raise _loss_error(context, totals, activity.batch)
     context.enter(Phase.OPTIMIZER)
     update(context, totals.count)
     return totals
@@ -104,21 +104,21 @@ def _backward(context: TrainContext, total: torch.Tensor) -> None:
 def _samples_of(
     context: TrainContext, plan: EpochPlan, position: int, rows: Sequence[int]
 ) -> np.ndarray | None:
-    """The samples of the passes whose first micro-batches are `rows`, on whichever rank; None for no rows."""
+    """The samples of the passes that begin with the micro-batches `rows`, on any rank; None for no rows."""
     numbers = [number for row in rows for number in context.computed_with(row)]
     return context.without_quarantined(plan.micro_batches_of(position, numbers)) if numbers else None
 
 
-def _spoilt(context: TrainContext, trained: Collection[str]) -> TrainingDiverged:
-    """The error for weights that an update has spoilt; their checkpoints would lead here each time."""
+def _weights_error(context: TrainContext, trained: Collection[str]) -> TrainingDiverged:
+    """Set checkpoints with weights that are not finite aside, so that none is resumed; return the error."""
     context.checkpoints.set_spoilt_aside(trained)
     return TrainingDiverged(
-        f"after step {context.state.progress.step} weights are not finite: a gradient was not, as that of "
-        "the root of 0, or optimizer.lr is much too large"
+        f"after step {context.state.progress.step} weights are not finite: a gradient was not, as for the "
+        "square root of 0, or optimizer.lr is much too large"
     )
 
 
-def _diverged(context: TrainContext, totals: StepTotals, samples: np.ndarray | None) -> TrainingDiverged:
+def _loss_error(context: TrainContext, totals: StepTotals, samples: np.ndarray | None) -> TrainingDiverged:
     """The error for a loss that is not finite; every rank raises the same, with the same samples."""
     bad, step = totals.bad_rows, context.state.progress.step + 1
     what = f"the loss of step {step} is {totals.loss}"
@@ -141,7 +141,7 @@ class Same(Protocol):
 def update(context: TrainContext, count: float) -> None:
     """Set the learning rate and step the optimizer. Collective if the ranks' devices differ.
 
-    count  what the summed gradients are divided by; with 0, a step without samples, no weight changes
+    count  divisor of the summed gradients; with 0 (a step without samples), no weight changes
     """
     _set_learning_rate(context)
     if count > 0:
@@ -173,7 +173,7 @@ def _step_optimizer(context: TrainContext, count: float) -> None:
     torch._foreach_mul_([each.grad for each in parameters if each.grad is not None], 1.0 / count)
     if clip_norm is not None:
         used = set(parameters)
-        # In the model's order, which decides about the last bits of the norm.
+        # In the model's order, because the order changes the last bits of the norm.
         clip([each for each in state.model.parameters() if each in used], clip_norm, context.group)
     state.scaler.step(state.optimizer)
     state.scaler.update()

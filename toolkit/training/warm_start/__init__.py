@@ -1,1 +1,1 @@
-"""Beginning with the weights of another run: finding the file, comparing names and shapes, loading."""
+"""Starting from the weights of another run: finding the file, comparing names and shapes, loading."""

@@ -1,4 +1,4 @@
-"""The weights of an earlier run that an experiment begins with.
+"""The weights of an earlier run from which an experiment starts.
 
 Imports nothing slow: a login node checks this before a submission.
 """
@@ -14,10 +14,10 @@ from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir, experiment_dir
 
-#: Runs that will have finished when the experiment begins: their experiments, by folder.
+#: Runs that finish before the experiment begins: their experiments, by folder.
 Coming = Mapping[Path, Experiment] | None
 
-#: What to do where weights are not those of a model.
+#: Advice if weights do not fit a model.
 FIT = "Name weights of the same model for the same data, or set model and data to theirs"
 
 
@@ -26,7 +26,7 @@ class Weights:
     """A file of weights.
 
     file        in the safetensors format
-    checkpoint  folder whose manifest has the checksum of the file; None for a single file
+    checkpoint  folder with the manifest that has the file's checksum; None for a single file
     """
 
     file: Path
@@ -51,18 +51,18 @@ def run_of(path: Path) -> RunDir | None:
 
 
 def check_meaning(experiment: Experiment, prepared: Path | None) -> None:
-    """Raise DataError if the weights of another run mean something else with data that may be prepared."""
+    """Raise DataError if the weights of another run mean something else for this experiment's data."""
     name = experiment.train.start_from_checkpoint
     run = None if name is None else run_of(Path(name))
     if run is not None and (why := experiment.data.other_meaning(prepared, run.path)):
         raise DataError(
             f"train.start_from_checkpoint: the weights of {name} mean something else here: {why}. {FIT}; "
-            "to begin with them all the same, name a copy of the file outside the folder of that run"
+            "to start from them anyway, name a copy of the file outside the folder of that run"
         )
 
 
 def find_weights(key: str, name: str, waits: bool = False) -> Weights:
-    """Find the weights that a key names: a run's best ones, those of a checkpoint, or a file.
+    """Find the weights that a key names: the best ones of a run, those of a checkpoint, or a file.
 
     Raises DataError if there are none.
 
@@ -70,23 +70,23 @@ def find_weights(key: str, name: str, waits: bool = False) -> Weights:
     """
     path = Path(name)
     if (path / "config.yaml").is_file():
-        return _of_checkpoint(key, _best(key, RunDir(path), waits))
+        return _checkpoint_weights(key, _best_checkpoint(key, RunDir(path), waits))
     if (path / MANIFEST).is_file():
-        return _of_checkpoint(key, path)
+        return _checkpoint_weights(key, path)
     if path.is_file():
         return Weights(file=path, checkpoint=None)
-    what = "holds neither a run nor a checkpoint" if path.is_dir() else "is not there"
+    what = "holds neither a run nor a checkpoint" if path.is_dir() else "does not exist"
     expected = f"expected the folder of a run, one of its checkpoints, or a {WEIGHTS}"
     if (run := RunDir(experiment_dir() / path.name)).config.is_file():
         expected = f"did you mean {run.path}?"
     raise DataError(f"{key}: {path} {what}; {expected}")
 
 
-def _of_checkpoint(key: str, folder: Path) -> Weights:
+def _checkpoint_weights(key: str, folder: Path) -> Weights:
     return Weights(file=folder / WEIGHTS, checkpoint=folder)
 
 
-def _best(key: str, run: RunDir, waits: bool) -> Path:
+def _best_checkpoint(key: str, run: RunDir, waits: bool) -> Path:
     result = read_json(run.result)
     if result is None:
         if waits:

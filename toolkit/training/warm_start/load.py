@@ -1,4 +1,4 @@
-"""Initial weights of a new run that come from an earlier one."""
+"""Loading the initial weights of a new run from an earlier one."""
 
 from __future__ import annotations
 

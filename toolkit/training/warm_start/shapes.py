@@ -1,7 +1,7 @@
 """Names and shapes of the tensors of a model: python -P -m toolkit.training.warm_start.shapes CONFIG ANSWER
 
 Writes them as JSON for an experiment whose data are prepared. The model is made on torch's meta device: that
-takes no memory, and reads no weights of a pretrained one.
+needs no memory, and does not read pretrained weights.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The user's own things: commands, functions, classes."""
+"""The workload for users' own code: commands, functions and classes."""

@@ -33,7 +33,7 @@ _FUNCTIONS = TaskSpec(
 )
 
 
-def _knows_no_model(experiment: Any, folder: Path) -> str:
+def _no_model_fault(experiment: Any, folder: Path) -> str:
     """Return the reason why a run of a command cannot predict."""
     return "a command trains no model that is known here. Let your own program predict"
 
@@ -46,7 +46,7 @@ _COMMAND = TaskSpec(
     rules=config.RULES,
     file_check=config.missing_script,
     file_warnings=code.shared_outputs,
-    prediction_fault=_knows_no_model,
+    prediction_fault=_no_model_fault,
     kept_files=code.kept_files,
 )
 

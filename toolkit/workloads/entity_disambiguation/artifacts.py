@@ -26,7 +26,7 @@ _DIGITS = 7
 _LINES = "SELECT id, record FROM sentences WHERE split = ? ORDER BY id"
 _PLACES = "SELECT sentence, position FROM mentions WHERE split = ? ORDER BY sample_id"
 _NAMES = "SELECT eid, qid FROM entities WHERE eid IN ({places})"
-#: Samples whose candidates are looked up together.
+#: Number of samples per look-up of candidates.
 _SAMPLES = 256
 
 #: The prediction of a mention, as JSON.
@@ -40,16 +40,16 @@ def predicted_lines(
 
     probabilities  [n, width] of the candidates of each sample; padding of a row is ignored
 
-    Other keys are unchanged. Aliases that are not samples have None as prediction. Raises DataError where the
+    Other keys are unchanged. Aliases that are not samples have None as prediction. Raises DataError if the
     database is damaged.
     """
     with reading(samples.database) as connection:
-        said = zip(
+        predicted = zip(
             connection.execute(_PLACES, [samples.split]),
             _predictions(samples, probabilities, connection),
             strict=True,
         )
-        of_sentence = groupby(said, key=lambda pair: pair[0][0])
+        of_sentence = groupby(predicted, key=lambda pair: pair[0][0])
         number, found = next(of_sentence, (None, iter(())))
         for sentence, record in connection.execute(_LINES, [samples.split]):
             line = json.loads(record)
@@ -77,15 +77,15 @@ def _predictions(
 def among(
     entities: npt.NDArray[np.integer[Any]], probabilities: npt.NDArray[Any], names: Mapping[int, str]
 ) -> Prediction:
-    """The prediction of a mention: its candidates, and the most probable one (of equals the first).
+    """Return the prediction of a mention: its candidates and the most probable one, the first in a tie.
 
     entities       [width] numbers of its candidates, padded with -1
     probabilities  [width] of each candidate
     names          entity ids, by number
     """
-    is_there = entities >= 0
-    candidates = [names[entity] for entity in entities[is_there].tolist()]
-    shares = probabilities[is_there].astype(np.float64)
+    is_candidate = entities >= 0
+    candidates = [names[entity] for entity in entities[is_candidate].tolist()]
+    shares = probabilities[is_candidate].astype(np.float64)
     # The probabilities sum to 1 only within 32 bits.
     whole: list[float] = (shares / shares.sum()).tolist()
     likeliest = max(range(len(candidates)), key=whole.__getitem__)
@@ -112,7 +112,7 @@ def write_slices(
     """Write `<split>_disambig_metrics.csv`, sorted by slice, and `<split>_slices.json`, in the given order.
 
     dataset       the data file's name without its suffix
-    no_candidate  whether the model has a class for mentions whose gold is not a candidate
+    no_candidate  whether the model has a class for mentions with a gold that is not a candidate
     """
     assert WHOLE_SLICE in scores, "the slice of all mentions always exists"
     run.artifacts.mkdir(parents=True, exist_ok=True)

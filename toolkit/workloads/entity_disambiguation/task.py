@@ -50,8 +50,8 @@ class EntityDisambiguationTask:
     """Cross-entropy over the candidates of each mention. Scores come from counts in every slice.
 
     Outputs are the probabilities of the candidates, in their order. Evaluations score only gold mentions.
-    Weak labels and unknown golds have outputs, but neither loss nor score. A mention whose gold is not a
-    candidate is wrong and has no loss.
+    Weak labels and unknown golds have outputs, but no loss and no score. If its gold is not a candidate, a
+    mention is wrong and has no loss.
     """
 
     train_sums = ("correct",)
@@ -127,7 +127,7 @@ class EntityDisambiguationTask:
         return Score(sums=sums, outputs={_OUTPUT: log_probabilities.exp()})
 
     def _counts(self, batch: MentionBatch, predictions: torch.Tensor) -> torch.Tensor:
-        """The counts of SliceScore for every slice, [slices, counts]."""
+        """Return the counts of SliceScore for every slice, [slices, counts]."""
         labels, first = batch.labels, int(self._data.no_candidate)
         scored = labels != NOT_SCORED
         inside = scored & (labels != (0 if self._data.no_candidate else OUTSIDE))
@@ -153,7 +153,7 @@ class EntityDisambiguationTask:
         return {"accuracy": sums["correct"] / count}
 
     def slice_scores(self, evaluation: Evaluation) -> dict[str, SliceScore]:
-        """The counts of every slice, with the slice of all mentions."""
+        """Return the counts of every slice, including the slice of all mentions."""
         table = evaluation.sums[2:].reshape(len(self.slices), len(_COUNTS)).round().astype(int).tolist()
         return {
             name: SliceScore(**dict(zip(_COUNTS, counts, strict=True)))

@@ -16,7 +16,7 @@ def progress_bar(
 ) -> Iterator[Callable[..., None]]:
     """Show a bar on standard error if that is a terminal; yield rich's `Progress.update` of its task.
 
-    count  text behind the bar, a template of rich; the task has the field `lines`
+    count  text after the bar, a template of rich; the task has the field `lines`
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn(count))

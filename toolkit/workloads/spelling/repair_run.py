@@ -1,4 +1,4 @@
-"""The run of `tokenization_repair` whose model is part of `tokenization_repair_plus`. Imports no torch."""
+"""The run of `tokenization_repair` with the model that `tokenization_repair_plus` uses. No torch."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ class ClassificationFiles(ArtifactFiles):
     """The paths of a run's artifacts.
 
     Methods take the beginning of the file names of a split, such as `test`, or `test_text` for whole texts.
-    Those of the test set take the name of the data file without its ending (such as .csv.gz).
+    Those of the test set take the name of the data file without its suffix (such as .csv.gz).
     """
 
     classes = artifact_of("_classes.json")

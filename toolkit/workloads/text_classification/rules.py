@@ -24,7 +24,7 @@ def _splits(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=("data", "splits", name), problem=problem)
     needed = ("train", "validation")
     if missing := [name for name in needed if name not in splits]:
-        problem = f"found no share for {' and '.join(missing)}: those that are given replace all defaults"
+        problem = f"found no share for {' and '.join(missing)}: given shares replace all defaults"
         hint = "give all of them, such as {train: 0.7, validation: 0.1, test: 0.2}"
         yield Violation(key=("data", "splits"), problem=problem, hint=hint)
     for name in needed:
@@ -36,7 +36,7 @@ def _splits(experiment: Experiment) -> Iterator[Violation]:
 def _tokenizer(experiment: Experiment) -> Iterator[Violation]:
     kind = experiment.data.tokenizer
     if kind == "pretrained" and experiment.data.tokenizer_path is None:
-        problem = "is missing, though data.tokenizer is pretrained"
+        problem = "is missing, but data.tokenizer is pretrained"
         yield Violation(key=("data", "tokenizer_path"), problem=problem, hint="usually ${model.path}")
     if experiment.model.kind == "pretrained" and kind != "pretrained":
         problem = f"found {kind}, but a pretrained model reads the tokens that it was trained with"

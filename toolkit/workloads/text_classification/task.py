@@ -75,7 +75,7 @@ class TextClassificationTask:
         self._encoding = self._data.encoding
         training = self.splits["train"].labels if "train" in self.splits else np.array([], dtype=np.int64)
         self._class_weights = class_weights(experiment.task.class_weights, self.labels, training)
-        # Not the cells of the confusion matrix: for 20,000 classes these are 400 million.
+        # Not the cells of the confusion matrix: 20,000 classes would have 400 million cells.
         codes = range(len(self.labels))
         self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
 
@@ -148,7 +148,7 @@ class TextClassificationTask:
         return {"accuracy": sums["correct"] / count}
 
     def metrics_need_outputs(self, split: str) -> bool:
-        """Whether a text is in several samples: scores of samples and of texts then differ."""
+        """Whether texts have several samples, so that the scores of samples and of texts differ."""
         text_ids = self.splits[split].text_ids
         return len(np.unique(text_ids)) < len(text_ids)
 
@@ -207,13 +207,13 @@ class TextClassificationTask:
 
 
 def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.ndarray | None:
-    """Weights [C] of the classes; None without weights.
+    """Return the weights [C] of the classes; None without weights.
 
     given  the value of task.class_weights
     codes  the labels of the training samples [n]
 
     `balanced` gives class c the weight n / (C n_c), as in scikit-learn, so the mean over the training samples
-    is 1. A class without samples gets 0. Raises UserError for a label that the data do not have.
+    is 1. A class without samples gets 0. Raises UserError for a label that is not in the data.
     """
     if given is None:
         return None

@@ -23,7 +23,7 @@ def found(document: Any, words: str) -> Any:
     return finding
 
 
-def test_it_reads_the_cluster(told: tuple[User, Any]) -> None:
+def test_doctor_reads_the_cluster(told: tuple[User, Any]) -> None:
     _, document = told
     names = [row["name"] for row in document["partitions"]]
     assert names == ["main", "preemptible", "preemptible0", "urgent"]
@@ -40,7 +40,7 @@ def test_it_reads_the_cluster(told: tuple[User, Any]) -> None:
     assert unknown == []
 
 
-def test_it_asks_a_host_and_shares_files_with_it(told: tuple[User, Any]) -> None:
+def test_doctor_asks_a_host_and_exchanges_files_with_it(told: tuple[User, Any]) -> None:
     user, document = told
     answers = document["facts"]["host"]
     host = answers["machine"]["host"]
@@ -54,7 +54,7 @@ def test_it_asks_a_host_and_shares_files_with_it(told: tuple[User, Any]) -> None
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_it_waits_for_a_host_leaves_no_job(told: tuple[User, Any]) -> None:
+def test_ctrl_c_while_doctor_waits_for_a_host_leaves_no_job(told: tuple[User, Any]) -> None:
     user, _ = told
 
     def jobs() -> str:

@@ -34,9 +34,7 @@ def shards(config: Path) -> set[str]:
     return {file.name for file in (config.parent / "prepared").glob(".*.parts/shard-*.npz")}
 
 
-def test_a_preparation_that_is_requeued_and_preempted_goes_on_with_what_is_done(
-    user: User, config: Path
-) -> None:
+def test_requeued_and_preempted_preparation_keeps_the_finished_shards(user: User, config: Path) -> None:
     host = user.cluster.hosts[0]
     resources = ("resources.partition=preemptible0", f"resources.nodelist={host}", "resources.gres=gpu:4")
     job = user.stk_json(

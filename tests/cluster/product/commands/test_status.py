@@ -117,7 +117,7 @@ def _purged(finished: RunDir) -> RunDir:
     return run
 
 
-def test_every_run_says_what_it_does_or_waits_for(population: Population) -> None:
+def test_status_says_what_every_run_does_or_waits_for(population: Population) -> None:
     rows = population.look()
     assert _told(rows, "finished", "failed", "unmet", "cancelled", "held") == [
         ("finished", "finished"),
@@ -142,19 +142,19 @@ def test_every_run_says_what_it_does_or_waits_for(population: Population) -> Non
     assert {rows[name]["sweep"] for name in ("task", "next task")} == {rows["task"]["sweep"]} != {""}
 
 
-def test_a_purged_job_is_what_its_folder_says(population: Population) -> None:
+def test_state_of_a_purged_job_comes_from_its_folder(population: Population) -> None:
     row = population.look()["purged"]
     assert (row["state"], row["doing"]) == ("cancelled", "stopped: time limit")
     assert row["reason"].startswith("stopped by time_limit after step 7; ")
 
 
-def test_filters_leave_what_they_name(population: Population) -> None:
+def test_status_filters_and_sorts_runs(population: Population) -> None:
     assert set(population.look("--live", "--state", "held,requeued")) == {"held", "requeued"}
     by_state = list(population.look("--name", "*ed-*", "--sort", "state"))
     assert by_state == ["requeued", "failed", "cancelled", "purged", "finished"]
 
 
-def test_the_table_tells_a_tired_person_the_same(population: Population) -> None:
+def test_status_table_fits_into_80_columns(population: Population) -> None:
     env = {"COLUMNS": "80"}
     shown = population.user.run("stk", "status", env=env).stdout
     assert "waiting after requeue until" in shown

@@ -111,14 +111,14 @@ def test_all_ranks_meet_at_one_address_of_the_cluster(story: Story) -> None:
     assert seen == {(found[0]["master_addr"], str(found[0]["master_port"]))}
 
 
-def test_the_devices_stay_those_that_slurm_granted(story: Story) -> None:
+def test_ranks_keep_the_devices_that_slurm_granted(story: Story) -> None:
     granted = [environment["SLURM_STEP_GPUS"] for environment in story.environments]
     assert [len(devices.split(",")) for devices in granted] == [2] * 4
     assert [environment["CUDA_VISIBLE_DEVICES"] for environment in story.environments] == granted
     assert [rank["cuda_visible_devices"] for rank in ranks(story.run)] == granted
 
 
-def test_the_run_folder_holds_all_that_it_should(story: Story) -> None:
+def test_run_folder_holds_all_expected_files(story: Story) -> None:
     run, files = story.run, ClassificationFiles(story.run)
     expected = [
         run.config, run.job, run.submissions, run.attempts, run.events, run.metrics, run.result,
@@ -133,33 +133,33 @@ def test_the_run_folder_holds_all_that_it_should(story: Story) -> None:
     assert [*run.path.glob("**/*.tmp")] == []
 
 
-def test_the_result_is_that_of_one_local_process(story: Story, long_alone: RunDir) -> None:
+def test_result_equals_that_of_one_local_process(story: Story, long_alone: RunDir) -> None:
     assert weights(story.run) == weights(long_alone)
     assert curve(story.run) == curve(long_alone)
     here, there = read_json(long_alone.result), read_json(story.run.result)
     assert (there["metrics"]["test"], there["best"]) == (here["metrics"]["test"], here["best"])
 
 
-def test_while_it_runs_status_counts_its_steps(story: Story) -> None:
+def test_status_counts_the_steps_of_a_running_job(story: Story) -> None:
     status = story.live_status
     assert (status["state"], status["job_id"], status["restarts"]) == ("running", story.job_id, 0)
     assert 0 < status["step"] < status["total_steps"] == read_json(story.run.result)["step"]
 
 
-def test_while_it_runs_a_second_submit_is_refused(story: Story) -> None:
+def test_second_submit_of_a_running_run_is_refused(story: Story) -> None:
     assert story.refusal.returncode == 2
     assert f"is running, job {story.job_id}: it cannot be started twice" in story.refusal.stderr
     assert "Traceback" not in story.refusal.stderr
 
 
-def test_after_its_end_submit_says_that_it_is_finished(story: Story) -> None:
+def test_submit_of_a_finished_run_says_so(story: Story) -> None:
     assert story.last_word["state"] == "finished"
     assert story.last_word["job_id"] is None
     assert story.user.status(story.run)["state"] == "finished"
     assert len(starts(story.run)) == 1
 
 
-def test_each_rank_of_each_start_has_its_log(story: Story) -> None:
+def test_each_rank_has_its_log(story: Story) -> None:
     for rank in ranks(story.run):
         log = story.run.logs / f"{story.job_id}.0.0.rank_{rank['rank']:05d}.log"
         assert f"rank {rank['rank']} of 4 on {rank['host']}, process {rank['pid']}" in log.read_text()

@@ -22,7 +22,7 @@ def sweep(user: User, *arguments: str, step_s: float = 0.0) -> list[tuple[RunDir
 
 
 @pytest.mark.slow
-def test_a_task_that_is_requeued_ends_as_if_undisturbed_and_its_sibling_stays(
+def test_requeued_task_ends_as_if_undisturbed_and_its_sibling_is_not_requeued(
     user: User, long_alone: RunDir
 ) -> None:
     """The last task: its own job id is that of the whole array, which means all of its tasks."""
@@ -43,7 +43,7 @@ def test_a_task_that_is_requeued_ends_as_if_undisturbed_and_its_sibling_stays(
     assert requeue["job_id"] == job_id
 
 
-def test_a_task_that_waits_for_its_turn_is_cancelled_alone(user: User) -> None:
+def test_waiting_task_is_cancelled_without_its_sibling(user: User) -> None:
     (first, first_id), (second, second_id) = sweep(
         user, "quick.yaml", "seed=1,2", "--max-parallel", "1", step_s=0.2
     )

@@ -13,9 +13,7 @@ from toolkit.run.run_dir import RunDir
 
 
 @pytest.mark.slow
-def test_a_wrapped_command_on_two_hosts_trains_on_one_and_names_the_other(
-    user: User, quick_alone: RunDir
-) -> None:
+def test_sbatch_wrap_on_two_hosts_trains_on_one_and_names_both(user: User, quick_alone: RunDir) -> None:
     job_id = user.sbatch("--nodes=2", "--wrap=stk run quick.yaml resources.tasks_per_node=2")
     assert user.wait_for_end(job_id) == "COMPLETED"
     run = user.only_run()
@@ -39,14 +37,14 @@ def test_a_job_submitted_inside_an_allocation_with_memory_has_its_own_memory(
 
 
 @pytest.mark.slow
-def test_a_helper_that_would_outlive_the_job_does_not_hold_it(user: User, quick_alone: RunDir) -> None:
+def test_background_process_of_setup_does_not_keep_the_job_alive(user: User, quick_alone: RunDir) -> None:
     run, job_id = user.submit("quick", "resources.setup=['sleep 100000 > helper.log 2>&1 &']")
     user.wait_until_finished(run, job_id)
     assert weights(run) == weights(quick_alone)
 
 
 @pytest.mark.slow
-def test_a_job_that_is_requeued_twice_needs_no_pickle_of_its_own(user: User, long_alone: RunDir) -> None:
+def test_job_requeued_twice_restarts_without_its_submitted_pickle(user: User, long_alone: RunDir) -> None:
     run, job_id = user.submit("long", env=slowly(0.3, attempts=(1, 2)))
     for number in (1, 2):
         user.wait_for_step(run)

@@ -36,7 +36,7 @@ def calls(folder: Path, name: str) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_a_watched_run_comes_back_at_once_and_slurm_is_asked_twice_a_minute(user: User) -> None:
+def test_watch_releases_a_requeued_run_and_asks_slurm_at_most_twice_a_minute(user: User) -> None:
     run, job_id = user.submit("long", env=slowly(1.0))
     user.wait_for_step(run)
     user.run("stk", "requeue", run.run_id)

@@ -111,7 +111,7 @@ def check_preempted(case: Case) -> None:
     assert logs(run).count(f"attempt 2 from {saved}\n") == 1
 
 
-def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
+def test_preempted_command_saves_and_resumes(user: User) -> None:
     case = counting(user, "partition=preemptible", "gres=gpu:4")
     wait_until_begun(user, case.run)
     case.preempt()
@@ -120,7 +120,7 @@ def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
 
 @pytest.fixture(scope="module")
 def preempted(users: Users) -> Iterator[dict[str, Case]]:
-    """Commands that are preempted in the other ways, side by side; they are still at it."""
+    """Commands that are preempted in the other ways, side by side; they are still running."""
     shared = (host(users, 3), "gres=gpu:2")
     placed = {
         "no grace": ("partition=preemptible0", host(users, 1), "gres=gpu:4"),
@@ -144,7 +144,7 @@ def preempted(users: Users) -> Iterator[dict[str, Case]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["no grace", "signal", "signal, no grace"])
-def test_a_command_that_is_preempted_in_another_way_goes_on_too(
+def test_command_resumes_after_preemption_without_grace_or_by_user_signal(
     preempted: dict[str, Case], name: str
 ) -> None:
     case = preempted[name]
@@ -153,7 +153,7 @@ def test_a_command_that_is_preempted_in_another_way_goes_on_too(
 
 
 @pytest.mark.slow
-def test_a_command_that_runs_out_of_time_goes_on_in_another_job(user: User) -> None:
+def test_command_that_runs_out_of_time_resumes_in_another_job(user: User) -> None:
     run, _ = submit(user, COUNTS, "resources.nodes=2", "resources.time=1", "resources.signal_s=30")
     wait_until_begun(user, run)
     # Before anything has ended: where a host dies, no rank is left that could record it.

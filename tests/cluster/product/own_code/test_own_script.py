@@ -79,7 +79,7 @@ def undisturbed(users: Users) -> Callable[[str], str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library, script", _SCRIPTS)
-def test_a_preempted_script_goes_on_to_the_same_weights(
+def test_preempted_script_resumes_to_the_same_weights(
     user: User, undisturbed: Callable[[str], str], library: str, script: str
 ) -> None:
     pytest.importorskip(library)
@@ -97,7 +97,7 @@ def test_a_preempted_script_goes_on_to_the_same_weights(
 
 
 @pytest.mark.slow
-def test_a_script_that_runs_out_of_time_goes_on_in_another_job(
+def test_script_that_runs_out_of_time_resumes_in_another_job(
     user: User, undisturbed: Callable[[str], str]
 ) -> None:
     """A plain one: half a minute is short for importing more than torch."""

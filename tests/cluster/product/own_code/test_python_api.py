@@ -46,7 +46,7 @@ def python(user: User, code: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_preempted_function_goes_on_and_returns_its_result(user: User) -> None:
+def test_preempted_function_resumes_and_returns_its_result(user: User) -> None:
     (user.home / "work.py").write_text(WORK, encoding="utf-8")
     run_id = python(
         user,
@@ -67,7 +67,7 @@ def test_a_preempted_function_goes_on_and_returns_its_result(user: User) -> None
 
 
 @pytest.mark.slow
-def test_a_cancelled_function_and_an_experiment_are_told_apart(user: User) -> None:
+def test_cancelled_function_raises_and_an_experiment_beside_it_finishes(user: User) -> None:
     (user.home / "work.py").write_text(WORK, encoding="utf-8")
     told = json.loads(
         python(

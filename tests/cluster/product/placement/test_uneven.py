@@ -31,7 +31,7 @@ def requeued(user: User, *resources: str) -> RunDir:
 
 
 @pytest.mark.slow
-def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
+def test_hosts_with_three_gpus_and_one_train_as_one_run_across_a_requeue(
     user: User, long_alone: RunDir
 ) -> None:
     run = requeued(user, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]")
@@ -45,9 +45,7 @@ def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
 
 
 @pytest.mark.slow
-def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come_back(
-    user: User, long_alone: RunDir
-) -> None:
+def test_six_ranks_on_four_uneven_hosts_resume_after_a_requeue(user: User, long_alone: RunDir) -> None:
     """Six is no power of two: the same samples in each step, and the same losses but for rounding."""
     groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 3, gpus: 1}]"
     run = requeued(user, groups, "resources.world_size=6", "train.rendezvous=file")
@@ -61,7 +59,7 @@ def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come
 
 
 @pytest.mark.slow
-def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: RunDir) -> None:
+def test_ranks_follow_the_order_of_hosts_in_the_json_file(user: User, quick_alone: RunDir) -> None:
     """Not in the order of their names, in which Slurm would list them."""
     hosts = user.cluster.hosts
     (user.home / "world.json").write_text(json.dumps({hosts[2]: 1, hosts[0]: 3}))
@@ -73,7 +71,7 @@ def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: Ru
 
 
 @pytest.mark.slow
-def test_ranks_meet_where_the_job_says(user: User, quick_alone: RunDir) -> None:
+def test_ranks_rendezvous_at_the_exported_master_port(user: User, quick_alone: RunDir) -> None:
     setup = "resources.setup=['export MASTER_ADDR=$(hostname) MASTER_PORT=21987']"
     run, job_id = user.submit("quick", "resources.nodes=2", "train.rendezvous=env", setup)
     user.wait_until_finished(run, job_id)
@@ -81,7 +79,7 @@ def test_ranks_meet_where_the_job_says(user: User, quick_alone: RunDir) -> None:
     assert weights(run) == weights(quick_alone)
 
 
-def test_a_host_with_fewer_gpus_than_the_map_says_is_named_before_anything_is_submitted(user: User) -> None:
+def test_host_with_too_few_gpus_is_named_before_submission(user: User) -> None:
     hosts = user.cluster.hosts
     answer = user.run(
         "stk", "submit", "quick.yaml", f"resources.hosts={{{hosts[0]}: 1, {hosts[1]}: 5}}", check=False
@@ -91,8 +89,8 @@ def test_a_host_with_fewer_gpus_than_the_map_says_is_named_before_anything_is_su
     assert not user.runs.exists() or not list(user.runs.iterdir())
 
 
-def test_a_world_size_that_the_allocation_contradicts_is_refused_with_both_numbers(user: User) -> None:
-    """By everybody who would start a rank, before there is a run."""
+def test_world_size_that_contradicts_the_allocation_is_refused_with_both_numbers(user: User) -> None:
+    """Every task refuses it, before there is a run."""
     command = ("srun", "--ntasks=4", "stk", "run", "quick.yaml")
     typed = user.run(*command, "--world-size", "3", check=False)
     assert typed.returncode == 2

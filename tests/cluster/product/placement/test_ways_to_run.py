@@ -77,13 +77,13 @@ def _assert_trained(user: User, run: RunDir, way: Way, alone: RunDir) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_training_as(user: User, quick_alone: RunDir, way: Way) -> None:
+def test_each_way_to_start_trains_to_the_same_weights(user: User, quick_alone: RunDir, way: Way) -> None:
     observed = {"PYTHONPATH": str(user.install_probe()), "STK_FORCE_LOCAL": way.force_local}
     user.run(*way.command.split(), env=observed)
     _assert_trained(user, user.only_run(), way, quick_alone)
 
 
-def test_the_shell_of_srun_pty_is_no_rank(user: User, quick_alone: RunDir) -> None:
+def test_shell_of_srun_pty_is_not_a_rank(user: User, quick_alone: RunDir) -> None:
     """Its SLURM_* variables name a step of one task. They shape neither what is trained there, which are two
     processes of that host, nor a job that is submitted from there.
     """

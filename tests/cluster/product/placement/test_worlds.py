@@ -89,7 +89,7 @@ def cut_off_host(cluster: Cluster) -> Iterator[str]:
     cluster.wait_for_host(host)
 
 
-def test_a_host_that_cannot_reach_rank_0_is_named_in_seconds(user: User, cut_off_host: str) -> None:
+def test_host_that_cannot_reach_rank_0_is_named(user: User, cut_off_host: str) -> None:
     """Its network fails after the ranks were started, before they have found each other."""
     probe = user.install_probe()
     (probe / "hold").touch()

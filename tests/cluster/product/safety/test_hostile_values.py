@@ -91,7 +91,7 @@ def _literally(value: object) -> str:
 
 
 @pytest.mark.slow
-def test_a_folder_of_any_name_is_trained_in(story: Story, quick_alone: RunDir) -> None:
+def test_run_trains_in_a_folder_with_a_hostile_name(story: Story, quick_alone: RunDir) -> None:
     assert story.run.path.parent == story.user.runs
     assert weights(story.run) == weights(quick_alone)
     assert story.user.job_folders() == [str(story.run.path)]
@@ -99,7 +99,7 @@ def test_a_folder_of_any_name_is_trained_in(story: Story, quick_alone: RunDir) -
     assert logs >= {f"{story.job_id}.batch.log", *(f"{story.job_id}.0.0.rank_0000{n}.log" for n in (0, 1))}
 
 
-def test_the_code_is_that_of_the_run_folder(story: Story) -> None:
+def test_ranks_use_the_code_of_the_run_folder(story: Story) -> None:
     for environment in story.user.environments_of_ranks():
         assert environment["PYTHONPATH"].split(":")[0] == str(story.run.code)
 
@@ -123,7 +123,7 @@ def test_sixty_random_values_reach_the_rank_through_sbatch_unchanged(user: User)
         assert found.get(name) == value
 
 
-def test_what_setup_lines_and_the_submitting_shell_export_reaches_every_rank(story: Story) -> None:
+def test_exports_of_setup_lines_and_of_the_submitting_shell_reach_every_rank(story: Story) -> None:
     for environment in story.user.environments_of_ranks():
         assert environment["FROM_SETUP"] == "set up: it's"
         assert environment["INHERITED"] == "a,b\nc"

@@ -24,7 +24,7 @@ while os.environ.get("SLURM_PROCID", "0") != "0" and not go.exists():
 
 
 @pytest.mark.slow
-def test_a_job_on_two_hosts_refuses_a_stranger_of_its_network_who_comes_first(
+def test_job_on_two_hosts_refuses_a_stranger_who_connects_before_its_ranks(
     user: User, quick_alone: RunDir, tmp_path: Path
 ) -> None:
     """It claims ranks, joins as a rank of torch's, and floods before the other host's rank has started."""

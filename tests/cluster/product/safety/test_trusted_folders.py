@@ -9,7 +9,7 @@ from tests.cluster.product.user import User
 STRANGER = 65534
 
 
-def test_a_job_whose_code_another_user_owns_by_now_ends_before_it_executes_any(user: User) -> None:
+def test_job_fails_before_executing_code_owned_by_another_user(user: User) -> None:
     run, job_id = user.submit("quick", "resources.sbatch={hold: true}")
     for package in ("toolkit", "slurm"):
         planted = run.code / package / "__init__.py"
@@ -23,7 +23,7 @@ def test_a_job_whose_code_another_user_owns_by_now_ends_before_it_executes_any(u
     assert "nobody" in log
 
 
-def test_a_job_goes_on_where_the_user_trusts_the_folder(user: User) -> None:
+def test_job_executes_code_of_another_user_in_a_trusted_folder(user: User) -> None:
     env = {"STK_TRUSTED_FOLDERS": str(user.runs)}
     run, job_id = user.submit("quick", "resources.sbatch={hold: true}", env=env)
     os.chown(run.code / "toolkit" / "__init__.py", STRANGER, STRANGER)

@@ -1,6 +1,6 @@
 """Runs that follow each other on the real cluster: only the final success of the first releases the second.
 
-The chains are at it side by side, for each of them mostly waits.
+The chains run side by side, because each of them mostly waits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def chain(user: User, *given: str, faults: str, then: tuple[str, ...] = ()) -> C
 def chains(
     cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Chain]]:
-    """Of one the first run is sent back into the queue, of one it goes on in a new job, of one it fails."""
+    """The first run is requeued in one chain, continues in a new job in another, and fails in the third."""
     folder = tmp_path_factory.mktemp("chains")
     short = ("train.epochs=3",)
     made = {
@@ -119,8 +119,8 @@ def test_the_evaluation_starts_after_the_run_that_it_scores(chains: dict[str, Ch
 
 
 @pytest.mark.cluster
-def test_a_run_that_goes_on_in_a_new_job_takes_those_that_wait_along(chains: dict[str, Chain]) -> None:
-    """Both runs are killed once and chained; what scores the second is moved as the second was."""
+def test_run_that_continues_in_a_new_job_moves_its_dependants_there(chains: dict[str, Chain]) -> None:
+    """Both runs are killed once and chained; the evaluation of the second is moved as the second was."""
     chained = chains["chained"]
     first, second = chained.runs
     assert chained.user.wait_for_end(chained.evaluation) == "COMPLETED"

@@ -1,4 +1,4 @@
-"""Ranks that die: the run goes on in the job that it had, with no wait, as if nothing had happened."""
+"""Ranks that die: the run restarts in its job without a wait and ends as if undisturbed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.toolkit.tiny import events
 from toolkit.run.run_dir import RunDir
 
 
-def test_a_run_goes_on_in_its_job_when_a_rank_was_killed(user: User, quick_alone: RunDir) -> None:
+def test_run_restarts_in_its_job_after_a_rank_was_killed(user: User, quick_alone: RunDir) -> None:
     run, job_id = user.submit(
         "quick", "resources.nodes=2", env={"STK_FAULTS": "kill at=forward step=5 rank=1 attempt=1"}
     )
@@ -27,7 +27,7 @@ def test_a_run_goes_on_in_its_job_when_a_rank_was_killed(user: User, quick_alone
 
 
 @pytest.mark.slow
-def test_a_run_gives_up_in_its_job_after_so_many_crashes(user: User) -> None:
+def test_run_fails_after_max_crashes(user: User) -> None:
     """Each attempt is killed at its second step: none of them comes further than the one before."""
     run, job_id = user.submit(
         "quick", "resources.max_crashes=1", env={"STK_FAULTS": "kill at=forward step=2"}

@@ -25,13 +25,13 @@ def drilled(cluster: Cluster, table: Any, tmp_path_factory: pytest.TempPathFacto
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
 
-def test_the_run_comes_back_each_time_with_the_same_bytes(drilled: tuple[User, Any]) -> None:
+def test_drilled_run_resumes_each_time_with_the_same_bytes(drilled: tuple[User, Any]) -> None:
     _, told = drilled
     assert [row for row in told["rows"] if not row["same_bytes"] or row["fault"]] == []
     assert (told["verdict"], told["cluster"], told["code"]) == ("passed", "slurm", 0)
 
 
-def test_it_tries_all_that_this_cluster_lets_a_user_do(drilled: tuple[User, Any]) -> None:
+def test_drill_tries_every_interruption_that_a_user_may_cause(drilled: tuple[User, Any]) -> None:
     """A partition above the preemptible ones is there, so the preemption is a real one."""
     _, told = drilled
     assert [row["what"].partition(" (")[0] for row in told["rows"]] == [
@@ -51,7 +51,7 @@ def test_only_a_kill_costs_steps(drilled: tuple[User, Any]) -> None:
     assert lost["all ranks killed (SIGHUP)"] <= 6
 
 
-def test_it_tells_which_signals_came(drilled: tuple[User, Any]) -> None:
+def test_drill_reports_the_received_signals(drilled: tuple[User, Any]) -> None:
     _, told = drilled
     signals = {row["what"].partition(" ")[0]: row["signals"] for row in told["rows"]}
     assert "TERM" in signals["asked"]
@@ -60,7 +60,7 @@ def test_it_tells_which_signals_came(drilled: tuple[User, Any]) -> None:
     assert signals["all"] == []
 
 
-def test_it_leaves_nothing_behind(drilled: tuple[User, Any]) -> None:
+def test_drill_leaves_no_folders_and_no_jobs(drilled: tuple[User, Any]) -> None:
     user, _ = drilled
     assert list((user.runs / "drills").iterdir()) == []
     left = user.run("squeue", "--noheader", "--states=all", "--format=%Z %T").stdout.splitlines()

@@ -42,7 +42,7 @@ def _assert_undisturbed(run: RunDir, alone: RunDir) -> None:
 @pytest.mark.parametrize(
     "node", [pytest.param(0, id="of rank 0"), pytest.param(1, id="of another rank", marks=pytest.mark.slow)]
 )
-def test_a_run_goes_on_without_the_host_that_died(
+def test_run_resumes_without_the_host_that_died(
     user: User, hosts_mended: Cluster, long_alone: RunDir, node: int
 ) -> None:
     run, job_id = _submit_and_watch(user)
@@ -57,7 +57,7 @@ def test_a_run_goes_on_without_the_host_that_died(
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_without_the_host_whose_network_is_cut(
+def test_run_resumes_without_the_host_whose_network_is_cut(
     user: User, hosts_mended: Cluster, long_alone: RunDir
 ) -> None:
     """Its processes live on, rank 0 among them, which holds the run's lock: nobody waits for it."""
@@ -70,7 +70,7 @@ def test_a_run_goes_on_without_the_host_whose_network_is_cut(
 
 
 @pytest.mark.slow
-def test_a_run_does_not_notice_a_controller_that_restarts(
+def test_controller_restart_does_not_interrupt_a_run(
     user: User, cluster: Cluster, long_alone: RunDir
 ) -> None:
     run, job_id = _submit_and_watch(user)
@@ -81,7 +81,7 @@ def test_a_run_does_not_notice_a_controller_that_restarts(
 
 
 @pytest.mark.slow
-def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
+def test_stopped_run_is_requeued_once_the_controller_is_back(
     user: User, cluster: Cluster, long_alone: RunDir
 ) -> None:
     run, job_id = _submit_and_watch(user)

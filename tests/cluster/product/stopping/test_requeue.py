@@ -15,7 +15,7 @@ from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_wa
 
 @pytest.fixture(scope="module")
 def cases(users: Users) -> Iterator[dict[str, Case]]:
-    """All runs of this file, each with what happened to it; they are still at it."""
+    """All runs of this file, each after its interruption; they are still running."""
     two = "tasks_per_node=2"
     cases = {
         "grace": users.submit("grace", "partition=preemptible", host(users, 0), "gres=gpu:4", two),
@@ -30,13 +30,13 @@ def cases(users: Users) -> Iterator[dict[str, Case]]:
 
 
 @pytest.mark.parametrize("name", ["grace", "no grace", "chain"])
-def test_whatever_stops_a_run_it_ends_as_if_undisturbed(
+def test_interrupted_run_ends_as_if_undisturbed(
     cases: dict[str, Case], long_alone: RunDir, name: str
 ) -> None:
     assert_as_if_undisturbed(cases[name], long_alone)
 
 
-def test_with_a_grace_period_the_run_asks_for_its_place_back(cases: dict[str, Case]) -> None:
+def test_run_preempted_with_grace_requeues_itself(cases: dict[str, Case]) -> None:
     """Slurm would not put back a job that leaves by itself within the grace period."""
     case = cases["grace"]
     case.finish()
@@ -46,7 +46,7 @@ def test_with_a_grace_period_the_run_asks_for_its_place_back(cases: dict[str, Ca
     assert [start["restart"] for start in starts(case.run)] == [0, 1]
 
 
-def test_the_logs_of_both_starts_and_of_the_job_are_at_hand(cases: dict[str, Case]) -> None:
+def test_logs_of_both_attempts_and_of_the_job_are_listed_and_merged(cases: dict[str, Case]) -> None:
     case = cases["grace"]
     case.finish()
     listed = case.user.stk_json("logs", case.run.run_id, "--list")
@@ -65,7 +65,7 @@ def test_the_logs_of_both_starts_and_of_the_job_are_at_hand(cases: dict[str, Cas
     assert listed[-1]["rank"] == "batch"
 
 
-def test_without_grace_the_step_at_work_is_saved_and_slurm_puts_the_job_back(cases: dict[str, Case]) -> None:
+def test_slurm_requeues_a_run_preempted_without_grace(cases: dict[str, Case]) -> None:
     case = cases["no grace"]
     case.finish()
     (requeue,) = case.events("requeue")
@@ -73,7 +73,7 @@ def test_without_grace_the_step_at_work_is_saved_and_slurm_puts_the_job_back(cas
     assert case.signals == ["SIGTERM"]
 
 
-def test_before_its_time_limit_a_job_submits_the_next_one(cases: dict[str, Case]) -> None:
+def test_job_submits_the_next_one_before_its_time_limit(cases: dict[str, Case]) -> None:
     case = cases["chain"]
     case.finish()
     assert set(case.whys[:-1]) == {"time_limit"}
@@ -84,7 +84,7 @@ def test_before_its_time_limit_a_job_submits_the_next_one(cases: dict[str, Case]
 
 
 @pytest.mark.slow
-def test_a_run_that_had_finished_leaves_at_once_when_slurm_starts_it_again(user: User) -> None:
+def test_finished_run_is_left_unchanged_when_slurm_restarts_its_job(user: User) -> None:
     run, job_id = user.submit("quick")
     user.wait_until_finished(run, job_id)
     before = run.result.read_bytes()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cases(users: Users) -> Iterator[dict[str, Case]]:
-    """All runs of this file, each with what happened to it; they are still at it."""
+    """All runs of this file, each after its interruption; they are still running."""
     uneven = "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"
     cases = {
         "refused": users.submit("refused", "partition=preemptible", host(users, 2), "gres=gpu:4"),
@@ -47,13 +47,13 @@ DISTURBED = ("refused", "uneven", "uneven, refused", "unanswered", "same job")
 
 
 @pytest.mark.parametrize("name", DISTURBED)
-def test_whatever_stops_a_run_it_ends_as_if_undisturbed(
+def test_interrupted_run_ends_as_if_undisturbed(
     cases: dict[str, Case], long_alone: RunDir, name: str
 ) -> None:
     assert_as_if_undisturbed(cases[name], long_alone)
 
 
-def test_where_requeueing_is_disabled_the_run_is_submitted_again(cases: dict[str, Case]) -> None:
+def test_run_is_submitted_again_if_requeueing_is_disabled(cases: dict[str, Case]) -> None:
     case = cases["refused"]
     case.finish()
     assert case.whys[0] == "preempted"
@@ -67,7 +67,7 @@ def test_where_requeueing_is_disabled_the_run_is_submitted_again(cases: dict[str
     assert case.user.status(case.run)["job_id"] == chained["next_job_id"]
 
 
-def test_same_job_keeps_its_id_through_its_time_limit(cases: dict[str, Case]) -> None:
+def test_requeue_same_job_keeps_the_job_id_across_time_limits(cases: dict[str, Case]) -> None:
     case = cases["same job"]
     case.finish()
     assert set(case.whys[:-1]) == {"time_limit"}
@@ -75,7 +75,7 @@ def test_same_job_keeps_its_id_through_its_time_limit(cases: dict[str, Case]) ->
     assert not case.events("chained")
 
 
-def test_a_job_of_uneven_hosts_comes_back_as_a_whole(cases: dict[str, Case]) -> None:
+def test_uneven_job_is_requeued_as_a_whole(cases: dict[str, Case]) -> None:
     case = cases["uneven"]
     case.finish()
     assert case.whys == ["requested", "finished"]
@@ -87,7 +87,7 @@ def test_a_job_of_uneven_hosts_comes_back_as_a_whole(cases: dict[str, Case]) -> 
     ]  # fmt: skip
 
 
-def test_a_job_of_uneven_hosts_that_may_not_go_back_is_followed_by_another(cases: dict[str, Case]) -> None:
+def test_uneven_job_that_may_not_be_requeued_is_submitted_again(cases: dict[str, Case]) -> None:
     case = cases["uneven, refused"]
     case.finish()
     assert case.whys == ["requested", "finished"]
@@ -96,7 +96,7 @@ def test_a_job_of_uneven_hosts_that_may_not_go_back_is_followed_by_another(cases
     assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
 
 
-def test_a_job_that_is_back_before_it_hears_so_is_not_submitted_again(cases: dict[str, Case]) -> None:
+def test_requeued_job_that_got_no_answer_is_not_submitted_again(cases: dict[str, Case]) -> None:
     case = cases["unanswered"]
     case.finish()
     assert case.whys == ["requested", "finished"]

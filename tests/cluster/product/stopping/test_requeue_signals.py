@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cases(users: Users) -> Iterator[dict[str, Case]]:
-    """All runs of this file, each with what happened to it; they are still at it."""
+    """All runs of this file, each after its interruption; they are still running."""
     shared = (host(users, 3), "gres=gpu:2")
     cases = {
         "signal": users.submit("signal", "partition=preemptible", *shared),
@@ -65,14 +65,14 @@ def array(users: Users) -> dict[str, Case]:
 
 
 @pytest.mark.parametrize("name", ["signal", "signal, no grace", "array task"])
-def test_whatever_stops_a_run_it_ends_as_if_undisturbed(
+def test_interrupted_run_ends_as_if_undisturbed(
     cases: dict[str, Case], long_alone: RunDir, name: str
 ) -> None:
     assert_as_if_undisturbed(cases[name], long_alone)
 
 
 @pytest.mark.parametrize("name", ["signal", "signal, no grace"])
-def test_a_preemption_by_the_warning_signal_is_not_taken_for_the_warning(
+def test_preemption_by_the_warning_signal_is_recorded_as_preemption(
     cases: dict[str, Case], name: str
 ) -> None:
     case = cases[name]
@@ -81,7 +81,7 @@ def test_a_preemption_by_the_warning_signal_is_not_taken_for_the_warning(
     assert case.whys == ["preempted", "finished"]
 
 
-def test_one_task_of_an_array_comes_back_and_its_sibling_stays(cases: dict[str, Case]) -> None:
+def test_array_task_is_requeued_without_its_sibling(cases: dict[str, Case]) -> None:
     task, sibling = cases["array task"], cases["array sibling"]
     task.finish()
     sibling.finish()

@@ -89,7 +89,7 @@ def _preempt(user: User, run: RunDir, job_id: str) -> list[int]:
     return steps
 
 
-def test_a_preempted_run_saves_and_comes_back_by_itself(story: Story) -> None:
+def test_preempted_run_saves_and_is_requeued(story: Story) -> None:
     first, second, _ = starts(story.run)
     assert first["why"] == "preempted"
     assert story.preempted[-1] == first["last_step"] == second["first_step"]
@@ -99,7 +99,7 @@ def test_a_preempted_run_saves_and_comes_back_by_itself(story: Story) -> None:
     assert (requeue["why"], requeue["job_id"]) == ("preempted", story.first_job)
 
 
-def test_a_cancelled_run_saves_and_stays_away(story: Story) -> None:
+def test_cancelled_run_saves_and_is_not_requeued(story: Story) -> None:
     _, second, third = starts(story.run)
     assert story.cancelled[-1] == second["last_step"] == third["first_step"]
     assert second["first_step"] < second["last_step"]
@@ -119,7 +119,7 @@ def test_a_resumed_run_is_a_new_job_on_the_same_resources(story: Story) -> None:
     assert read_json(story.run.result)["attempts"] == 3
 
 
-def test_the_webhook_is_told_of_what_nobody_did_on_purpose(story: Story) -> None:
+def test_webhook_is_told_of_requeue_and_end_but_not_of_cancellation(story: Story) -> None:
     requeue, end = story.told
     last_step = 10 * EPOCHS["long"]
     assert (requeue["event"], requeue["reason"], requeue["job"]) == ("requeue", "preempted", story.first_job)
@@ -135,7 +135,7 @@ def test_no_step_is_lost_repeated_or_changed(story: Story, long_alone: RunDir) -
     assert weights(story.run) == weights(long_alone)
 
 
-def test_the_report_tells_every_wait_and_what_was_asked_for_in_vain(story: Story) -> None:
+def test_report_accounts_for_every_wait_and_advises_on_unused_gpus(story: Story) -> None:
     """Submitted, put back by a preemption, cancelled and resumed by hand: only then was nobody asking."""
     report = story.user.stk_json("report", story.run.run_id)[0]
     first, second, third = report["starts"]

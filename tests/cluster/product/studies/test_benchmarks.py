@@ -35,7 +35,7 @@ def values(table: dict[str, Any]) -> dict[tuple[str, str], float]:
     return {(row["work"], row["candidate"]): row["values"][0] for row in rows}
 
 
-def test_goodput_under_a_kill_is_told_with_a_closed_sum(
+def test_parts_of_goodput_under_a_kill_add_up_to_the_wall_time(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share, parts = map(values, found("goodput", cluster, tmp_path, monkeypatch))
@@ -49,7 +49,7 @@ def test_goodput_under_a_kill_is_told_with_a_closed_sum(
     assert ours["a person"] == 0.0
 
 
-def test_the_way_back_from_a_preemption_is_told_in_parts(
+def test_parts_of_the_restart_after_a_preemption_add_up(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, parts = map(values, found("resume", cluster, tmp_path, monkeypatch))

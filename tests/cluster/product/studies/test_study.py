@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 FAILS = {"STK_FAULTS": "raise at=forward step=1"}
 
 
-def test_a_run_that_fails_costs_the_study_no_table(user: User) -> None:
-    """One run finishes, one fails, and one that waits for that never starts: the job that scores does."""
+def test_study_table_is_written_although_a_run_failed(user: User) -> None:
+    """One run finishes, one fails, and what waits for that never starts; the scoring job starts."""
     texts = write_spelling_experiment(user.home / "texts")
     shutil.copy(texts, user.home)
     ends = ("train.epochs=1", "resources.requeue=same_job", "resources.max_crashes=0")
@@ -43,7 +43,7 @@ def test_a_run_that_fails_costs_the_study_no_table(user: User) -> None:
     user.wait_until_finished(trained, first)
     ended = [user.wait_for_end(job) for job in (second, third, scores)]
     log = (user.runs / "spelling_scores.log").read_text(encoding="utf-8")
-    # That of the scores says that they are not of all.
+    # The scoring job fails because it could not score all runs.
     assert ended == ["FAILED", "CANCELLED", "FAILED"], log
     table = (user.runs / "spelling_scores.md").read_text(encoding="utf-8")
     assert trained.run_id in table

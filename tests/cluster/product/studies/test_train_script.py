@@ -1,4 +1,4 @@
-"""scripts/train.sh as a batch script and by itself, and the first reproduction script."""
+"""scripts/train.sh as a batch script and by itself, and the scripts of the studies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRAIN = SCRIPTS / "train.sh"
 
 
 @pytest.mark.slow
-def test_the_world_is_as_large_as_slurm_was_asked_for(user: User, quick_alone: RunDir) -> None:
+def test_world_has_the_size_that_slurm_was_asked_for(user: User, quick_alone: RunDir) -> None:
     job_id = user.sbatch(
         "--nodes=4", "--ntasks-per-node=2", "--gres=gpu:2", TRAIN, env={"STK_CONFIG": "quick.yaml"}
     )
@@ -41,7 +41,7 @@ def test_the_world_is_as_large_as_slurm_was_asked_for(user: User, quick_alone: R
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on_as_a_job_of_uneven_hosts(user: User, long_alone: RunDir) -> None:
+def test_interrupted_local_run_resumes_as_a_job_on_uneven_hosts(user: User, long_alone: RunDir) -> None:
     """It starts here, through a symbolic link in another folder, and ends on hosts with 2, 1 and 1 tasks."""
     link = user.home / "linked.sh"
     link.symlink_to(TRAIN)
@@ -101,14 +101,14 @@ def test_in_a_job_ranks_are_tasks_unless_forced_local(user: User, path_with_stan
 
 
 @pytest.mark.slow
-def test_in_a_shell_of_an_allocation_it_trains_there(user: User, path_with_stand_in: str) -> None:
+def test_script_in_the_shell_of_an_allocation_trains_there(user: User, path_with_stand_in: str) -> None:
     environment = {"PATH": path_with_stand_in, "STK_CONFIG": "quick.yaml"}
     shown = user.run("salloc", "--ntasks=2", TRAIN, env=environment).stdout
     assert shown == "stk run quick.yaml () in \n"
 
 
 @pytest.mark.parametrize("word", TRUE + FALSE)
-def test_outside_of_a_job_it_trains_here(user: User, path_with_stand_in: str, word: str) -> None:
+def test_script_outside_a_job_trains_locally(user: User, path_with_stand_in: str, word: str) -> None:
     environment = {"PATH": path_with_stand_in, "STK_CONFIG": "a b.yaml", "STK_FORCE_LOCAL": word}
     shown = user.run(TRAIN, "x=y z", env=environment).stdout
     assert shown == f"stk run a b.yaml x=y z ({word}) in \n"
@@ -133,7 +133,7 @@ def test_a_wrong_environment_is_refused_at_once(
     assert not user.runs.exists()
 
 
-def test_without_stk_on_path_it_uses_the_environment_beside_the_code(user: User) -> None:
+def test_script_without_stk_on_path_uses_the_venv_beside_the_code(user: User) -> None:
     """Also through a symbolic link: the code is where the script is, not where the link is."""
     code = user.home / "code"
     for file, text in {"scripts/train.sh": TRAIN.read_text(), ".venv/bin/stk": _STAND_IN}.items():
@@ -245,7 +245,7 @@ def _write_words(table: Path, counts: dict[str, int]) -> None:
 
 
 def pretend_it_is_installed(user: User) -> dict[str, str]:
-    """Give the script a virtual environment that needs nothing: that of the tests, with a pip that rests."""
+    """Give the script a virtual environment that needs nothing: that of the tests, with an idle pip."""
     programs = user.home / "venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "pip").write_text("#!/bin/sh\n")

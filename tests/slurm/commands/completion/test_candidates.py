@@ -20,13 +20,13 @@ def words(*typed: str) -> list[str]:
     return [each.word for each in candidates(PARSER, typed)]
 
 
-def test_commands_come_first_with_what_they_do() -> None:
+def test_commands_are_offered_first_with_their_help() -> None:
     found = {each.word: each.help for each in candidates(PARSER, [""])}
     assert all(found.values())
     assert set(found) >= {"plan", "submit", "clean", "reproduce", "completion"}
 
 
-def test_only_what_begins_like_the_word_is_offered() -> None:
+def test_only_words_with_the_typed_prefix_are_offered() -> None:
     assert words("stat") == ["status"]
     assert words("") == words()
 
@@ -54,7 +54,7 @@ def test_files_are_left_to_the_shell() -> None:
     assert words("status", "experiments/") == [":files"]
 
 
-def test_keys_follow_the_file() -> None:
+def test_keys_are_offered_after_the_experiment_file() -> None:
     assert words("submit", "a.yaml", "resources.nodes") == ["resources.nodes="]
     assert words("submit", "a.yaml", "seed=1", "optimizer.l") == ["optimizer.lr="]
     assert words("submit", "a.yaml", "--then", "b.yaml", "resources.requeue=s") == [
@@ -72,20 +72,20 @@ def test_keys_of_every_kind_are_known() -> None:
     assert "convolutions" in known["model.kind"]
 
 
-def test_after_a_value_comes_what_would_have_come_before() -> None:
+def test_value_of_an_option_does_not_change_what_is_offered_next() -> None:
     assert words("submit", "--cluster", "local", "") == [":files"]
     assert words("logs", "--rank", "3", "--fo") == ["--follow"]
     assert words("logs", "--rank", "") == []
 
 
 @pytest.mark.parametrize("typed", [["nonsense", ""], ["status", "--nonsense", ""], ["plan", "--", "-"]])
-def test_nonsense_is_no_error(typed: list[str]) -> None:
+def test_unknown_words_cause_no_error(typed: list[str]) -> None:
     assert isinstance(words(*typed), list)
 
 
 @given(
     st.lists(st.sampled_from(["submit", "clean", "--then", "--", "-", "a=b", "--state", "spelling", "x", ""]))
 )
-def test_whatever_is_typed_there_is_an_answer(typed: list[str]) -> None:
+def test_every_offered_word_begins_with_the_typed_word(typed: list[str]) -> None:
     for word in words(*typed):
         assert word == ":files" or word.startswith(typed[-1] if typed else "")

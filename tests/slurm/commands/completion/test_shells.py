@@ -120,7 +120,7 @@ def test_tab_completes_commands_options_runs_keys_and_files(user: User, terminal
         terminal.type("\x15")
 
 
-def test_fish_is_given_words_with_their_meaning(user: User, environ: dict[str, str]) -> None:
+def test_fish_completes_commands_runs_keys_and_files(user: User, environ: dict[str, str]) -> None:
     run = create_run(user.experiment(), user.experiments)
     user.write("script.fish", SCRIPTS["fish"])
 
@@ -138,7 +138,7 @@ def test_fish_is_given_words_with_their_meaning(user: User, environ: dict[str, s
 
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_the_script_is_free_of_faults_of_syntax(name: str, tmp_path: Path) -> None:
+def test_completion_script_has_no_syntax_errors(name: str, tmp_path: Path) -> None:
     file = tmp_path / "script"
     file.write_text(SCRIPTS[name])
     done = subprocess.run([shell(name), "-n", str(file)], capture_output=True, text=True)

@@ -37,7 +37,7 @@ def of(told: dict[str, Any], what: str = "runs") -> list[Finding]:
     return list(findings(what, "STK_EXPERIMENT_DIR", told))
 
 
-def test_a_folder_that_does_all_is_fine() -> None:
+def test_folder_with_all_abilities_is_ok() -> None:
     found = of(facts())
     assert {each.level for each in found} == {OK}
     about(found, "/home/me/experiments on nfs4, 500.0 GB free")
@@ -54,7 +54,7 @@ def test_a_folder_that_does_all_is_fine() -> None:
         ("fcntl", NOTE),
     ],
 )
-def test_what_is_missing_is_named_with_what_follows(name: str, level: str) -> None:
+def test_missing_ability_is_named_with_its_consequence(name: str, level: str) -> None:
     ok = of(facts())
     for answer, words in ((False, ""), ({"error": "Operation not supported"}, ": Operation not supported")):
         (finding,) = (each for each in of(facts({name: answer})) if each not in ok)
@@ -62,7 +62,7 @@ def test_what_is_missing_is_named_with_what_follows(name: str, level: str) -> No
         assert finding.found.endswith(words)
 
 
-def test_a_disk_of_the_machine_or_its_memory_is_told_for_runs() -> None:
+def test_local_disk_or_memory_is_reported_for_runs() -> None:
     assert about(of(facts(kind="ext4")), "a disk of this machine").level == NOTE
     assert about(of(facts(kind="tmpfs")), "lost when the machine restarts").key == "STK_EXPERIMENT_DIR"
     assert {each.level for each in of(facts(kind="ext4"), "code")} == {OK}
@@ -89,7 +89,7 @@ def test_too_little_room_calls_for_a_change(told: dict[str, Any], words: str) ->
         (facts(options=["rw", "soft"]), "mounted soft"),
     ],
 )
-def test_what_is_slow_or_off_is_noted(told: dict[str, Any], words: str) -> None:
+def test_slow_disk_wrong_clock_and_soft_mount_are_noted(told: dict[str, Any], words: str) -> None:
     assert about(of(told), words).level == NOTE
 
 
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_used_is_a_problem(told: dict[str, Any]) -> None
     assert [each.key for each in worst] == ["STK_EXPERIMENT_DIR"]
 
 
-def test_two_hosts_that_share_the_folder_well() -> None:
+def test_two_hosts_that_share_the_folder_are_ok() -> None:
     told = {"sees_folder": True, "lock_holds": True, "there_and_back_s": 0.02, "clock_ahead_s": 0.01}
     assert {each.level for each in exchanged("node7", told)} == {OK}
 
@@ -123,6 +123,6 @@ def test_two_hosts_that_share_the_folder_well() -> None:
         ({"why": "PermissionError: x"}, "PermissionError: x", PROBLEM),
     ],
 )
-def test_what_two_hosts_do_not_share(change: dict[str, Any], words: str, level: str) -> None:
+def test_failed_exchange_between_hosts_is_reported(change: dict[str, Any], words: str, level: str) -> None:
     told = {"sees_folder": True, "lock_holds": True, "there_and_back_s": 0.02, "clock_ahead_s": 0.01}
     assert about(list(exchanged("node7", {**told, **change})), words).level == level

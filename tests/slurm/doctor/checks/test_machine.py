@@ -86,7 +86,7 @@ def test_an_ordinary_machine_is_fine() -> None:
     about(found, "torch 2.9: CUDA 12.8, NCCL 2.27.3, gloo; importing it took 2.0 s")
 
 
-def test_the_limits_of_a_control_group_are_told() -> None:
+def test_limits_of_a_control_group_are_reported() -> None:
     here = computer(
         cpus={"usable": 64, "online": 64, "quota": 4.0, "model": None},
         memory={"total_mb": 256 << 10, "available_mb": 200 << 10, "limit_mb": 16 << 10},
@@ -103,7 +103,7 @@ def test_few_open_files_and_little_shared_memory_call_for_a_change() -> None:
     assert about(found, "/dev/shm holds 64 MB").level == CHANGE
 
 
-def test_locked_memory_matters_with_infiniband_alone() -> None:
+def test_locked_memory_matters_only_with_infiniband() -> None:
     limits = {"open_files": None, "processes": None, "locked_memory_kb": 8192}
     assert not [each for each in of(machine=computer(limits=limits)) if "lock 8192" in each.found]
     port = {"name": "mlx5_0:1", "state": "ACTIVE", "rate": "200 Gb/sec"}
@@ -113,12 +113,12 @@ def test_locked_memory_matters_with_infiniband_alone() -> None:
     assert about(found, "network:").follows == "NCCL takes InfiniBand: mlx5_0:1 200 Gb/sec"
 
 
-def test_a_name_that_means_the_machine_itself_is_told() -> None:
+def test_host_name_that_resolves_to_loopback_or_nothing_is_reported() -> None:
     about(of(machine=network(own_address="127.0.1.1")), "own name resolves to 127.0.1.1")
     about(of(machine=network(own_address=None)), "own name resolves to no address")
 
 
-def test_a_machine_without_a_network_is_alone() -> None:
+def test_machine_without_a_network_is_noted() -> None:
     alone = network(interfaces=[{"name": "lo", "addresses": ["127.0.0.1"], "speed_mbps": None}])
     assert about(of(machine=alone), "no network").level == NOTE
 
@@ -126,7 +126,7 @@ def test_a_machine_without_a_network_is_alone() -> None:
 @pytest.mark.parametrize(
     "value, level", [("eth", NOTE), ("=eth0", NOTE), ("^docker", NOTE), ("ib0,eth0", NOTE), ("ib", PROBLEM)]
 )
-def test_an_interface_that_is_chosen_must_be_there(value: str, level: str) -> None:
+def test_chosen_network_interface_must_exist(value: str, level: str) -> None:
     here = network(socket_ifname={"NCCL_SOCKET_IFNAME": value})
     assert about(of(machine=here), f"NCCL_SOCKET_IFNAME={value}").level == level
 
@@ -142,11 +142,11 @@ def test_an_interface_that_is_chosen_must_be_there(value: str, level: str) -> No
         ({"is_cut": True, "utilization": None}, "MIG", NOTE),
     ],
 )
-def test_a_gpu_that_is_not_at_ease_says_so(facts: dict[str, Any], words: str, level: str) -> None:
+def test_impaired_gpu_is_reported(facts: dict[str, Any], words: str, level: str) -> None:
     assert about(of(**with_gpu(**facts)), words).level == level
 
 
-def test_no_gpu_names_where_to_look() -> None:
+def test_note_on_missing_gpus_says_where_to_look() -> None:
     none = {"gpus": {"gpus": [], "why": "no driver"}}
     assert about(list(findings(none, "look there")), "no driver").follows == "look there"
     assert about(of(**none), "no driver").level == NOTE
@@ -163,7 +163,7 @@ def test_no_gpu_names_where_to_look() -> None:
         ({"import_s": 90.0}, "importing it took 90.0 s", NOTE),
     ],
 )
-def test_a_torch_that_will_not_do_says_why(facts: dict[str, Any], words: str, level: str) -> None:
+def test_unsuitable_torch_is_reported_with_the_reason(facts: dict[str, Any], words: str, level: str) -> None:
     assert about(of(**with_gpu(), torch={**TORCH, **facts}), words).level == level
 
 

@@ -50,13 +50,13 @@ def test_one_partition_may_be_looked_at_alone() -> None:
     about(list(preemption(cluster(), None, "urgent")), "no partition preempts partition urgent")
 
 
-def test_what_was_measured_is_told() -> None:
+def test_measured_saves_are_reported() -> None:
     told = about(found(cluster(), 4.0), "your last 3 runs")
     assert told.found.endswith("took 1.5 s (median of 40), 4.0 s at most (big-1234)")
     assert about(found(cluster()), "no save has been measured").level == NOTE
 
 
-def test_a_save_longer_than_the_warning_calls_for_an_earlier_one() -> None:
+def test_save_longer_than_the_warning_calls_for_an_earlier_warning() -> None:
     finding = about(found(cluster(), 100.0), "before its time limit")
     assert (finding.level, finding.key) == (CHANGE, "resources.signal_s")
 
@@ -69,11 +69,11 @@ def test_a_save_longer_than_the_warning_calls_for_an_earlier_one() -> None:
         ({"PreemptParameters": "send_user_signal"}, "USR2"),
     ],
 )
-def test_the_signal_is_that_of_the_cluster(settings: dict[str, str], name: str) -> None:
+def test_preemption_signal_is_that_of_the_cluster(settings: dict[str, str], name: str) -> None:
     assert name in about(found(cluster(**settings)), "a preempted job gets").found
 
 
-def test_without_preemption_nothing_is_said_of_partitions() -> None:
+def test_partitions_are_not_mentioned_without_preemption() -> None:
     findings = found(cluster(PreemptType="preempt/none"), 4.0)
     assert about(findings, "no job is preempted").level == OK
     assert not [each for each in findings if "GraceTime" in each.found]
@@ -85,7 +85,7 @@ def test_the_time_that_is_exempt_from_preemption_is_told_in_full(exempt: str) ->
     assert f"in its first {exempt} (" in about(found(here), "PreemptExemptTime").found
 
 
-def test_by_qos_the_grace_is_that_of_the_qos() -> None:
+def test_preemption_by_qos_uses_the_grace_of_the_qos() -> None:
     victim = qos("spare", grace_s=60, preempt_mode="requeue")
     here = replace(
         cluster(PreemptType="preempt/qos"), qos=(victim, qos("high", preempts=frozenset({"spare"})))
@@ -95,14 +95,14 @@ def test_by_qos_the_grace_is_that_of_the_qos() -> None:
     assert (finding.level, "of QOS high" in finding.found) == (OK, True)
 
 
-def test_a_qos_that_says_cluster_has_the_mode_of_the_cluster() -> None:
+def test_qos_with_preempt_mode_cluster_has_the_mode_of_the_cluster() -> None:
     here = cluster(PreemptType="preempt/qos", PreemptMode="CANCEL")
     here = replace(here, qos=(qos("low"), qos("high", preempts=frozenset({"low"}))))
     finding = about(found(here), "QOS low")
     assert (finding.level, "PreemptMode CANCEL" in finding.found) == (NOTE, True)
 
 
-def test_qos_that_are_not_told_are_said_to_be_unknown() -> None:
+def test_missing_qos_are_reported_as_unknown() -> None:
     here = replace(cluster(PreemptType="preempt/qos"), qos=None)
     assert about(found(here), "jobs are preempted by QOS").level == NOTE
 
@@ -114,6 +114,6 @@ def test_a_suspended_job_needs_no_time_to_save() -> None:
     assert (finding.level, "to save" in finding.found) == (NOTE, False)
 
 
-def test_protected_first_minutes_are_told() -> None:
+def test_preempt_exempt_time_is_reported() -> None:
     assert about(found(cluster(PreemptExemptTime="00:30:00")), "PreemptExemptTime").level == OK
     assert not [each for each in found(cluster()) if "PreemptExemptTime" in each.found]

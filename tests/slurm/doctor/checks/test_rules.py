@@ -32,11 +32,11 @@ def test_a_long_wait_names_what_shortens_it() -> None:
     assert (finding.level, "stk watch" in finding.follows) == (NOTE, True)
 
 
-def test_requeueing_that_is_off_by_default_is_no_harm() -> None:
+def test_requeueing_off_by_default_is_ok() -> None:
     assert about(list(requeueing(cluster(JobRequeue="0"))), "--requeue").level == OK
 
 
-def test_an_old_slurm_and_a_missing_database_are_said() -> None:
+def test_old_slurm_and_missing_accounting_are_noted() -> None:
     findings = list(
         scheduler(cluster(SLURM_VERSION="20.02.1", AccountingStorageType="accounting_storage/none"))
     )
@@ -45,7 +45,7 @@ def test_an_old_slurm_and_a_missing_database_are_said() -> None:
     assert "cluster demo" in about(list(scheduler(cluster())), "Slurm 22.05.8").found
 
 
-def test_what_could_not_be_asked_is_named() -> None:
+def test_failed_query_is_named_with_its_error() -> None:
     here = replace(cluster(), unknown=(("QOS", "Connection refused"),))
     assert about(list(scheduler(here)), "Connection refused").found == "QOS: unknown (Connection refused)"
 
@@ -67,21 +67,21 @@ def test_limits_that_are_not_enforced_are_not_listed() -> None:
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({}, "memory is not handed out"),
+        ({}, "memory is not allocated"),
         ({"SelectTypeParameters": "CR_CORE_MEMORY", "DefMemPerNode": "UNLIMITED"}, "gets all of its host"),
         ({"SelectTypeParameters": "CR_CORE_MEMORY", "DefMemPerCPU": "4000"}, "DefMemPerCPU=4000"),
     ],
 )
-def test_what_a_job_gets_that_asks_for_no_memory(settings: dict[str, str], words: str) -> None:
+def test_default_memory_of_a_job_is_reported(settings: dict[str, str], words: str) -> None:
     about(list(limits(cluster(**settings))), words)
 
 
-def test_the_most_memory_that_a_job_may_have_is_told() -> None:
+def test_maximum_memory_of_a_job_is_reported() -> None:
     here = cluster(SelectTypeParameters="CR_CORE_MEMORY", MaxMemPerNode="64000")
     about(list(limits(here)), "MaxMemPerNode=64000")
 
 
-def test_a_partition_may_have_a_default_of_its_own() -> None:
+def test_default_memory_of_a_partition_is_reported() -> None:
     here = replace(
         cluster(SelectTypeParameters="CR_CPU_MEMORY"),
         partitions=(partition("main", default_memory="DefMemPerNode=8000"),),
@@ -89,11 +89,11 @@ def test_a_partition_may_have_a_default_of_its_own() -> None:
     assert about(list(limits(here)), "DefMemPerNode=8000").key == "resources.mem"
 
 
-def test_arrays_can_be_disabled() -> None:
+def test_disabled_job_arrays_are_noted() -> None:
     assert about(list(limits(cluster(MaxArraySize="0"))), "disabled").level == NOTE
 
 
-def test_hosts_that_keep_jobs_apart_are_fine() -> None:
+def test_hosts_that_isolate_jobs_are_ok() -> None:
     settings = {
         "ProctrackType": "proctrack/cgroup",
         "TaskPlugin": "task/affinity,task/cgroup",
@@ -106,7 +106,7 @@ def test_hosts_that_keep_jobs_apart_are_fine() -> None:
     assert "counts from 0" in about(findings, "ConstrainDevices").follows
 
 
-def test_hosts_that_do_not_are_described() -> None:
+def test_hosts_that_do_not_isolate_jobs_are_described() -> None:
     findings = list(hosts(cluster(ConstrainDevices="no", ConstrainRAMSpace="no")))
     assert about(findings, "proctrack/linuxproc").level == NOTE
     assert about(findings, "TaskPlugin none").key == "resources.exclusive"

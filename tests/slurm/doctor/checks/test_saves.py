@@ -37,7 +37,7 @@ def test_pauses_of_the_writer_do_not_count(tmp_path: Path) -> None:
     assert (found.median_s, found.longest_s, found.longest_run) == (3.0, 5.0, "b-2")
 
 
-def test_runs_of_long_ago_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_runs_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RUNS", 1)
     run(tmp_path, "old-1", save(99.0), age_s=1000)
     run(tmp_path, "new-2", save(1.0))

@@ -51,17 +51,17 @@ def advice_on(run: RunDir) -> dict[str, Advice]:
     return {each.topic: each for each in advise(run, summarize(run))}
 
 
-def test_run_that_used_what_it_asked_for_needs_none(tmp_path: Path) -> None:
+def test_run_that_used_its_resources_gets_no_advice(tmp_path: Path) -> None:
     assert advice_on(busy(a_run(tmp_path / "run"))) == {}
 
 
-def test_run_that_has_not_begun_gets_none(tmp_path: Path) -> None:
+def test_run_that_has_not_started_gets_no_advice(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     write_config(run)
     assert advice_on(run) == {}
 
 
-def test_exactness_that_takes_more_than_a_tenth_of_each_step(tmp_path: Path) -> None:
+def test_exactness_above_a_tenth_of_each_step_gets_advice(tmp_path: Path) -> None:
     assert advice_on(busy(a_run(tmp_path / "little", exact_s=0.001, exact_share=0.09))) == {}
     found = advice_on(busy(a_run(tmp_path / "run", exact_s=0.0041, exact_share=0.62)))["exactness"]
     assert (found.found, found.bound) == ("62 % of each step, 4.1 ms", "10 %")
@@ -79,7 +79,7 @@ def test_exactness_that_takes_more_than_a_tenth_of_each_step(tmp_path: Path) -> 
         ({"mem_per_gpu": "32768"}, "resources.mem_per_gpu", "3G"),
     ],
 )
-def test_much_more_memory_than_the_peak_of_all_ranks_of_a_host(
+def test_memory_far_above_the_peak_of_a_host_gets_advice(
     tmp_path: Path, asked: dict[str, Any], key: str, amount: str
 ) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"mem": None} | asked), cpu_percent_mean=150.0)
@@ -89,12 +89,12 @@ def test_much_more_memory_than_the_peak_of_all_ranks_of_a_host(
     assert found.bound == "50 % of 64.0 GB"
 
 
-def test_too_little_memory_is_told_before_it_kills(tmp_path: Path) -> None:
+def test_memory_close_to_its_limit_gets_advice(tmp_path: Path) -> None:
     found = advice_on(busy(a_run(tmp_path / "run", ASKED | {"mem": "4200M"})))["memory"]
     assert (found.change, found.bound) == ("resources.mem=5G", "90 % of 4.1 GB")
 
 
-def test_limit_of_a_cluster_where_nothing_was_asked_for_counts_too(tmp_path: Path) -> None:
+def test_memory_limit_of_the_cluster_counts_if_none_was_requested(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run", ASKED | {"mem": None})
     assert "memory" not in advice_on(busy(run, memory_limit_mb=8192.0))
     assert advice_on(busy(run, memory_limit_mb=4200.0))["memory"].change == "resources.mem=5G"
@@ -103,13 +103,13 @@ def test_limit_of_a_cluster_where_nothing_was_asked_for_counts_too(tmp_path: Pat
 # ---- CPUs and GPUs
 
 
-def test_idle_cpus(tmp_path: Path) -> None:
+def test_idle_cpus_get_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"cpus_per_task": 8}), cpu_percent_mean=150.0)
     found = advice_on(run)["CPUs"]
     assert (found.found, found.change) == ("1.5 of 8 CPUs of a rank were busy", "resources.cpus_per_task=2")
 
 
-def test_gpu_that_may_wait_for_one_busy_cpu(tmp_path: Path) -> None:
+def test_single_busy_cpu_of_a_gpu_gets_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run"), cpu_percent_mean=99.0)
     assert advice_on(run)["CPUs"].change == "resources.cpus_per_task=2"
 
@@ -123,19 +123,19 @@ def test_idle_gpu_is_named_by_its_rank(tmp_path: Path) -> None:
     assert (found.found, found.bound) == ("the GPU of rank 1 was 4 % busy", "idle below 15 %")
 
 
-def test_gpus_with_little_to_do(tmp_path: Path) -> None:
+def test_underused_gpus_get_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run"))
     for path in run.usages("a"):
         path.write_text(path.read_text().replace('"utilization_mean": 75.0', '"utilization_mean": 30.0'))
     assert advice_on(run)["GPUs"].found == "GPUs were 30 % busy on average"
 
 
-def test_gpus_that_nobody_used(tmp_path: Path) -> None:
+def test_unused_gpus_get_advice(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run", device="cpu")
     assert advice_on(run)["GPUs"].change == "train.device=cuda"
 
 
-def test_seconds_of_use_say_nothing(tmp_path: Path) -> None:
+def test_few_seconds_of_usage_give_no_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"cpus_per_task": 8}), seconds=20.0, cpu_percent_mean=1.0)
     assert "CPUs" not in advice_on(run)
 
@@ -143,19 +143,19 @@ def test_seconds_of_use_say_nothing(tmp_path: Path) -> None:
 # ---- time limit
 
 
-def test_shorter_limit_where_the_longest_start_needs_little_of_it(tmp_path: Path) -> None:
+def test_unused_time_limit_gets_advice_to_shorten_it(tmp_path: Path) -> None:
     found = advice_on(busy(a_run(tmp_path / "run", ASKED | {"time": "1-00:00:00"})))["time limit"]
     assert found.change == "resources.time=01:15:00"
     assert found.found == "the longest attempt took 1 h 00 min, the mean 1 h 00 min"
 
 
-def test_unfinished_run_may_need_its_limit_yet(tmp_path: Path) -> None:
+def test_unfinished_run_gets_no_advice_on_its_time_limit(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"time": "1-00:00:00"}))
     run.result.unlink()
     assert "time limit" not in advice_on(run)
 
 
-def test_longer_limit_where_starts_take_much(tmp_path: Path) -> None:
+def test_long_starting_times_get_advice_to_lengthen_the_time_limit(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", why="time_limit", first_step_after_start_s=300.0))
     assert advice_on(run)["time limit"].change == "resources.time=02:00:00"
 
@@ -163,7 +163,7 @@ def test_longer_limit_where_starts_take_much(tmp_path: Path) -> None:
 # ---- how it went
 
 
-def test_slow_start(tmp_path: Path) -> None:
+def test_slow_start_gets_advice(tmp_path: Path) -> None:
     found = advice_on(busy(a_run(tmp_path / "run", first_step_after_start_s=600.0)))["slow starts"]
     assert found.found == "16.7 %, 10 min 00 s on average"
 
@@ -175,7 +175,7 @@ def with_saves(run: RunDir, count: int, stall_s: float) -> RunDir:
     return run
 
 
-def test_saves_that_cost_much_at_a_fixed_interval(tmp_path: Path) -> None:
+def test_costly_saves_at_a_fixed_interval_get_advice(tmp_path: Path) -> None:
     run = with_saves(busy(a_run(tmp_path / "run")), 60, 5.0)
     assert advice_on(run)["saves"].change == "STK_EXPERIMENT_DIR on a faster file system"
     run.config.write_text(run.config.read_text() + "checkpoint:\n  every_steps: 10\n  every_minutes: null\n")
@@ -183,7 +183,7 @@ def test_saves_that_cost_much_at_a_fixed_interval(tmp_path: Path) -> None:
     assert (found.found, found.change) == ("8.3 % for 60 saves", "checkpoint.every_steps=null")
 
 
-def test_steps_that_were_lost(tmp_path: Path) -> None:
+def test_lost_steps_get_advice(tmp_path: Path) -> None:
     run = with_saves(busy(a_run(tmp_path / "run", why="requeued")), 3, 0.1)
     second = {"attempt": 2, "nonce": "b", "job_id": "7", "restart": 1, "world_size": 2, "device": "cuda"}
     second |= {"time_start": START_S + 3700, "time_end": START_S + 7300, "first_step_after_start_s": 60.0}
@@ -193,13 +193,13 @@ def test_steps_that_were_lost(tmp_path: Path) -> None:
     assert found.found.startswith("14.7 % was training")
 
 
-def test_run_that_waited_longer_than_it_ran(tmp_path: Path) -> None:
+def test_run_that_waited_longer_than_it_ran_gets_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run"))
     run.submissions.write_text(run.submissions.read_text().replace(str(START_S), str(START_S - 9000)))
     assert advice_on(run)["queue"].found == "it waited 2 h 30 min"
 
 
-def test_many_starts_with_poor_goodput(tmp_path: Path) -> None:
+def test_many_attempts_with_poor_goodput_get_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run"))
     for number in (2, 3):
         begin = START_S + 4000 * number
@@ -220,20 +220,20 @@ def test_many_starts_with_poor_goodput(tmp_path: Path) -> None:
 # ---- what cannot be known
 
 
-def test_run_on_this_machine_asked_nobody_for_anything(tmp_path: Path) -> None:
+def test_local_run_gets_no_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"mem": "64G", "time": "1-00:00:00"}))
     run.submissions.unlink()
     assert advice_on(run) == {}
 
 
 @pytest.mark.parametrize("damage", ["time: tomorrow\nmem: 64G\n", "mem: [1, 2]\n", "cpus_per_task: many\n"])
-def test_resources_that_nobody_can_read_lead_to_no_advice(tmp_path: Path, damage: str) -> None:
+def test_unreadable_resources_give_no_advice(tmp_path: Path, damage: str) -> None:
     run = busy(a_run(tmp_path / "run"))
     summary = replace(summarize(run), resources=yaml.safe_load(damage))
     assert advise(run, summary) == []
 
 
-def test_submission_that_is_half_written_leads_to_none(tmp_path: Path) -> None:
+def test_incomplete_submission_gives_no_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"mem": "64G"}))
     run.submissions.write_text('{"cluster": "slurm"}\n')
     assert advice_on(run) == {}

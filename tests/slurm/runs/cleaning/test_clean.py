@@ -69,7 +69,7 @@ def clean(user: User, *arguments: object) -> dict[str, Any]:
     return dict(json.loads(answer.out))
 
 
-def test_the_best_and_the_newest_stay(user: User, run: RunDir) -> None:
+def test_best_and_newest_checkpoints_are_kept(user: User, run: RunDir) -> None:
     finish(run, best=20)
     answer = clean(user, "--yes")
     assert run.checkpoint_steps() == [20, 40]
@@ -87,34 +87,34 @@ def test_a_dry_run_touches_nothing(user: User, run: RunDir) -> None:
     assert user.listing == before
 
 
-def test_of_a_finished_run_the_best_alone_may_stay(user: User, run: RunDir) -> None:
+def test_keep_last_0_keeps_only_the_best_of_a_finished_run(user: User, run: RunDir) -> None:
     finish(run, best=20)
     clean(user, "--keep-last", 0, "--yes")
     assert run.checkpoint_steps() == [20]
     assert run.last.resolve() == run.checkpoint(20)
 
 
-def test_an_unfinished_run_keeps_what_it_would_go_on_from(user: User, run: RunDir) -> None:
+def test_unfinished_run_keeps_the_checkpoint_it_resumes_from(user: User, run: RunDir) -> None:
     fail(run)
     clean(user, "--keep-last", 0, "--yes")
     assert run.checkpoint_steps() == [20, 40]
 
 
-def test_a_damaged_newest_one_is_not_what_a_run_goes_on_from(user: User, run: RunDir) -> None:
+def test_damaged_newest_checkpoint_is_not_the_one_to_resume_from(user: User, run: RunDir) -> None:
     fail(run)
     (run.checkpoint(40) / WEIGHTS).write_bytes(b"x" * 1000)
     clean(user, "--keep-last", 0, "--yes")
     assert run.checkpoint_steps() == [20, 30]
 
 
-def test_where_none_is_whole_all_stay(user: User, run: RunDir) -> None:
+def test_all_checkpoints_are_kept_if_none_is_intact(user: User, run: RunDir) -> None:
     fail(run)
     for step in run.checkpoint_steps():
         (run.checkpoint(step) / WEIGHTS).unlink()
     assert clean(user, "--keep-last", 0, "--yes")["items"] == []
 
 
-def test_the_best_that_the_newest_names_stays_whatever_the_link_says(user: User, run: RunDir) -> None:
+def test_best_checkpoint_named_by_the_newest_is_kept_without_the_link(user: User, run: RunDir) -> None:
     fail(run)
     run.best.unlink()
     clean(user, "--yes")
@@ -137,7 +137,7 @@ def test_a_run_whose_job_may_live_is_left_alone(user: User, fake: FakeSlurm, run
     assert "it is not known whether it is live" in answer["kept"][0]["why"]
 
 
-def test_one_that_another_run_begins_with_is_kept_and_named(user: User, run: RunDir) -> None:
+def test_checkpoint_that_another_run_starts_from_is_kept_and_named(user: User, run: RunDir) -> None:
     finish(run, best=20)
     begins = f"train.start_from_checkpoint={run.checkpoint(10)}"
     theirs = create_run(user.experiment(begins), user.experiments)
@@ -147,14 +147,14 @@ def test_one_that_another_run_begins_with_is_kept_and_named(user: User, run: Run
     assert answer["kept"] == [{"run_id": run.run_id, "what": "checkpoint of step 10", "why": why}]
 
 
-def test_one_that_a_key_of_a_workload_names_is_kept(user: User, run: RunDir) -> None:
+def test_checkpoint_named_by_a_workload_key_is_kept(user: User, run: RunDir) -> None:
     finish(run, best=20)
     create_run(user.experiment(f"model.teacher={run.checkpoint(10)}"), user.experiments)
     clean(user, "--yes", run.run_id)
     assert run.checkpoint_steps() == [10, 20, 40]
 
 
-def test_a_file_of_a_checkpoint_named_through_a_link_keeps_it(user: User, run: RunDir) -> None:
+def test_checkpoint_named_through_a_link_is_kept(user: User, run: RunDir) -> None:
     finish(run, best=20)
     (user.root / "link").symlink_to(run.checkpoint(30))
     create_run(user.experiment(f"train.start_from_checkpoint=link/{WEIGHTS}"), user.experiments)
@@ -162,7 +162,7 @@ def test_a_file_of_a_checkpoint_named_through_a_link_keeps_it(user: User, run: R
     assert run.checkpoint_steps() == [20, 30, 40]
 
 
-def test_young_ones_stay(user: User) -> None:
+def test_checkpoints_newer_than_older_than_are_kept(user: User) -> None:
     run = create_run(user.experiment(), user.experiments)
     for step, days in ((10, 9), (20, 8), (30, 1), (40, 0)):
         save(run, step, days=days)
@@ -171,13 +171,13 @@ def test_young_ones_stay(user: User) -> None:
     assert run.checkpoint_steps() == [30, 40]
 
 
-def test_other_states_are_left_alone(user: User, run: RunDir) -> None:
+def test_runs_in_other_states_are_left_alone(user: User, run: RunDir) -> None:
     fail(run)
     assert clean(user, "--state", "finished", "--yes")["items"] == []
     assert len(clean(user, "--state", "finished", "--state", "failed", "--dry-run")["items"]) == 2
 
 
-def test_what_killed_processes_left_goes_as_well(user: User, run: RunDir) -> None:
+def test_leftovers_of_killed_processes_are_deleted(user: User, run: RunDir) -> None:
     finish(run, best=20)
     (run.checkpoints / ".step_00000050.nonce.tmp").mkdir()
     (run.checkpoints / ".step_00000005.nonce.trash").mkdir()
@@ -185,7 +185,7 @@ def test_what_killed_processes_left_goes_as_well(user: User, run: RunDir) -> Non
     assert run.checkpoint_leftovers() == []
 
 
-def test_logs_of_earlier_starts_go_where_that_is_asked(user: User, run: RunDir) -> None:
+def test_logs_option_deletes_logs_of_earlier_attempts(user: User, run: RunDir) -> None:
     finish(run, best=20)
     for number, name in enumerate(["local-a", "local-b"]):
         for rank in (0, 1):
@@ -201,7 +201,7 @@ def test_logs_of_earlier_starts_go_where_that_is_asked(user: User, run: RunDir) 
     ]  # fmt: skip
 
 
-def test_runs_that_were_set_aside_go_where_that_is_asked(user: User, run: RunDir) -> None:
+def test_old_option_deletes_archived_runs(user: User, run: RunDir) -> None:
     aside = archive_run(run)
     assert clean(user, "--yes")["items"] == []
     (item,) = clean(user, "--old", "--yes")["items"]
@@ -209,7 +209,7 @@ def test_runs_that_were_set_aside_go_where_that_is_asked(user: User, run: RunDir
     assert list(aside.parent.iterdir()) == []
 
 
-def test_without_a_terminal_nothing_is_deleted_unasked(user: User, run: RunDir) -> None:
+def test_nothing_is_deleted_without_a_terminal_or_yes(user: User, run: RunDir) -> None:
     finish(run, best=20)
     answer = user.stk("clean")
     assert answer.code == 2
@@ -219,13 +219,13 @@ def test_without_a_terminal_nothing_is_deleted_unasked(user: User, run: RunDir) 
     assert len(run.checkpoint_steps()) == 4
 
 
-def test_where_there_is_nothing_to_delete_nothing_is_asked(user: User) -> None:
+def test_clean_asks_nothing_if_there_is_nothing_to_delete(user: User) -> None:
     answer = user.stk("clean")
     assert (answer.code, answer.out.strip(), answer.err) == (0, "nothing to delete", "")
 
 
 @pytest.mark.parametrize("wrong", [["--older-than", "7"], ["--keep-last", "-1"], ["--yes", "--dry-run"]])
-def test_what_makes_no_sense_is_refused(user: User, wrong: list[str]) -> None:
+def test_invalid_options_are_refused(user: User, wrong: list[str]) -> None:
     assert user.stk("clean", *wrong).code == 2
 
 
@@ -263,7 +263,7 @@ def test_a_checkpoint_whose_replacement_was_lost_stays_until_the_next_start(user
 
 @settings(max_examples=25, deadline=None)
 @given(steps=st.sets(st.integers(1, 60), max_size=6), best=st.integers(1, 60), keep=st.integers(0, 4))
-def test_best_and_newest_never_go(
+def test_only_checkpoints_besides_best_and_newest_are_deleted(
     tmp_path_factory: pytest.TempPathFactory, steps: set[int], best: int, keep: int
 ) -> None:
     run = RunDir(tmp_path_factory.mktemp("run"))
@@ -276,7 +276,7 @@ def test_best_and_newest_never_go(
     assert going == {run.checkpoint(step) for step in steps} - stay
 
 
-def test_half_written_files_are_no_hindrance(user: User, run: RunDir) -> None:
+def test_half_written_files_do_not_stop_clean(user: User, run: RunDir) -> None:
     finish(run, best=20)
     for step in (30, 40):
         (run.checkpoint(step) / PROGRESS).write_text('{"progress": [')

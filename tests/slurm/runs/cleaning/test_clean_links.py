@@ -59,7 +59,7 @@ def test_a_link_among_old_runs_is_left_alone(user: User, run: RunDir, elsewhere:
     assert (aside.parent / "notes").is_dir(), "it is no run"
 
 
-def test_of_a_checkpoint_that_is_a_link_the_link_alone_goes(user: User, run: RunDir) -> None:
+def test_only_the_link_of_a_linked_checkpoint_is_deleted(user: User, run: RunDir) -> None:
     other = finished(user, "seed=1")
     run.checkpoint(15).symlink_to(other.checkpoint(30))
     clean(user, run.run_id, "--yes")
@@ -87,16 +87,14 @@ def test_a_folder_of_a_run_that_is_a_link_is_left_alone(user: User, run: RunDir,
 @pytest.mark.parametrize(
     "what, stay", [("", [10, 20, 30]), ("checkpoints", [10, 20, 30]), ("checkpoints/step_00000010", [10, 30])]
 )
-def test_what_belongs_to_another_user_is_left_alone(
-    user: User, run: RunDir, what: str, stay: list[int]
-) -> None:
+def test_files_of_another_user_are_left_alone(user: User, run: RunDir, what: str, stay: list[int]) -> None:
     os.chown(run.path / what, 65534, 65534)
     answer = clean(user, "--yes")
     assert run.checkpoint_steps() == stay
     assert "65534" in answer["kept"][0]["why"]
 
 
-def test_a_run_that_cannot_be_deleted_costs_no_other(
+def test_run_that_cannot_be_deleted_does_not_stop_the_others(
     user: User, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = finished(user, "seed=1")
@@ -110,7 +108,7 @@ def test_a_run_that_cannot_be_deleted_costs_no_other(
     assert second.checkpoint_steps() == [30]
 
 
-def test_a_run_that_cannot_be_read_costs_no_other(user: User, run: RunDir) -> None:
+def test_unreadable_run_does_not_stop_the_others(user: User, run: RunDir) -> None:
     other = finished(user, "seed=1")
     (run.checkpoints).rename(run.path / "aside")
     run.checkpoints.write_text("a file")
@@ -121,7 +119,7 @@ def test_a_run_that_cannot_be_read_costs_no_other(user: User, run: RunDir) -> No
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "../../secret"])
-def test_a_manifest_that_names_what_lies_elsewhere_is_not_whole(run: RunDir, name: str) -> None:
+def test_checkpoint_whose_manifest_names_outside_files_is_not_intact(run: RunDir, name: str) -> None:
     (run.path / "secret").touch()
     folder = run.checkpoint(30)
     manifest = read_json(folder / MANIFEST)
@@ -129,7 +127,7 @@ def test_a_manifest_that_names_what_lies_elsewhere_is_not_whole(run: RunDir, nam
     assert not matches_manifest(folder)
 
 
-def test_a_checkpoint_whose_weights_are_a_link_is_not_whole(run: RunDir) -> None:
+def test_checkpoint_whose_weights_are_a_link_is_not_intact(run: RunDir) -> None:
     weights = run.checkpoint(30) / WEIGHTS
     assert matches_manifest(run.checkpoint(30))
     weights.rename(run.path / "weights")

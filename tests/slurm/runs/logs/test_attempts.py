@@ -18,7 +18,7 @@ def logged(tmp_path: Path) -> Logged:
     return Logged(tmp_path)
 
 
-def test_logs_belong_to_the_start_that_named_them(logged: Logged) -> None:
+def test_logs_belong_to_the_attempt_of_their_nonce(logged: Logged) -> None:
     logged.start("101.0.0", "first", "first of rank 1", job_id="101")
     logged.hosts("101.0.0", "w1", "w2")
     logged.start("101.0.1", "second", job_id="101")
@@ -28,7 +28,7 @@ def test_logs_belong_to_the_start_that_named_them(logged: Logged) -> None:
     assert second.title == "attempt 2, job 101"
 
 
-def test_a_start_that_died_before_it_had_a_name_is_known_by_job_and_restart(logged: Logged) -> None:
+def test_attempt_without_a_nonce_is_found_by_job_and_restart(logged: Logged) -> None:
     """The batch script adds such a line."""
     logged.write("101.0.0", "no module named x")
     logged.write("101.0.1", "later", time=2000.0)
@@ -38,7 +38,7 @@ def test_a_start_that_died_before_it_had_a_name_is_known_by_job_and_restart(logg
     assert second.nonce == "101.0.1"
 
 
-def test_a_start_that_died_early_is_not_taken_for_an_earlier_one_of_its_job(logged: Logged) -> None:
+def test_attempt_that_died_early_is_not_confused_with_an_earlier_one(logged: Logged) -> None:
     logged.start("101.0.0", "killed", job_id="101", restart=0)
     logged.write("101.1.0", "no module named x")
     logged.start("", job_id="101", restart=0)
@@ -48,13 +48,13 @@ def test_a_start_that_died_early_is_not_taken_for_an_earlier_one_of_its_job(logg
     ]
 
 
-def test_a_start_that_is_just_beginning_has_the_next_number(logged: Logged) -> None:
+def test_starting_attempt_has_the_next_number(logged: Logged) -> None:
     logged.start("101.0.0", "first")
     logged.write("101.0.1", "importing torch", time=2000.0)
     assert [start.number for start in logged_attempts(logged.run)] == [1, 2]
 
 
-def test_a_start_that_never_got_a_line_has_no_number(logged: Logged) -> None:
+def test_attempt_that_was_never_recorded_has_no_number(logged: Logged) -> None:
     logged.write("local-a", "stopped at once", time=5.0)
     logged.start("local-b", "first")
     assert [(start.number, start.nonce) for start in logged_attempts(logged.run)] == [
@@ -63,19 +63,19 @@ def test_a_start_that_never_got_a_line_has_no_number(logged: Logged) -> None:
     ]
 
 
-def test_the_first_start_of_all_is_known_before_it_has_a_line(logged: Logged) -> None:
+def test_first_attempt_is_listed_before_it_is_recorded(logged: Logged) -> None:
     logged.write("101.0.0", "importing torch")
     (start,) = logged_attempts(logged.run)
     assert (start.number, start.job_id) == (1, None)
 
 
-def test_a_start_that_is_not_there_is_named_with_those_that_are(logged: Logged) -> None:
+def test_unknown_attempt_is_refused_with_the_known_ones(logged: Logged) -> None:
     logged.start("101.0.0", "first")
     with pytest.raises(RunNotFound, match="has no attempt 3; there are: 1"):
         chosen(logged.run, 3, logged_attempts(logged.run))
 
 
-def test_a_damaged_ledger_hides_no_log(logged: Logged) -> None:
+def test_damaged_attempts_file_hides_no_log(logged: Logged) -> None:
     logged.run.attempts.write_text('{"attempt": 1, "time_start": "noon"}\n[]\n{"attempt":')
     logged.write("101.0.0", "still here")
     assert [list(start.logs) for start in logged_attempts(logged.run)] == [[], [0]]
@@ -89,7 +89,7 @@ def test_a_damaged_ledger_hides_no_log(logged: Logged) -> None:
         {"nonce": 7, "time_start": float("nan")},
     ],
 )
-def test_a_line_that_makes_no_sense_is_listed_all_the_same(logged: Logged, line: dict[str, object]) -> None:
+def test_attempt_with_invalid_values_is_still_listed(logged: Logged, line: dict[str, object]) -> None:
     append_json_line(logged.run.attempts, {"attempt": 1, **line})
     logged.write("101.0.0", "text")
     logged.run.ranks("101.0.0").parent.mkdir()

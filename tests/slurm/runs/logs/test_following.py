@@ -54,7 +54,7 @@ def append(logged: Logged, nonce: str, text: str, rank: int = 0) -> Happening:
     return happen
 
 
-def test_what_comes_is_shown_until_the_run_is_no_longer_live(logged: Logged) -> None:
+def test_new_lines_are_shown_until_the_run_is_no_longer_live(logged: Logged) -> None:
     logged.start("a", "one\n")
     assert follow(logged, append(logged, "a", "two\nthr"), append(logged, "a", "ee")) == [
         "one",
@@ -63,7 +63,7 @@ def test_what_comes_is_shown_until_the_run_is_no_longer_live(logged: Logged) -> 
     ]
 
 
-def test_another_start_has_a_heading(logged: Logged) -> None:
+def test_next_attempt_has_a_heading(logged: Logged) -> None:
     logged.start("101.0.0", "first\n", job_id="101")
     assert follow(logged, lambda: logged.start("101.0.1", "second\n", job_id="101")) == [
         "first",
@@ -73,7 +73,7 @@ def test_another_start_has_a_heading(logged: Logged) -> None:
     ]
 
 
-def test_older_starts_are_not_shown(logged: Logged) -> None:
+def test_older_attempts_are_not_followed(logged: Logged) -> None:
     logged.start("a", "old\n")
     logged.start("b", "new\n")
     assert follow(logged, append(logged, "a", "a late word of a dying rank\n")) == ["new"]
@@ -89,7 +89,7 @@ def test_only_the_last_lines_are_shown_first(logged: Logged) -> None:
     assert follow(logged, append(logged, "a", "four\n"), lines=1) == ["three", "four"]
 
 
-def test_a_start_that_is_asked_for_is_followed_alone(logged: Logged) -> None:
+def test_chosen_attempt_is_followed_alone(logged: Logged) -> None:
     logged.start("a", "one\n")
     assert follow(logged, lambda: logged.start("b", "other\n"), attempt=1) == ["one"]
 
@@ -166,7 +166,7 @@ def test_a_job_that_has_ended_is_noticed_at_the_next_question(
     assert not is_live()
 
 
-def test_processes_of_this_machine_are_looked_at_each_time(user: User) -> None:
+def test_run_of_a_dead_local_process_is_not_live(user: User) -> None:
     logged = Logged(user.experiments)
     record(logged.run, cluster="local", job_id="local-999999999", name="tiny-1.0")
     assert not liveness(logged.run)()

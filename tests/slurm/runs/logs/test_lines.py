@@ -1,4 +1,4 @@
-"""Logs are read in blocks, from their end where that is wanted, and shown without orders to a terminal."""
+"""Logs are read in blocks, from their end if wanted, and shown without control sequences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_last_lines_are_found_from_the_end(tmp_path: Path, block: int, text:
 
 
 def test_only_the_end_of_a_large_log_is_read(tmp_path: Path) -> None:
-    """A sparse file of a terabyte: whoever read it from the beginning would be at it for hours."""
+    """A sparse file of a terabyte: reading it from the beginning would take hours."""
     path = tmp_path / "log"
     with open(path, "wb") as stream:
         stream.truncate(1 << 40)
@@ -39,7 +39,7 @@ def test_only_the_end_of_a_large_log_is_read(tmp_path: Path) -> None:
     assert list(read_lines(path, tail_start(path, 2))) == [b"last but one\n", b"last\n"]
 
 
-def test_a_line_that_never_ends_comes_in_pieces(tmp_path: Path) -> None:
+def test_very_long_line_is_read_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * 200_000)
     pieces = list(read_lines(path))
@@ -50,7 +50,7 @@ def test_a_line_that_never_ends_comes_in_pieces(tmp_path: Path) -> None:
 # -- a log that grows
 
 
-def test_each_look_gives_what_has_come_since_the_last_one(tmp_path: Path) -> None:
+def test_each_look_returns_only_new_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
     tail = Tail(path)
     assert list(tail.look()) == []
@@ -65,7 +65,7 @@ def test_each_look_gives_what_has_come_since_the_last_one(tmp_path: Path) -> Non
     assert list(tail.look()) == [b"three\n"]
 
 
-def test_a_line_without_an_end_is_shown_at_the_last_look(tmp_path: Path) -> None:
+def test_incomplete_line_is_returned_only_by_the_last_look(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("killed in the mid")
     tail = Tail(path)
@@ -82,7 +82,7 @@ def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> No
     assert list(tail.look()) == [b"new\n"]
 
 
-def test_a_log_that_vanishes_ends_nothing(tmp_path: Path) -> None:
+def test_deleted_log_has_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("one\n")
     tail = Tail(path)
@@ -106,12 +106,12 @@ def test_a_log_that_vanishes_ends_nothing(tmp_path: Path) -> None:
         (b"[bold]no markup[/]\n", "[bold]no markup[/]"),
     ],
 )
-def test_a_line_is_shown_without_orders_to_the_terminal(raw: bytes, expected: str) -> None:
+def test_control_sequences_of_a_line_are_removed_or_escaped(raw: bytes, expected: str) -> None:
     assert shown(raw) == expected
 
 
 @given(st.binary())
-def test_whatever_a_log_holds_cannot_steer_the_terminal(raw: bytes) -> None:
+def test_shown_lines_hold_no_control_characters(raw: bytes) -> None:
     text = shown(raw)
     assert not any(unicodedata.category(sign) == "Cc" for sign in text.replace("\n", "").replace("\t", ""))
     assert not text.endswith("\n")

@@ -12,7 +12,7 @@ from toolkit.run.failure.records import failure_record
 
 
 @pytest.mark.parametrize("width", [20, 80, 300])
-def test_a_failure_is_folded_to_the_terminal(width: int) -> None:
+def test_failure_is_wrapped_to_the_width_of_the_terminal(width: int) -> None:
     record = failure_record(
         "n", "exception", "[bold]no[/] \x1b[31mmarkup " * 20, rank=1, host="[red]w1", phase="data", step=7
     )

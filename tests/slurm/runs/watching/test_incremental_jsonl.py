@@ -23,7 +23,7 @@ def steps(lines: GrowingLines) -> list[int]:
     return [record["step"] for record in lines.look()]
 
 
-def test_what_was_appended_follows(path: Path) -> None:
+def test_appended_records_are_returned(path: Path) -> None:
     lines = GrowingLines(path)
     assert lines.look() == []
     for step in (1, 2):
@@ -31,7 +31,7 @@ def test_what_was_appended_follows(path: Path) -> None:
         assert steps(lines) == list(range(1, step + 1))
 
 
-def test_only_what_is_new_is_read(path: Path) -> None:
+def test_only_new_bytes_are_read(path: Path) -> None:
     path.write_text('{"step": 1}\n{"step": 2}\n')
     lines = GrowingLines(path)
     lines.look()
@@ -42,7 +42,7 @@ def test_only_what_is_new_is_read(path: Path) -> None:
     assert steps(lines) == [1, 2, 3]
 
 
-def test_half_a_line_waits_for_the_rest(path: Path) -> None:
+def test_incomplete_line_is_returned_once_it_is_complete(path: Path) -> None:
     lines = GrowingLines(path)
     path.write_text('{"step": 1}\n{"st')
     assert steps(lines) == [1]
@@ -67,7 +67,7 @@ def test_a_file_that_was_replaced_is_read_anew(path: Path) -> None:
     assert steps(lines) == [1, 3, 4]
 
 
-def test_a_file_that_has_gone_says_nothing(path: Path) -> None:
+def test_deleted_file_has_no_records(path: Path) -> None:
     lines = GrowingLines(path)
     append_json_line(path, {"step": 1})
     lines.look()
@@ -76,7 +76,7 @@ def test_a_file_that_has_gone_says_nothing(path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 40), max_size=20))
-def test_wherever_a_look_cuts_the_file_every_record_comes_once(cuts: list[int]) -> None:
+def test_every_record_is_returned_once_however_the_file_grows(cuts: list[int]) -> None:
     raw = b"".join(json.dumps({"step": step}).encode() + b"\n" for step in range(40))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "metrics.jsonl")
@@ -92,13 +92,13 @@ def test_wherever_a_look_cuts_the_file_every_record_comes_once(cuts: list[int]) 
 # -- logs
 
 
-def test_the_last_lines_are_told_without_those_that_are_empty(tmp_path: Path) -> None:
+def test_last_lines_are_returned_without_empty_ones(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\n\ntwo\n  \nthree\nfour")
     assert last_lines(log, 3) == ["two", "three", "four"]
 
 
-def test_of_a_long_log_only_whole_lines_are_told(tmp_path: Path) -> None:
+def test_last_lines_of_a_long_log_are_whole(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {number:06d}\n" for number in range(10_000)))
     found = last_lines(log, 100_000)
@@ -107,7 +107,7 @@ def test_of_a_long_log_only_whole_lines_are_told(tmp_path: Path) -> None:
     assert len(found) < 2000
 
 
-def test_a_log_that_is_no_text_is_no_error(tmp_path: Path) -> None:
+def test_unreadable_log_causes_no_error(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\xff\xfe\x00one\n")
     assert len(last_lines(tmp_path / "log", 5)) == 1
     assert last_lines(tmp_path / "nowhere", 5) == []

@@ -39,7 +39,7 @@ def test_a_key_is_read_whole(terminal: Terminal, sent: str, name: str) -> None:
         assert keyboard.wait(0) == ""
 
 
-def test_keys_that_were_pressed_at_once_are_read_one_after_the_other(terminal: Terminal) -> None:
+def test_keys_pressed_at_once_are_read_one_by_one(terminal: Terminal) -> None:
     with Keyboard(terminal.keys) as keyboard:
         terminal.press("k\x1b[Bq\n")
         assert [keyboard.wait(PATIENCE_S) for _ in range(4)] == ["k", "down", "q", "enter"]

@@ -84,7 +84,7 @@ def test_keys_select_a_run_and_enter_opens_it(
     assert Watched(terminal, (rows, keys + "\r")).opened == run_id
 
 
-def test_the_selected_run_stays_selected_where_rows_change_their_order(
+def test_selected_run_stays_selected_when_rows_are_reordered(
     terminal: Terminal, rows: list[RunStatus]
 ) -> None:
     a, b, c = rows
@@ -92,9 +92,7 @@ def test_the_selected_run_stays_selected_where_rows_change_their_order(
     assert Watched(terminal, (rows, "j"), ([new, c, b, a], "\r")).opened == "b"
 
 
-def test_in_place_of_a_run_that_has_gone_its_neighbour_is_selected(
-    terminal: Terminal, rows: list[RunStatus]
-) -> None:
+def test_neighbour_of_a_vanished_run_is_selected(terminal: Terminal, rows: list[RunStatus]) -> None:
     a, b, c = rows
     assert Watched(terminal, (rows, "j"), ([a, c], "\r")).opened == "c"
     assert Watched(terminal, (rows, "jj"), ([a, b], "\r")).opened == "b"
@@ -106,7 +104,7 @@ def test_the_selection_is_kept_while_a_run_is_open(terminal: Terminal, rows: lis
     assert [watched.opened, watched.opened] == ["b", "b"]
 
 
-def test_without_runs_there_is_nothing_to_open(terminal: Terminal) -> None:
+def test_enter_opens_nothing_without_runs(terminal: Terminal) -> None:
     assert Watched(terminal, ([], "j\rq")).show() is Ending.QUIT
 
 
@@ -116,7 +114,7 @@ def test_the_table_ends_when_no_run_is_live(terminal: Terminal, rows: list[RunSt
     assert Watched(terminal, *looks, until_finished=True).show() is Ending.QUIT
 
 
-def test_ctrl_z_stops_the_table_and_it_goes_on(
+def test_ctrl_z_suspends_and_resumes_the_table(
     terminal: Terminal, rows: list[RunStatus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched = Watched(terminal, (rows, "j"), (rows, ""), (rows, "\r"))
@@ -151,7 +149,7 @@ def test_an_error_leaves_the_terminal_as_it_was(
         watched.show()
 
 
-def test_while_one_run_is_open_the_others_are_let_start(job: PretendJob) -> None:
+def test_requeued_runs_are_released_while_another_run_is_open(job: PretendJob) -> None:
     other = PretendJob(job.fake, job.user, "seed=2", job_id="102")
     job.fake.change("102", state="PENDING", reason="BeginTime", restarts="1")
     row = RunPoller().look_at(job.run, [other.run, job.run])
@@ -193,7 +191,7 @@ def test_ctrl_c_ends_the_command_in_either_view(
         terminal.read_until(LEAVE)
 
 
-def test_how_the_runs_ended_stays_on_the_terminal(job: PretendJob, terminal: Terminal) -> None:
+def test_final_states_stay_on_the_terminal(job: PretendJob, terminal: Terminal) -> None:
     job.fake.change("101", state="CANCELLED")
     with watching(terminal, job, "--until-finished"):
         assert job.run.run_id in terminal.read_until("cancelled").rpartition(LEAVE)[2]

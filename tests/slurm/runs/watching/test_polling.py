@@ -36,9 +36,7 @@ def ask(fake: FakeSlurm, clock: Clock) -> RateLimitedPoll:
     return RateLimitedPoll(clock)
 
 
-def test_what_was_heard_is_repeated_for_half_a_minute(
-    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
-) -> None:
+def test_answer_is_reused_for_half_a_minute(fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock) -> None:
     fake.add("101", state="RUNNING")
     fresh = []
     for _ in range(12):
@@ -49,7 +47,7 @@ def test_what_was_heard_is_repeated_for_half_a_minute(
     assert (len(fake.calls("squeue")), len(fake.calls("sacct"))) == (2, 0)
 
 
-def test_many_jobs_are_one_question(fake: FakeSlurm, ask: RateLimitedPoll) -> None:
+def test_many_jobs_are_polled_with_one_call(fake: FakeSlurm, ask: RateLimitedPoll) -> None:
     ids = [str(number) for number in range(101, 151)]
     for each in ids:
         fake.add(each, state="RUNNING")
@@ -67,9 +65,7 @@ def test_a_job_that_has_ended_is_not_asked_about_again(
     assert len(fake.calls("squeue")) == 1
 
 
-def test_a_job_submitted_since_waits_for_the_next_question(
-    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
-) -> None:
+def test_new_job_is_pending_until_the_next_poll(fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock) -> None:
     fake.add("101", state="RUNNING")
     ask(["101"])
     fake.add("102", state="RUNNING")
@@ -78,7 +74,7 @@ def test_a_job_submitted_since_waits_for_the_next_question(
     assert ask(["101", "102"])["102"].state == "running"
 
 
-def test_a_silent_controller_is_told_and_asked_as_rarely(
+def test_unreachable_controller_raises_and_is_polled_as_rarely(
     fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
 ) -> None:
     fake.add("101", state="RUNNING")
@@ -97,9 +93,7 @@ def test_slurm_is_not_asked_about_an_empty_list_of_jobs(fake: FakeSlurm, ask: Ra
     assert fake.calls("squeue") == []
 
 
-def test_a_job_that_the_controller_has_forgotten_is_two_questions_a_minute(
-    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
-) -> None:
+def test_forgotten_job_costs_two_calls_a_minute(fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock) -> None:
     for _ in range(12):
         assert ask(["77"])["77"] == UNKNOWN
         clock.now += 10.0
@@ -110,7 +104,7 @@ _ANSWERS = st.sampled_from([JobState(state="running"), JobState(state="finished"
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 70.0), _ANSWERS), min_size=1, max_size=60))
-def test_no_minute_has_more_than_two_rounds(rounds: list[tuple[float, JobState | None]]) -> None:
+def test_slurm_is_polled_at_most_twice_a_minute(rounds: list[tuple[float, JobState | None]]) -> None:
     """Whatever is answered, or nothing, and although there is a new job each time."""
     clock, asked = Clock(), []
     answers: list[JobState | None] = []

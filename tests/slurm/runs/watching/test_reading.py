@@ -44,13 +44,13 @@ def test_loss_main_metric_and_speed_are_curves(run: RunDir, row: RunStatus) -> N
 
 
 @pytest.mark.parametrize("tokens", [0.0, 7.0], ids=["not counted", "one of each sample"])
-def test_where_samples_have_no_tokens_they_are_counted(run: RunDir, row: RunStatus, tokens: float) -> None:
+def test_speed_is_in_samples_if_samples_have_no_tokens(run: RunDir, row: RunStatus, tokens: float) -> None:
     write_lines(run.metrics, [{"step": 1, "split": "train", "tokens_per_s": tokens, "samples_per_s": 7.0}])
     (curve,) = RunReader(run).read(row).curves
     assert (curve.name, curve.values) == ("samples/s", (7.0,))
 
 
-def test_the_time_of_the_run_is_told_from_its_submission_on(run: RunDir, row: RunStatus) -> None:
+def test_spans_begin_with_the_submission(run: RunDir, row: RunStatus) -> None:
     snapshot = RunReader(run).read(row)
     assert [span.kind for span in snapshot.spans] == [
         "waiting", "starting", "training", "waiting", "starting", "training"
@@ -59,12 +59,12 @@ def test_the_time_of_the_run_is_told_from_its_submission_on(run: RunDir, row: Ru
     assert snapshot.saves == (FIRST + 120,)
 
 
-def test_the_line_of_a_run_that_is_over_ends_with_its_last_sign(run: RunDir, row: RunStatus) -> None:
+def test_spans_of_an_ended_run_end_with_its_last_metrics(run: RunDir, row: RunStatus) -> None:
     snapshot = RunReader(run).read(replace(row, state="unknown", is_live=False))
     assert snapshot.spans[-1].end == metrics()[-1]["time"]
 
 
-def test_ranks_come_with_what_they_do_and_take(run: RunDir, row: RunStatus) -> None:
+def test_ranks_have_host_phase_and_usage(run: RunDir, row: RunStatus) -> None:
     snapshot = RunReader(run).read(row)
     assert [(rank.rank, rank.host, rank.phase) for rank in snapshot.ranks] == [
         (0, "c1", "forward"),
@@ -74,17 +74,17 @@ def test_ranks_come_with_what_they_do_and_take(run: RunDir, row: RunStatus) -> N
     assert snapshot.ranks[0].silent_s == pytest.approx(snapshot.now - SECOND - 60)
 
 
-def test_of_very_many_ranks_the_first_are_read(run: RunDir, row: RunStatus) -> None:
+def test_only_the_first_64_ranks_are_read(run: RunDir, row: RunStatus) -> None:
     write_lines(run.ranks(NONCE), [{"rank": rank, "host": "c1", "device": "cpu"} for rank in range(500)])
     snapshot = RunReader(run).read(row)
     assert (len(snapshot.ranks), snapshot.rank_count) == (64, 500)
 
 
-def test_the_log_moves_no_cursor(run: RunDir, row: RunStatus) -> None:
+def test_log_is_read_without_control_characters(run: RunDir, row: RunStatus) -> None:
     assert RunReader(run).read(row).log == ("first", "red and loud", "drawn anew")
 
 
-def test_what_a_run_writes_next_is_in_the_next_scene(run: RunDir, row: RunStatus) -> None:
+def test_new_metrics_and_saves_are_in_the_next_snapshot(run: RunDir, row: RunStatus) -> None:
     reader = RunReader(run)
     reader.read(row)
     append_json_line(run.metrics, {"time": SECOND + 70, "step": 42, "split": "train", "loss": 0.5})
@@ -94,7 +94,7 @@ def test_what_a_run_writes_next_is_in_the_next_scene(run: RunDir, row: RunStatus
     assert len(snapshot.saves) == 2
 
 
-def test_an_empty_folder_is_a_scene(tmp_path: Path, row: RunStatus) -> None:
+def test_empty_folder_gives_an_empty_snapshot(tmp_path: Path, row: RunStatus) -> None:
     snapshot = RunReader(RunDir(tmp_path)).read(replace(row, state="pending"))
     assert (snapshot.curves, snapshot.spans, snapshot.ranks, snapshot.log) == ((), (), (), ())
 
@@ -122,7 +122,7 @@ def test_files_that_may_not_be_read_are_left_out(
     assert (snapshot.curves, snapshot.spans, snapshot.ranks, snapshot.log) == ((), (), (), ())
 
 
-def test_numbers_that_are_none_leave_gaps(run: RunDir, row: RunStatus) -> None:
+def test_missing_losses_are_left_out_of_the_curve(run: RunDir, row: RunStatus) -> None:
     """As a loss that was not finite is written."""
     lines = [{"step": step, "split": "train", "loss": loss} for step, loss in enumerate([2.0, None, 1.0])]
     write_lines(run.metrics, lines)

@@ -59,14 +59,14 @@ def test_esc_ends_only_a_view_that_was_opened_from_the_table(job: PretendJob, te
     assert opened.shown.splitlines()[-1] != alone.shown.splitlines()[-1]
 
 
-def test_an_arrow_is_no_letter(watched: Watched) -> None:
+def test_arrow_key_is_not_read_as_a_letter(watched: Watched) -> None:
     """The one to the right sends a C at its end."""
     watched.show("\x1b[Cyq")
     assert "y / n" not in watched.shown
     assert watched.job.fake.calls("scancel") == []
 
 
-def test_l_is_for_the_log(watched: Watched) -> None:
+def test_l_opens_the_log(watched: Watched) -> None:
     assert watched.show("l") is Ending.LOG
 
 
@@ -82,21 +82,21 @@ def test_c_asks_before_it_cancels(watched: Watched) -> None:
 def test_r_sends_the_job_back_into_the_queue(watched: Watched) -> None:
     watched.show("rq")
     assert watched.job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
-    assert "asked to save and to go back into the queue" in watched.shown
+    assert "asked to save and to requeue" in watched.shown
 
 
-def test_what_slurm_refuses_is_told_in_the_view(watched: Watched) -> None:
+def test_refusal_of_slurm_is_shown_in_the_view(watched: Watched) -> None:
     watched.job.fake.refuses("scancel", "scancel: error: Access denied")
     watched.show("cyq")
     assert "Access denied" in watched.shown
 
 
-def test_the_view_ends_with_the_run_where_that_is_wished(job: PretendJob, terminal: Terminal) -> None:
+def test_until_finished_ends_the_view_with_the_run(job: PretendJob, terminal: Terminal) -> None:
     job.fake.change("101", state="CANCELLED")
     assert Watched(job, terminal, until_finished=True).show("") is Ending.QUIT
 
 
-def test_another_size_is_drawn_at_once_and_ctrl_z_stops(
+def test_ctrl_z_suspends_the_view_and_restores_the_terminal(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped with the terminal as it was, and drawn anew when it goes on."""
@@ -131,9 +131,7 @@ def test_an_error_leaves_the_terminal_as_it_was(
         watched.show("")
 
 
-def test_in_a_terminal_the_command_draws_and_sigterm_is_how_others_end_it(
-    job: PretendJob, terminal: Terminal
-) -> None:
+def test_command_draws_in_a_terminal_and_ends_on_sigterm(job: PretendJob, terminal: Terminal) -> None:
     with watching(terminal, job, job.run.run_id) as process:
         shown = terminal.read_until("follow the log")
         assert job.run.run_id in shown.partition(ENTER)[2]

@@ -41,33 +41,33 @@ def highlighted(lines: list[list[Segment]]) -> list[str]:
 
 
 @pytest.mark.parametrize("selected", [0, 1, 50, 98, 99])
-def test_of_a_list_longer_than_the_screen_the_selected_row_is_in_sight(selected: int) -> None:
+def test_selected_row_of_a_long_table_is_visible(selected: int) -> None:
     lines = drawn(HUNDRED, selected)
     (row,) = highlighted(lines)
     assert row.startswith(f"tiny-{selected:03} ")
     assert len(lines) == 20
 
 
-def test_a_list_begins_and_ends_at_the_edge_of_the_screen() -> None:
+def test_long_table_scrolls_to_its_first_and_its_last_row() -> None:
     first, last = (texts(drawn(HUNDRED, selected)) for selected in (0, 99))
     assert [first[1].split()[0], last[16].split()[0]] == ["tiny-000", "tiny-099"]
     assert first[0].split()[0] == last[0].split()[0] == "run"
 
 
-def test_the_keys_stand_at_the_bottom_and_the_sum_above_them() -> None:
+def test_keys_are_on_the_last_line_and_the_footer_above_them() -> None:
     shown = texts(drawn(HUNDRED, 0))
     assert all(key in shown[-1] and words in shown[-1] for key, words in KEYS)
     assert shown[-2] == footer(HUNDRED)
 
 
-def test_a_reason_is_in_sight_with_its_row() -> None:
+def test_reason_is_visible_below_its_row() -> None:
     rows = [replace(row, state="failed", reason=f"why {row.run_id}") for row in HUNDRED]
     shown = texts(drawn(rows, 99))
     assert shown[-5].startswith("tiny-099")
     assert shown[-4].strip() == "why tiny-099"
 
 
-def test_without_runs_there_are_the_title_and_the_keys() -> None:
+def test_table_without_runs_shows_its_titles_and_empty_lines() -> None:
     shown = texts(drawn([], 0, height=6))
     assert shown[0].split() == ["run", "state"]
     assert shown[1:-1] == [""] * 4
@@ -80,7 +80,7 @@ def test_without_runs_there_are_the_title_and_the_keys() -> None:
     st.lists(st.tuples(st.text(min_size=1, max_size=40), st.text(max_size=200)), min_size=1, max_size=40),
     st.integers(0, 39),
 )
-def test_whatever_the_terminal_every_line_fits(
+def test_every_line_fits_into_any_terminal(
     width: int, height: int, runs: list[tuple[str, str]], selected: int
 ) -> None:
     rows = [replace(ROW, run_id=name, state="failed", reason=reason) for name, reason in runs]

@@ -40,7 +40,7 @@ def line_with(lines: list[str], word: str) -> str:
     return next(line for line in lines if word in line)
 
 
-def test_the_head_says_where_it_stands(snapshot: Snapshot) -> None:
+def test_head_shows_state_job_hosts_and_progress(snapshot: Snapshot) -> None:
     lines = drawn(snapshot)
     assert lines[0].split("   ")[:4] == ["tiny-1", "training", "job 101", "on c1"]
     assert lines[1].startswith("step 40 of 100  ━")
@@ -52,7 +52,7 @@ def test_curves_have_their_first_and_last_value(snapshot: Snapshot) -> None:
     assert "▁" in line_with(drawn(snapshot), "validation accuracy")
 
 
-def test_starts_stand_on_a_line_of_time(snapshot: Snapshot) -> None:
+def test_attempts_are_drawn_on_a_timeline(snapshot: Snapshot) -> None:
     lines = drawn(snapshot)
     bar = line_with(lines, "◆")
     assert len(bar) == 100
@@ -60,7 +60,7 @@ def test_starts_stand_on_a_line_of_time(snapshot: Snapshot) -> None:
     legend = line_with(lines, "waiting")
     assert "· waiting 2 min 40 s   ▒ starting 30.0 s   █ training 2 min 50 s   ◆ 1 saved" in legend
     assert "from step 0 to 20" in line_with(lines, "preempted")
-    assert line_with(lines, "attempt 2").rstrip().endswith("goes on")
+    assert line_with(lines, "attempt 2").rstrip().endswith("running")
 
 
 def test_ranks_have_their_memory_and_load(snapshot: Snapshot) -> None:
@@ -71,12 +71,12 @@ def test_ranks_have_their_memory_and_load(snapshot: Snapshot) -> None:
     assert "10.0 of 80.0 GB" in first
 
 
-def test_on_the_cpu_there_are_no_columns_of_gpus(snapshot: Snapshot) -> None:
+def test_ranks_on_the_cpu_have_no_gpu_columns(snapshot: Snapshot) -> None:
     ranks = tuple(replace(rank, device="cpu") for rank in snapshot.ranks)
     assert "GPU" not in "".join(drawn(replace(snapshot, ranks=ranks)))
 
 
-def test_a_rank_that_is_silent_is_said_to_be(snapshot: Snapshot) -> None:
+def test_silent_rank_is_marked(snapshot: Snapshot) -> None:
     silent = replace(snapshot.ranks[1], silent_s=240.0)
     lines = drawn(replace(snapshot, ranks=(snapshot.ranks[0], silent)))
     assert "silent for 4 min 00 s" in line_with(lines, "1     c1")
@@ -90,19 +90,19 @@ def test_ranks_that_do_not_fit_are_counted(snapshot: Snapshot) -> None:
     assert line_with(lines, "drawn anew")
 
 
-def test_keys_stand_at_the_bottom_and_a_question_above_them(snapshot: Snapshot) -> None:
+def test_keys_are_on_the_last_line_and_a_question_above_them(snapshot: Snapshot) -> None:
     lines = drawn(snapshot, message="cancel tiny-1? y / n")
     assert lines[-2].strip() == "cancel tiny-1? y / n"
     assert lines[-1].split("   ")[0].strip() == "c cancel"
 
 
-def test_a_run_that_has_not_begun_is_only_its_head(snapshot: Snapshot) -> None:
+def test_run_that_has_not_started_shows_only_its_head(snapshot: Snapshot) -> None:
     row = replace(ROW, state="pending", step=0, total_steps=None, epoch=None, reason="Resources")
     lines = drawn(Snapshot(now=SECOND, row=row), height=12)
     assert [line.strip() for line in lines[1:4]] == ["Resources", "step 0", ""]
 
 
-def test_foreign_text_neither_styles_nor_moves_anything(snapshot: Snapshot) -> None:
+def test_markup_and_control_characters_are_shown_as_text(snapshot: Snapshot) -> None:
     row = replace(ROW, run_id="[red]a\x1b[2J", reason="[/] \x07\x9b5A")
     lines = drawn(replace(snapshot, row=row), message="refused:\n\x1b[1m no")
     assert lines[0].startswith("[red]a␛[2J")
@@ -112,7 +112,7 @@ def test_foreign_text_neither_styles_nor_moves_anything(snapshot: Snapshot) -> N
 
 @settings(max_examples=60)
 @given(st.integers(1, 200), st.integers(2, 80), st.text(max_size=40), st.integers(0, 80))
-def test_whatever_the_terminal_every_line_fits(width: int, height: int, text: str, ranks: int) -> None:
+def test_every_line_fits_into_any_terminal(width: int, height: int, text: str, ranks: int) -> None:
     start = AttemptRecord(attempt=1, time_start=5.0, first_step=0, why=text, hosts=(text,) * 5)
     clean = " ".join(text.split())
     snapshot = Snapshot(

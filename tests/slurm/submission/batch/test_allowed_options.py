@@ -37,7 +37,7 @@ def test_an_option_that_a_job_relies_on_is_refused_with_the_reason(name: str) ->
         assert OURS[name] in refusal(spelt)
 
 
-def test_the_beginning_of_a_name_is_refused_with_the_full_name() -> None:
+def test_abbreviated_option_is_refused_with_the_full_name() -> None:
     """Or sbatch would take `arr` for `array`, past all that is refused."""
     for name in NAMES:
         for end in range(1, len(name)):
@@ -52,11 +52,11 @@ def test_a_misspelt_name_is_answered_with_the_nearest_one(name: str, meant: str)
     assert f"did you mean {meant}?" in refusal(name).replace("Did", "did")
 
 
-def test_a_name_like_no_other_is_refused() -> None:
+def test_unknown_option_is_refused() -> None:
     assert "sbatch --help" in refusal("qqqqqq")
 
 
-def test_sbatch_here_has_no_option_that_the_list_lacks(tmp_path: Path) -> None:
+def test_list_has_every_option_of_the_installed_sbatch(tmp_path: Path) -> None:
     if (program := shutil.which("sbatch")) is None:
         pytest.skip("sbatch is not installed: it cannot be asked for its options")
     config = tmp_path / "slurm.conf"

@@ -29,7 +29,7 @@ def test_variables_reach_the_ranks_byte_for_byte(experiment: Experiment, tmp_pat
     assert {name: environment[name] for name in resources.environment} == resources.environment
 
 
-def test_set_up_lines_run_first_and_the_runs_own_code_is_found_before_any_other(
+def test_setup_lines_run_first_and_the_code_of_the_run_leads_pythonpath(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     resources = Resources(setup=("export PYTHONPATH=/site", "greeting=hello"), environment={"A": "1"})
@@ -37,7 +37,7 @@ def test_set_up_lines_run_first_and_the_runs_own_code_is_found_before_any_other(
     assert shown == f"{tmp_path}/code:/site\n"
 
 
-def test_the_job_runs_although_nobody_named_its_pickle(experiment: Experiment, tmp_path: Path) -> None:
+def test_script_copies_the_pickle_to_a_name_with_the_job_id(experiment: Experiment, tmp_path: Path) -> None:
     """As when the submitter died right after sbatch."""
     folder = tmp_path / "submitit"
     folder.mkdir()
@@ -51,7 +51,7 @@ def test_the_job_runs_although_nobody_named_its_pickle(experiment: Experiment, t
     ]  # fmt: skip
 
 
-def test_code_of_an_earlier_version_is_started_as_it_was(experiment: Experiment, tmp_path: Path) -> None:
+def test_code_of_an_earlier_version_is_started_by_submitit(experiment: Experiment, tmp_path: Path) -> None:
     """It would not take back the signals that are held back today."""
     (tmp_path / "code" / "slurm" / "job").mkdir(parents=True)
     assert "-m submitit.core._submit submitit" in str(plan(experiment, Resources(), RunDir(tmp_path)))
@@ -81,20 +81,20 @@ def ending(experiment: Experiment, folder: Path, srun: str, requeue: str = "auto
     return process.returncode, output.decode()
 
 
-def test_a_step_that_finished_is_the_end(experiment: Experiment, tmp_path: Path) -> None:
+def test_finished_step_ends_the_script_with_0(experiment: Experiment, tmp_path: Path) -> None:
     assert ending(experiment, tmp_path, "exit 0") == (0, "")
 
 
 @pytest.mark.parametrize("code", [1, 2, 75, 77, 137, 143])
 @pytest.mark.parametrize("requeue, word", [("auto", " in-place"), ("same_job", ""), ("chain", "")])
-def test_after_any_other_end_somebody_decides_and_the_status_stays(
+def test_unfinished_step_calls_decide_restart_and_keeps_its_status(
     experiment: Experiment, tmp_path: Path, requeue: str, word: str, code: int
 ) -> None:
     expected = f"decide_restart -P -m slurm.job.decide_restart {tmp_path} {code}{word}\n"
     assert ending(experiment, tmp_path, f"exit {code}", requeue) == (code, expected)
 
 
-def test_step_is_started_again_in_its_job_as_long_as_that_is_asked_for(
+def test_step_is_restarted_in_place_while_decide_restart_asks_for_it(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     """79 asks for it; here twice."""

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start(folder: Path, trusted: str = "") -> subprocess.CompletedProcess[str]:
-    """Start a batch script that has nothing to do besides."""
+    """Start a batch script that does nothing but check its folder."""
     bash = shutil.which("bash")
     assert bash is not None
     return subprocess.run(
@@ -52,7 +52,7 @@ def test_a_folder_that_the_user_alone_may_write_is_executed(folder: Path) -> Non
 
 @as_root
 @pytest.mark.parametrize("what", ["", "config.yaml", "code", "code/toolkit/training/worker.py", "submitit"])
-def test_what_another_user_owns_is_refused_and_named(folder: Path, what: str) -> None:
+def test_file_owned_by_another_user_is_refused_and_named(folder: Path, what: str) -> None:
     os.chown(folder / what, STRANGER, STRANGER)
     job = start(folder)
     assert was_refused(job)
@@ -61,20 +61,20 @@ def test_what_another_user_owns_is_refused_and_named(folder: Path, what: str) ->
 
 
 @pytest.mark.parametrize("what", ["", "config.yaml", "code/toolkit", "submitit/job.pkl"])
-def test_what_everybody_may_write_is_refused(folder: Path, what: str) -> None:
+def test_world_writable_file_is_refused(folder: Path, what: str) -> None:
     (folder / what).chmod((folder / what).stat().st_mode | 0o002)
     assert was_refused(start(folder))
 
 
 @as_root
-def test_a_group_may_write_where_it_is_the_users_own(folder: Path) -> None:
+def test_group_may_write_only_if_it_is_the_users_own(folder: Path) -> None:
     (folder / "code").chmod(0o775)
     assert not was_refused(start(folder))
     os.chown(folder / "code", 0, 12345)
     assert was_refused(start(folder))
 
 
-def test_what_nobody_else_can_reach_is_not_looked_at(folder: Path) -> None:
+def test_writable_file_in_a_private_folder_is_accepted(folder: Path) -> None:
     (folder / "submitit" / "job.pkl").chmod(0o666)
     (folder / "submitit").chmod(0o700)
     assert not was_refused(start(folder))

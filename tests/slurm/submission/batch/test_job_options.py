@@ -18,7 +18,7 @@ def options(**fields: object) -> dict[str, object]:
     return dict(part.options)
 
 
-def test_without_a_word_one_task_on_one_host_is_asked_for() -> None:
+def test_one_task_on_one_host_is_the_default() -> None:
     assert options() == {"nodes": 1, "ntasks-per-node": 1}
 
 
@@ -31,12 +31,12 @@ def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) ->
     assert options(cpus_per_task=2, **fields)["cpus-per-task"] == 2
 
 
-def test_cpus_that_are_asked_for_by_another_name_are_left_alone() -> None:
+def test_cpus_per_task_is_not_added_beside_cpus_per_gpu_or_without_gpus() -> None:
     assert "cpus-per-task" not in options(gres="gpu:2", sbatch={"cpus-per-gpu": 6})
     assert "cpus-per-task" not in options(gres="tmpdisk:5")
 
 
-def test_of_a_range_of_hosts_the_largest_counts_and_the_smallest_is_enough() -> None:
+def test_world_size_is_for_the_largest_number_of_hosts_and_the_smallest_suffices() -> None:
     resources = Resources(nodes="2-4", tasks_per_node=2)
     (part,) = components(resources)
     assert (part.least_nodes, part.options["nodes"]) == (2, "2-4")
@@ -74,7 +74,7 @@ def test_with_a_range_of_hosts_the_job_asks_for_hosts_and_the_step_for_tasks(
     assert part.step_options == step
 
 
-def test_what_cannot_be_counted_for_a_host_is_refused() -> None:
+def test_gpus_per_task_that_cannot_be_counted_are_refused() -> None:
     with pytest.raises(UserError, match="gpus-per-task is 'many', expected a whole number"):
         components(Resources(nodes="1-4", gpus_per_task="a100:many"))
 
@@ -109,11 +109,11 @@ def test_every_field_becomes_the_option_of_its_name(field: str, value: object) -
     assert options(**{field: value})[field.replace("_", "-")] == value
 
 
-def test_what_is_not_given_is_left_to_the_cluster() -> None:
+def test_unset_options_are_left_to_the_cluster() -> None:
     assert options(exclusive=False, mem=None, time=None) == options()
 
 
-def test_any_other_option_goes_by_its_name_with_dashes_or_underscores() -> None:
+def test_other_options_may_be_spelt_with_dashes_or_underscores() -> None:
     given = options(sbatch={"kill-on-invalid-dep": "yes", "spread_job": True, "nice": 100})
     assert given == options() | {"kill-on-invalid-dep": "yes", "spread-job": True, "nice": 100}
 
@@ -124,7 +124,7 @@ def test_an_option_that_has_a_key_is_refused_with_that_key(name: str, key: str) 
         options(sbatch={name: "5"})
 
 
-def test_a_job_that_can_never_start_leaves_the_queue_unless_told_otherwise() -> None:
+def test_kill_on_invalid_dep_is_the_default_with_a_dependency() -> None:
     assert options(dependency="afterok:12")["kill-on-invalid-dep"] == "yes"
     told = {"kill-on-invalid-dep": "no"}
     assert options(dependency="afterok:12", sbatch=told)["kill-on-invalid-dep"] == "no"
@@ -132,12 +132,12 @@ def test_a_job_that_can_never_start_leaves_the_queue_unless_told_otherwise() -> 
 
 
 @pytest.mark.parametrize("nothing", [None, False])
-def test_an_option_by_name_without_a_value_takes_the_option_away(nothing: object) -> None:
+def test_null_or_false_removes_an_option(nothing: object) -> None:
     told = {"kill-on-invalid-dep": nothing}
     assert "kill-on-invalid-dep" not in options(dependency="afterok:12", sbatch=told)
 
 
-def test_zero_is_a_value() -> None:
+def test_zero_is_kept_as_a_value() -> None:
     assert options(sbatch={"nice": 0})["nice"] == 0
 
 
@@ -169,7 +169,7 @@ def test_a_group_without_gpus_has_one_task_on_each_host() -> None:
     assert "gres" not in parts[0].options
 
 
-def test_what_concerns_the_whole_job_stands_in_its_first_component_only() -> None:
+def test_options_of_the_whole_job_are_only_in_the_first_component() -> None:
     resources = Resources(
         groups=(Group(nodes=1, gpus=1), Group(nodes=1, gpus=2)),
         dependency="afterok:12",
@@ -186,7 +186,7 @@ def test_what_concerns_the_whole_job_stands_in_its_first_component_only() -> Non
     assert second.options["account"] == "lab"
 
 
-def test_hosts_that_are_named_become_one_component_each_in_their_order() -> None:
+def test_each_named_host_becomes_a_component_in_its_order() -> None:
     resources = Resources(hosts={"node7": 3, "node2": 1, "node5": 0}, mem="8G", comment="x")
     parts = components(resources)
     assert [part.options["nodelist"] for part in parts] == ["node7", "node2", "node5"]
@@ -198,12 +198,12 @@ def test_hosts_that_are_named_become_one_component_each_in_their_order() -> None
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_a_name_that_means_each_host_itself_is_none_for_a_job(name: str) -> None:
-    with pytest.raises(UserError, match=f"resources.hosts holds {name}, .* `sinfo -N` shows"):
+def test_localhost_is_refused_as_a_host_of_a_job(name: str) -> None:
+    with pytest.raises(UserError, match=f"resources.hosts has {name}, .* `sinfo -N` shows"):
         components(Resources(hosts={"node1": 1, name: 1}))
 
 
-def test_hosts_that_are_named_are_never_excluded() -> None:
+def test_named_hosts_are_never_excluded() -> None:
     """Without one of them the job could not start at all."""
     resources = Resources(hosts={"node1": 1, "node2": 1})
     assert without_hosts(resources, ["node1"]) == resources

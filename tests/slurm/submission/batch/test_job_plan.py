@@ -41,7 +41,7 @@ def srun(script: JobPlan) -> str:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_whole_script_is_the_golden_one(experiment: Experiment, name: str) -> None:
+def test_script_equals_the_golden_file(experiment: Experiment, name: str) -> None:
     script = str(plan(experiment, *PLANS[name]))
     golden = GOLDEN / f"{name}.sh"
     if os.environ.get("STK_WRITE_GOLDEN"):
@@ -50,7 +50,7 @@ def test_the_whole_script_is_the_golden_one(experiment: Experiment, name: str) -
     assert script == golden.read_bytes().decode()
 
 
-def test_there_is_no_golden_script_without_a_plan() -> None:
+def test_every_golden_file_has_a_plan() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(PLANS)
 
 
@@ -63,7 +63,7 @@ def test_bash_accepts_every_script(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_text_of_a_plan_depends_on_nothing_else(
+def test_script_does_not_depend_on_the_folder_or_the_environment(
     experiment: Experiment, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = str(plan(experiment, *PLANS[name]))
@@ -84,7 +84,7 @@ def test_every_script_requeues_appends_and_ends_all_ranks_together(experiment: E
     assert "--cpus-per-task=" in srun(script)
 
 
-def test_each_rank_has_its_own_log_in_each_start(experiment: Experiment) -> None:
+def test_each_rank_has_its_own_log_in_each_attempt(experiment: Experiment) -> None:
     """%j, %s, %t: job, step and task; the restart count is the shell's to fill in."""
     assert '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"' in srun(
         plan(experiment, Resources())
@@ -109,7 +109,7 @@ def test_ranks_are_warned_before_the_time_limit(experiment: Experiment) -> None:
         ("3", 120, 60), ("2", 120, 20), ("1", 120, 10), ("1", 5, 5), ("0", 120, 120),
     ],
 )  # fmt: skip
-def test_a_short_job_is_warned_when_its_ranks_can_take_it(
+def test_short_job_is_warned_closer_to_its_end(
     experiment: Experiment, time: str | None, signal_s: int, lead_s: int
 ) -> None:
     """Slurm may be a minute early, and a rank that is only starting dies of the signal."""
@@ -117,20 +117,20 @@ def test_a_short_job_is_warned_when_its_ranks_can_take_it(
     assert directives(plan(experiment, resources))["signal"] == f"USR2@{lead_s}"
 
 
-def test_a_job_that_follows_another_waits_for_nothing_else(experiment: Experiment) -> None:
+def test_next_job_waits_only_for_the_job_before_it(experiment: Experiment) -> None:
     """What the first one depended on has come true."""
     script = replace(plan(experiment, Resources(dependency="afterok:12")), after="77_1")
     assert directives(script)["dependency"] == "afterany:77_1"
 
 
-def test_a_job_that_follows_another_begins_at_once(experiment: Experiment) -> None:
+def test_next_job_has_neither_begin_time_nor_hold(experiment: Experiment) -> None:
     resources = Resources(sbatch={"begin": "20:00", "hold": True, "nice": 5})
     found = directives(replace(plan(experiment, resources), after="77_1"))
     assert (found["nice"], found.keys() & {"begin", "hold"}) == ("5", set())
     assert directives(plan(experiment, resources))["begin"] == "20:00"
 
 
-def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(user: User) -> None:
+def test_plan_of_an_elastic_job_shows_the_largest_world_and_the_range(user: User) -> None:
     overrides = ["resources.nodes=2-4", "resources.tasks_per_node=2"]
     facts = json.loads(user.stk("plan", user.config, *overrides, "--json").out)
     assert facts["world_size"] == 8
@@ -141,7 +141,7 @@ def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(user:
     assert fixed["config"]["resources"]["nodes"] == 2
 
 
-def test_the_step_gets_the_environment_of_the_script_whatever_was_exported(experiment: Experiment) -> None:
+def test_script_unsets_export_and_memory_variables_before_srun(experiment: Experiment) -> None:
     before, _, _ = str(plan(experiment, Resources())).partition("\nsrun ")
     assert "\nunset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE\n" in before
 
@@ -163,7 +163,7 @@ def test_the_step_gets_the_environment_of_the_script_whatever_was_exported(exper
         ("ntasks-per-node", 7),
     ],
 )
-def test_options_that_the_run_rests_on_are_refused_with_the_reason(
+def test_options_that_a_run_relies_on_are_refused_with_the_reason(
     experiment: Experiment, option: str, value: object
 ) -> None:
     with pytest.raises(UserError, match=rf"resources\.sbatch\.{option} cannot be set here: \w.{{10,}}"):
@@ -173,7 +173,7 @@ def test_options_that_the_run_rests_on_are_refused_with_the_reason(
 @pytest.mark.parametrize("character, reason", [
     ("%", "pattern"), ("\\", "drops"), ("\n", "line by line"), (":", "PYTHONPATH"), ("\r", "line break"),
 ])  # fmt: skip
-def test_a_folder_that_would_not_reach_the_job_is_refused_with_the_reason(
+def test_folder_name_that_slurm_would_change_is_refused_with_the_reason(
     experiment: Experiment, character: str, reason: str
 ) -> None:
     run = RunDir(Path(f"/scratch/a{character}b/tiny-0123abcd"))
@@ -182,6 +182,6 @@ def test_a_folder_that_would_not_reach_the_job_is_refused_with_the_reason(
     assert repr(str(run.path)) in str(refusal.value)
 
 
-def test_each_submission_of_a_run_has_a_name_of_its_own(experiment: Experiment) -> None:
+def test_each_submission_of_a_run_has_its_own_job_name(experiment: Experiment) -> None:
     names = [directives(plan(experiment, Resources(), number=number))["job-name"] for number in range(3)]
     assert names == ["tiny-0123abcd.0", "tiny-0123abcd.1", "tiny-0123abcd.2"]

@@ -141,7 +141,7 @@ def test_a_flag_has_no_value() -> None:
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "carriage\rreturn", "nul\0"])
-def test_a_directive_refuses_what_sbatch_cannot_take(text: str) -> None:
+def test_directive_refuses_line_breaks_and_nul(text: str) -> None:
     with pytest.raises(UserError) as refusal:
         directive("comment", text)
     assert "--comment" in str(refusal.value)
@@ -149,7 +149,7 @@ def test_a_directive_refuses_what_sbatch_cannot_take(text: str) -> None:
     assert "line break or NUL" in str(refusal.value)
 
 
-def test_a_value_with_the_line_breaks_of_dos_puts_none_into_the_script() -> None:
+def test_carriage_returns_of_a_value_are_escaped_in_the_script() -> None:
     """sbatch refuses a script with one, even between quotes."""
     line = export("A", "it's\r\ntwo\r")
     assert "\r" not in line

@@ -24,20 +24,20 @@ from tests.slurm.support.user import User
         ("SLURM_CLUSTERS", ""),
     ],
 )
-def test_each_variable_is_named_with_the_key_that_does_it(variable: str, key: str) -> None:
+def test_each_unused_variable_is_named_with_the_key_to_use(variable: str, key: str) -> None:
     (line,) = unused_variables(Resources(), {variable: "long", "HOME": "/", "SBATCH_": ""})
     assert f"{variable} is 'long' and is not used" in line
     assert key in line
     assert ("resources." in line) == bool(key)
 
 
-def test_what_the_experiment_says_itself_needs_no_variable() -> None:
+def test_variable_is_not_reported_if_its_key_is_set() -> None:
     resources = Resources(partition="long", exclusive=True, sbatch={"wckey": "a"})
     environ = dict.fromkeys(("SBATCH_PARTITION", "SBATCH_EXCLUSIVE", "SBATCH_WCKEY"), "x")
     assert not list(unused_variables(resources, environ))
 
 
-def test_a_plan_names_them(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_warns_of_unused_variables(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBATCH_PARTITION", "long")
     answer = user.stk("plan", user.config)
     assert answer.code == 0

@@ -30,11 +30,11 @@ def found(user: User, *overrides: str) -> list[str]:
         ["resources.gres=gpu:1", "resources.nodes=1-2"],
     ],
 )
-def test_two_ranks_on_a_host_with_one_gpu(user: User, overrides: list[str]) -> None:
+def test_two_ranks_on_a_host_with_one_gpu_are_found(user: User, overrides: list[str]) -> None:
     assert found(user, "resources.tasks_per_node=2", *overrides) == ["resources.tasks_per_node"]
 
 
-def test_processes_that_a_world_size_makes(user: User) -> None:
+def test_world_size_with_more_processes_than_gpus_is_found(user: User) -> None:
     assert found(user, "resources.world_size=4", "resources.gres=gpu:2") == ["resources.world_size"]
 
 
@@ -52,7 +52,7 @@ def test_processes_that_a_world_size_makes(user: User) -> None:
         ["resources.sbatch.gpus=1"],
     ],
 )
-def test_a_gpu_for_each_rank_or_none_at_all(user: User, overrides: list[str]) -> None:
+def test_gpu_for_each_rank_or_no_gpu_at_all_is_accepted(user: User, overrides: list[str]) -> None:
     assert found(user, "resources.tasks_per_node=2", *overrides) == []
 
 
@@ -62,7 +62,7 @@ def test_uneven_hosts_have_as_many_ranks_as_gpus(user: User) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "submit"])
-def test_plan_and_submit_refuse_it_with_the_place(user: User, fake: FakeSlurm, command: str) -> None:
+def test_plan_and_submit_refuse_more_ranks_than_gpus(user: User, fake: FakeSlurm, command: str) -> None:
     text = user.config.read_text() + "resources:\n  gres: gpu:1\n  tasks_per_node: 2\n"
     config = user.write("two.yaml", text)
     line = len(text.splitlines())
@@ -72,7 +72,7 @@ def test_plan_and_submit_refuse_it_with_the_place(user: User, fake: FakeSlurm, c
     assert f"two.yaml:{line}: resources.tasks_per_node" in answer.err
 
 
-def test_on_this_machine_they_are_not_asked_for(user: User) -> None:
+def test_requested_gpus_are_not_checked_for_a_local_run(user: User) -> None:
     experiment = user.experiment("resources.gres=gpu:1", "resources.tasks_per_node=2")
     check_before_queue(experiment, None, "local")
     with pytest.raises(DataError, match=r"resources\.tasks_per_node"):
@@ -80,7 +80,7 @@ def test_on_this_machine_they_are_not_asked_for(user: User) -> None:
 
 
 @pytest.mark.parametrize("nodes", ["1", "1-2"])
-def test_gpus_of_each_task_are_hidden_from_the_others(user: User, nodes: str) -> None:
+def test_gpus_per_task_is_reported_with_several_tasks(user: User, nodes: str) -> None:
     asked = ("resources.tasks_per_node=2", f"resources.nodes={nodes}")
     (odd,) = hidden_gpus(user.experiment(*asked, "resources.gpus_per_task=1"))
     assert ".".join(odd.key) == "resources.gpus_per_task"
@@ -88,7 +88,7 @@ def test_gpus_of_each_task_are_hidden_from_the_others(user: User, nodes: str) ->
     assert not list(hidden_gpus(user.experiment("resources.gpus_per_task=1")))
 
 
-def test_gpus_that_no_rank_would_use_are_told(user: User) -> None:
+def test_gpus_without_ranks_are_reported(user: User) -> None:
     (idle,) = gpus_without_ranks(user.experiment("resources.gpus_per_node=a100:4"))
     assert ".".join(idle.key) == "resources.tasks_per_node"
     assert "3 would be idle" in idle.problem
@@ -104,5 +104,5 @@ def test_gpus_that_no_rank_would_use_are_told(user: User) -> None:
         ("resources.groups=[{nodes: 1, gpus: 3}, {nodes: 2, gpus: 1}]",),
     ],
 )
-def test_of_a_rank_for_each_gpu_nothing_is_told(user: User, asked: tuple[str, ...]) -> None:
+def test_rank_for_each_gpu_is_not_reported(user: User, asked: tuple[str, ...]) -> None:
     assert not list(gpus_without_ranks(user.experiment(*asked)))

@@ -68,7 +68,7 @@ def _reasons(facts: Facts = FACTS, **resources: Any) -> list[str]:
         {"sbatch": {"time-min": "10"}, "time": "2-0"},
     ],
 )
-def test_what_can_run_is_let_through(resources: dict[str, Any]) -> None:
+def test_possible_resources_are_accepted(resources: dict[str, Any]) -> None:
     assert _reasons(**resources) == []
 
 
@@ -154,16 +154,16 @@ def test_a_partition_that_takes_no_jobs_is_refused() -> None:
         ({"mem": "lots"}, "'lots' is not an amount of memory: expected a number with K, M, G or T"),
     ],
 )
-def test_what_can_never_run_is_refused_with_the_limit_named(resources: dict[str, Any], reason: str) -> None:
+def test_impossible_resources_are_refused_with_the_limit(resources: dict[str, Any], reason: str) -> None:
     assert _reasons(**resources) == [reason]
 
 
-def test_an_unreadable_time_limit_is_a_reason() -> None:
+def test_unreadable_time_limit_is_refused() -> None:
     (reason,) = _reasons(time="2h")
     assert reason.startswith("time: '2h' is not a time limit")
 
 
-def test_all_reasons_are_told_at_once() -> None:
+def test_all_reasons_are_listed_at_once() -> None:
     reasons = _reasons(partition="small", nodes=3, time="2-0", account="biology", gres="gpu:8", mem="1T")
     assert [reason.split(" ")[0] for reason in reasons] == ["time", "3", "3", "account", "gres", "1T"]
 
@@ -188,7 +188,7 @@ def test_uneven_groups_are_checked_one_by_one() -> None:
         ({"groups": (Group(nodes=2, gpus=3),)}, 2),
     ],
 )
-def test_where_nobody_asked_for_the_cpus_the_most_that_fit_are_named(
+def test_largest_fitting_cpus_per_task_is_suggested_if_none_was_requested(
     resources: dict[str, Any], cpus: int
 ) -> None:
     reasons = check_fits(Resources(**resources), FACTS)
@@ -198,7 +198,7 @@ def test_where_nobody_asked_for_the_cpus_the_most_that_fit_are_named(
 
 
 @pytest.mark.parametrize("resources", [{"cpus_per_task": 5, "gres": "gpu:a100:1"}, {"gres": "gpu:8"}])
-def test_fewer_cpus_are_not_named_where_they_were_asked_for_or_do_not_help(resources: dict[str, Any]) -> None:
+def test_fewer_cpus_are_not_suggested_if_requested_or_of_no_help(resources: dict[str, Any]) -> None:
     reasons = check_fits(Resources(**resources), FACTS)
     assert reasons
     assert not any("resources.cpus_per_task" in reason for reason in reasons)
@@ -234,7 +234,7 @@ def test_a_partitions_own_limit_of_cpus_counts() -> None:
     assert "0 of 4 hosts" in reason
 
 
-def test_where_memory_is_not_handed_out_only_one_cpus_share_must_fit() -> None:
+def test_only_memory_of_one_cpu_must_fit_if_memory_is_not_tracked() -> None:
     facts = replace(FACTS, tracks_memory=False)
     assert _reasons(facts, mem_per_cpu="5G", cpus_per_task=4) == []
     assert len(_reasons(facts, mem_per_cpu="17G")) == 1
@@ -251,7 +251,7 @@ def test_a_cluster_that_shows_nothing_is_left_to_slurm() -> None:
     assert _reasons(Facts(partitions=(), hosts=()), partition="any", nodes=99) == []
 
 
-def test_a_partition_of_ten_thousand_hosts_is_one_line() -> None:
+def test_reason_for_ten_thousand_hosts_is_one_line() -> None:
     main = replace(FACTS.partitions[0], total_nodes=10_000)
     group = HostGroup(
         partition="main", hosts="n[00000-09999]", cpus=4, memory_mb=1, gres="", features=frozenset()
@@ -270,7 +270,7 @@ def cluster(stubs: Stubs) -> Stubs:
     return stubs
 
 
-def test_the_facts_cost_three_calls(cluster: Stubs) -> None:
+def test_facts_are_read_with_three_calls(cluster: Stubs) -> None:
     assert read_facts(Resources()) == FACTS
     assert [len(cluster.calls(name)) for name in ("scontrol", "sinfo", "sacctmgr")] == [2, 1, 0]
 

@@ -17,9 +17,7 @@ from tests.slurm.support.user import User
         (["resources.time=2"], []),
     ],
 )
-def test_a_warning_that_comes_later_than_asked_for_is_named(
-    user: User, overrides: list[str], words: list[str]
-) -> None:
+def test_warning_later_than_requested_is_reported(user: User, overrides: list[str], words: list[str]) -> None:
     warnings = check_before_queue(user.experiment(*overrides), None, "slurm")
     said = [line for line in warnings if "signal_s" in line]
     assert len(said) == bool(words)

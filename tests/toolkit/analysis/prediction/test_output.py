@@ -26,7 +26,7 @@ def test_json_lines_hold_values_as_they_are() -> None:
     )
 
 
-def test_numbers_that_json_lacks_are_null() -> None:
+def test_nan_and_infinity_become_null_in_json_lines() -> None:
     found = written("jsonl", [{"score": [float("nan"), 0.5]}, float("inf")])
     assert found == '{"score": [null, 0.5]}\nnull\n'
 
@@ -37,7 +37,7 @@ def test_a_table_has_one_header_and_a_column_for_each_value() -> None:
     assert text == "label,probabilities.a,probabilities.b\na,0.25,0.75\nb,0.25,0.75\n"
 
 
-def test_a_table_without_rows_has_the_columns_that_are_known() -> None:
+def test_a_table_without_rows_has_a_header_of_the_known_columns() -> None:
     stream = StringIO()
     write = writer(stream, "csv", ("label", "score.a"))
     assert not stream.getvalue(), "an error may come before the first row"
@@ -52,15 +52,15 @@ def test_values_without_names_are_called_predictions() -> None:
     assert written("csv", [[3, 4]]) == "prediction.0,prediction.1\n3,4\n"
 
 
-def test_any_label_is_a_cell_that_no_spreadsheet_carries_out() -> None:
+def test_labels_are_escaped_so_that_no_spreadsheet_runs_them_as_formulas() -> None:
     text = written("csv", [{"label": '=1+1, "a"\r\nb'}, {"label": "-1"}])
     assert [*csv.reader(StringIO(text))] == [["label"], ['\'=1+1, "a"\nb'], ["-1"]]
 
 
-def test_predictions_of_other_lengths_are_no_table() -> None:
+def test_predictions_of_different_lengths_are_refused_as_a_table() -> None:
     with pytest.raises(UserError, match="--format jsonl"):
         written("csv", [[1, 2], [3]])
 
 
-def test_no_predictions_are_no_lines() -> None:
+def test_no_predictions_give_an_empty_file() -> None:
     assert written("csv") == written("jsonl") == written("csv", []) == ""

@@ -54,7 +54,7 @@ def test_predictions_come_in_the_order_of_the_rows() -> None:
     assert doubling.handed == [4, 4, 2]
 
 
-def test_a_large_input_is_never_read_further_than_a_few_rows_ahead() -> None:
+def test_input_is_read_at_most_one_batch_ahead() -> None:
     doubling, read, written = Doubling(), [0], 0
     most = 0
     numbers = (row for row in rows(100_000, read) if row.value != 13)
@@ -65,27 +65,27 @@ def test_a_large_input_is_never_read_further_than_a_few_rows_ahead() -> None:
     assert most <= 65
 
 
-def test_rows_are_answered_when_no_more_are_there_yet() -> None:
+def test_available_rows_are_predicted_without_waiting_for_a_full_batch() -> None:
     doubling = Doubling()
     waits = iter([True, False, False, True])
     found = answering(doubling, 99).predictions(rows(4), "rows", lambda: next(waits))
     assert [*found] == [[0, 2], [4], [6]]
 
 
-def test_a_row_that_is_no_sample_is_named_with_its_line() -> None:
+def test_an_invalid_row_is_reported_with_its_line() -> None:
     doubling = Doubling()
     broken = [Row(1, 1), Row(7, None)]
     with pytest.raises(DataError, match="rows:7: found nothing, expected a number"):
         [*answering(doubling, 9).predictions(broken, "rows")]
 
 
-def test_a_batch_that_fails_is_named_with_its_lines() -> None:
+def test_a_failing_batch_is_reported_with_its_lines() -> None:
     doubling = Doubling()
     with pytest.raises(UserError, match="rows, rows of lines 13 to 16: 13 is unlucky"):
         [*answering(doubling, 4).predictions(rows(99), "rows")]
 
 
-def test_formats_follow_the_endings_of_names() -> None:
+def test_the_input_format_follows_the_file_suffix() -> None:
     names = (None, "a.csv", "a.tsv", "b.JSONL", "c.ndjson", "d.txt", "e.csv.gz")
     assert [input_format(name) for name in names] == ["jsonl", "csv", "tsv", "jsonl", "jsonl", "lines", "csv"]
     with pytest.raises(UserError, match="--input-format"):
@@ -105,13 +105,13 @@ def test_formats_follow_the_endings_of_names() -> None:
         ("a.txt", "csv", "csv"),
     ],
 )
-def test_predictions_are_written_as_rows_are_read_unless_a_name_says_otherwise(
+def test_the_output_format_follows_the_output_name_or_else_the_input(
     output: str | None, read_as: str, written: str
 ) -> None:
     assert output_format(output, read_as) == written
 
 
 @pytest.mark.parametrize("output", ["a.xlsx", "a.PARQUET", "a.tsv", "a.csv.gz"])
-def test_a_name_of_another_format_is_refused_for_predictions(output: str) -> None:
+def test_an_output_name_with_an_unsupported_suffix_is_refused(output: str) -> None:
     with pytest.raises(UserError, match="--format"):
         output_format(output, "csv")

@@ -29,7 +29,7 @@ def test_cells_of_a_table_may_hold_quotes_delimiters_and_line_ends() -> None:
     assert read(text, "csv") == [(2, {"id": "1", "text": 'a "b", c\nd'}), (5, {"id": "2", "text": "'e"})]
 
 
-def test_tabs_separate_without_quotes_unless_the_format_says_otherwise() -> None:
+def test_quoting_and_delimiter_follow_the_row_format() -> None:
     assert read('a\tb\n"x\ty"\n', "tsv") == [(2, {"a": '"x', "b": 'y"'})]
     assert read('a\tb\n"x\ty"\tz\n', "tsv", quoted=True) == [(2, {"a": "x\ty", "b": "z"})]
     assert read("a;b\nx;y\r\n", "csv", delimiter=";") == [(2, {"a": "x", "b": "y"})]
@@ -39,7 +39,7 @@ def test_columns_may_lack_names() -> None:
     assert read(",text,\n1,a,x\n", "csv")[0][1]["text"] == "a"
 
 
-def test_columns_that_are_known_need_no_header_and_allow_one() -> None:
+def test_a_header_is_optional_where_the_columns_are_known() -> None:
     expected = {"a": "x", "b": "y"}
     assert read("x,y\n", "csv", columns=("a", "b")) == [(1, expected)]
     assert read("a,b\nx,y\n", "csv", columns=("a", "b")) == [(2, expected)]
@@ -68,21 +68,21 @@ def test_a_plain_line_is_a_row_even_if_it_is_empty() -> None:
         ('a,b\n1,2\n"3,4\n', "csv", "rows:3: in the row that begins here, a quoted field is never closed"),
     ],
 )
-def test_a_broken_row_is_named_with_its_line(text: str, read_as: str, said: str) -> None:
+def test_a_broken_row_is_reported_with_its_line(text: str, read_as: str, said: str) -> None:
     assert said in refused(text, read_as)
 
 
 @pytest.mark.parametrize("read_as", ["csv", "tsv", "lines"])
-def test_a_task_may_take_json_lines_alone(read_as: str) -> None:
+def test_a_task_may_accept_json_lines_only(read_as: str) -> None:
     with pytest.raises(UserError, match="give JSON lines"):
         read("a\n1\n", read_as, takes_tables=False)
 
 
-def test_nothing_has_no_rows() -> None:
+def test_an_empty_input_has_no_rows() -> None:
     assert [read("", kind, takes_lines=True) for kind in ("csv", "tsv", "jsonl", "lines")] == [[], [], [], []]
 
 
-def test_rows_before_a_broken_one_are_given() -> None:
+def test_rows_before_a_broken_row_are_returned() -> None:
     waiting = [b'1\n"\n']
     lines = TextLines("rows", "utf-8", lambda: waiting.pop() if waiting else b"")
     rows = rows_of(lines, "jsonl", RowFormat())

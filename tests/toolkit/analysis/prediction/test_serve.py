@@ -1,4 +1,4 @@
-"""What a server of predictions says to clients that break the rules of HTTP, leave, or are many."""
+"""Answers of a prediction server to clients that violate HTTP, disconnect, or send too much."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KNOWN = "POST /predict HTTP/1.1\r\nAuthorization: Bearer right\r\n"
 
 
 class Lines:
-    """Answers each line with it."""
+    """Answers each line with the line itself."""
 
     predictor = SimpleNamespace(format=SimpleNamespace(encoding="cp1252"))
 
@@ -78,13 +78,13 @@ def test_a_request_is_utf_8_whatever_the_files_of_the_run_are(said: Callable[[st
     assert said(f"{KNOWN}Content-Length: 2\r\n\r\nÄ") == (200, '"Ä"\n')
 
 
-def test_a_body_that_breaks_off_is_not_answered(said: Callable[[str], tuple[int, str]]) -> None:
+def test_a_truncated_body_is_refused(said: Callable[[str], tuple[int, str]]) -> None:
     status, body = said(f"{KNOWN}Content-Length: 40\r\n\r\na\nb\n")
     assert status == 400
     assert "4 of 40 bytes" in json.loads(body)["error"]
 
 
-def test_chunks_are_not_taken_for_rows(said: Callable[[str], tuple[int, str]]) -> None:
+def test_chunked_transfer_encoding_is_refused(said: Callable[[str], tuple[int, str]]) -> None:
     status, _ = said(f"{KNOWN}Transfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n2\r\na\n\r\n0\r\n\r\n")
     assert status == 411
 
@@ -104,7 +104,7 @@ def test_every_error_is_json(said: Callable[[str], tuple[int, str]], sent: str, 
     assert json.loads(body)["error"]
 
 
-def test_a_client_that_leaves_is_no_error(
+def test_a_client_that_disconnects_causes_no_error(
     connect: Callable[[], socket.socket],
     said: Callable[[str], tuple[int, str]],
     server: ThreadingHTTPServer,
@@ -121,14 +121,14 @@ def test_a_client_that_leaves_is_no_error(
     assert capfd.readouterr().err == ""
 
 
-def test_a_client_that_sends_much_learns_why_it_is_refused(server: ThreadingHTTPServer) -> None:
+def test_a_client_with_a_large_body_still_receives_the_refusal(server: ThreadingHTTPServer) -> None:
     client = HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE_S)
     client.request("POST", "/predict", b"a" * LARGE, {"Authorization": "Bearer wrong"})
     assert client.getresponse().status == 401
     client.close()
 
 
-def test_a_fault_of_the_task_is_told_to_the_client_and_shown(
+def test_an_exception_in_the_task_is_logged_and_hidden_from_the_client(
     server: ThreadingHTTPServer, said: Callable[[str], tuple[int, str]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     status, body = said(f"{KNOWN}Content-Length: 6\r\n\r\nbreak\n")
@@ -140,13 +140,13 @@ def test_a_fault_of_the_task_is_told_to_the_client_and_shown(
 
 
 @pytest.mark.parametrize("host", ["", "ä..b", "b\0"])
-def test_a_host_that_is_none_is_refused(host: str, tmp_path: Path) -> None:
+def test_an_invalid_host_is_refused(host: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--host"):
         serve(RunDir(tmp_path), Service(host=host, port=0), StringIO())
 
 
 @pytest.mark.parametrize("token", [" right", "right\n", "rīght", "r\udcffght", "\t"])
-def test_a_token_that_no_header_can_hold_is_refused(
+def test_a_token_that_is_invalid_in_an_http_header_is_refused(
     token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TOKEN, token)

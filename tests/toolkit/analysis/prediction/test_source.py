@@ -29,7 +29,7 @@ def test_blocks_of_any_size_give_the_same_lines(text: str, size: int) -> None:
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in found[:-1])
 
 
-def test_the_mark_of_the_byte_order_is_left_out() -> None:
+def test_a_byte_order_mark_is_removed() -> None:
     assert [*lines_of("\ufeffa\n\ufeffb".encode())] == ["a\n", "\ufeffb"]
 
 
@@ -42,19 +42,19 @@ def test_the_mark_of_the_byte_order_is_left_out() -> None:
         ((b"a\n", b"b\nc\0\n"), "rows:3: found a NUL byte"),
     ],
 )
-def test_bytes_that_are_no_text_are_named_with_their_line(blocks: tuple[bytes, ...], said: str) -> None:
+def test_undecodable_bytes_are_reported_with_their_line(blocks: tuple[bytes, ...], said: str) -> None:
     with pytest.raises(DataError, match=said):
         list(lines_of(*blocks))
 
 
-def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlong_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "LONGEST", 100)
     endless = TextLines("rows", "utf-8", lambda: b"x" * 10)
     with pytest.raises(DataError, match="rows:1: the line has more than 100 characters"):
         next(endless)
 
 
-def test_no_more_than_a_block_is_read_ahead() -> None:
+def test_at_most_one_block_is_read_ahead() -> None:
     blocks = iter([b"a\nb\n", b"c\n"])
     read: list[bytes] = []
 
@@ -67,7 +67,7 @@ def test_no_more_than_a_block_is_read_ahead() -> None:
     assert len(read) == 1
 
 
-def test_a_pipe_tells_whether_more_is_there_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_reports_without_blocking_whether_a_line_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     kept = os.dup(0)
     os.dup2(reading, 0)
@@ -88,11 +88,11 @@ def test_a_pipe_tells_whether_more_is_there_without_waiting(monkeypatch: pytest.
         os.close(reading)
 
 
-def test_a_compressed_file_is_unpacked_while_it_is_read(tmp_path: Path) -> None:
+def test_a_gzip_file_is_read_and_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(b"a\nb\n"))
     with opened(path, "utf-8") as lines:
         assert [*lines] == ["a\n", "b\n"]
     path.write_bytes(gzip.compress(b"a\nb\n" * 9)[:-5])
-    with pytest.raises(DataError, match="not a whole file of gzip"), opened(path, "utf-8") as lines:
+    with pytest.raises(DataError, match="not a complete gzip file"), opened(path, "utf-8") as lines:
         list(lines)

@@ -1,4 +1,4 @@
-"""A file holds what was written to it, past the page cache or through it."""
+"""A file contains what was written to it, by direct I/O or through the page cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def piece(monkeypatch: pytest.MonkeyPatch) -> memoryview:
 
 
 class Spy:
-    """os.write that notes which way the bytes took, and fails as it is told to."""
+    """Replaces os.write: notes whether each write bypassed the page cache, and fails as told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refuse: Callable[[bool, int], int | None]) -> None:
         self.ways: list[tuple[str, int]] = []
@@ -52,19 +52,19 @@ def write(path: Path, *pieces: memoryview) -> bytes:
     return path.read_bytes()
 
 
-def test_file_holds_all_pieces(tmp_path: Path, piece: memoryview) -> None:
+def test_file_contains_all_pieces(tmp_path: Path, piece: memoryview) -> None:
     whole = piece[: 2 * BLOCK]
     assert write(tmp_path / "file", whole, piece) == bytes(whole) + bytes(piece)
     assert write(tmp_path / "small", piece[:100]) == bytes(piece[:100])
     assert write(tmp_path / "empty", piece[:0]) == b""
 
 
-def test_memory_that_no_disk_takes_is_written_nevertheless(tmp_path: Path, piece: memoryview) -> None:
+def test_unaligned_memory_is_written(tmp_path: Path, piece: memoryview) -> None:
     odd = piece[3 : 3 + 2 * BLOCK]
     assert write(tmp_path / "file", odd) == bytes(odd)
 
 
-def test_file_that_is_there_is_not_touched(tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     with pytest.raises(FileExistsError):
         Output(tmp_path / "file")
@@ -87,7 +87,7 @@ def takes_direct_writes(folder: Path) -> bool:
 
 
 @direct
-def test_whole_blocks_go_past_the_cache_and_the_rest_through_it(
+def test_whole_blocks_bypass_the_page_cache_and_the_rest_uses_it(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not takes_direct_writes(tmp_path):
@@ -98,7 +98,7 @@ def test_whole_blocks_go_past_the_cache_and_the_rest_through_it(
 
 
 @direct
-def test_small_file_goes_through_the_cache(
+def test_small_file_uses_the_page_cache(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spy = Spy(monkeypatch, lambda is_direct, count: None)
@@ -109,7 +109,7 @@ def test_small_file_goes_through_the_cache(
 @direct
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EFAULT, errno.EOPNOTSUPP])
 @pytest.mark.parametrize("after", [0, 1])
-def test_file_system_that_refuses_gets_the_rest_through_the_cache(
+def test_write_falls_back_to_the_page_cache_if_direct_io_is_refused(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch, number: int, after: int
 ) -> None:
     spy = Spy(monkeypatch, lambda is_direct, count: number if is_direct and count >= after else None)
@@ -119,7 +119,7 @@ def test_file_system_that_refuses_gets_the_rest_through_the_cache(
 
 @direct
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_fault_of_the_disk_is_none_of_the_way(
+def test_disk_error_raises_without_falling_back_to_the_page_cache(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     spy = Spy(monkeypatch, lambda is_direct, count: number)
@@ -129,7 +129,7 @@ def test_fault_of_the_disk_is_none_of_the_way(
 
 
 @direct
-def test_refusal_through_the_cache_is_a_fault(
+def test_error_of_a_write_through_the_page_cache_raises(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Spy(monkeypatch, lambda is_direct, count: errno.EINVAL)

@@ -1,4 +1,4 @@
-"""What is staged is the very file that safetensors would have written, and no later change gets in."""
+"""Staged bytes are a valid safetensors file, and later changes of the tensors do not affect them."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def test_safetensors_reads_what_was_staged(given_tensors: dict[str, torch.Tensor
 
 @settings(deadline=None)
 @given(tensors())
-def test_every_tensor_is_aligned_and_nothing_lies_between_them(
-    given_tensors: dict[str, torch.Tensor],
-) -> None:
+def test_tensors_are_aligned_and_contiguous_in_the_file(given_tensors: dict[str, torch.Tensor]) -> None:
     raw = content(filled(given_tensors))
     begin = 8 + int.from_bytes(raw[:8], "little")
     assert begin % 8 == 0
@@ -114,7 +112,7 @@ def test_tensor_in_another_memory_layout_keeps_its_numbers() -> None:
     assert torch.equal(read["strided"], strided)
 
 
-def test_what_changes_after_the_copy_does_not_get_in() -> None:
+def test_changes_after_the_copy_are_not_staged() -> None:
     tensor = torch.ones(1000)
     buffer = filled({"a": tensor})
     before = content(buffer)
@@ -122,7 +120,7 @@ def test_what_changes_after_the_copy_does_not_get_in() -> None:
     assert content(buffer) == before
 
 
-def test_buffer_is_used_again_until_the_tensors_are_others() -> None:
+def test_buffer_is_reused_until_the_tensors_change_shape_or_type() -> None:
     buffer = filled({"a": torch.ones(8), "b": torch.ones(3)})
     (first,) = buffer.pieces()
     buffer.fill({"a": torch.zeros(8), "b": torch.zeros(3)}, {})
@@ -142,12 +140,12 @@ def test_pieces_of_a_large_file_are_bounded() -> None:
     assert content(buffer)[-PIECE - 1 :] == bytes(PIECE + 1)
 
 
-def test_file_begins_at_a_page_so_that_it_can_bypass_the_cache() -> None:
+def test_buffer_is_page_aligned_for_direct_io() -> None:
     buffer = filled({"a": torch.ones(3), "b": torch.ones(5)})
     assert torch.frombuffer(next(buffer.pieces()), dtype=torch.uint8).data_ptr() % BLOCK == 0
 
 
-def test_number_type_that_the_format_does_not_know_is_named() -> None:
+def test_unsupported_dtype_is_named() -> None:
     with pytest.raises(TypeError, match=r"'z' is of torch\.complex128"):
         filled({"z": torch.zeros(1, dtype=torch.complex128)})
 
@@ -173,7 +171,7 @@ def staged_weights(model: nn.Module, path: Path) -> Path:
     return path
 
 
-def test_shared_tensors_are_kept_once_as_safetensors_keeps_them(tmp_path: Path) -> None:
+def test_shared_tensors_are_stored_once_as_safetensors_does(tmp_path: Path) -> None:
     model = Tied()
     ours = staged_weights(model, tmp_path / "ours.safetensors")
     save_model(model, str(tmp_path / "theirs.safetensors"))
@@ -226,7 +224,7 @@ def test_first_state_of_a_run_has_no_optimizer_tensors_yet() -> None:
 
 
 def test_reserved_buffers_are_used_by_the_first_copy() -> None:
-    """What was reserved is laid out like the copy, so that nothing is allocated again."""
+    """The reserved buffers have the layout of the copy, so that nothing is allocated again."""
     state = state_at(3)
     staging = Staging()
     staging.reserve(state)
@@ -238,7 +236,7 @@ def test_reserved_buffers_are_used_by_the_first_copy() -> None:
     assert staging._weights._file.data_ptr() == buffer
 
 
-def test_a_weight_that_is_a_part_of_a_larger_tensor_is_named(tmp_path: Path) -> None:
+def test_a_weight_that_is_a_slice_of_a_larger_tensor_is_refused(tmp_path: Path) -> None:
     model = nn.ParameterList([torch.ones(3, 8)[:, :4], torch.ones(2)])
     with pytest.raises(UserError, match="0 of the model"):
         staged_weights(model, tmp_path / "weights")

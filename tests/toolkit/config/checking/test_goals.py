@@ -21,30 +21,30 @@ Broken = Callable[..., list[Fault]]
 
 
 @pytest.mark.parametrize("kind", task_kinds())
-def test_every_task_declares_a_loss_of_which_less_is_better(kind: str) -> None:
+def test_every_task_declares_a_loss_with_goal_min(kind: str) -> None:
     loss = metric_of("loss", {"kind": kind})
     assert loss is not None
     assert (loss.goal, loss in task_kinds()[kind].metrics) == ("min", True)
 
 
-def test_recall_is_better_high_and_a_distance_low() -> None:
+def test_metric_goals_are_those_that_the_tasks_declare() -> None:
     cases = (("toy_texts", "macro_recall"), ("toy_points", "distance"), ("toy_texts", "none"))
     found = [metric_of(name, {"kind": kind}) for kind, name in cases]
     assert [each and each.goal for each in found] == ["max", "min", None]
 
 
-def test_two_tasks_may_declare_one_name_differently(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_tasks_may_declare_different_metrics_under_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     a_stranger.install(monkeypatch)
     assert metric_of("accuracy", {}) is None
     assert metric_of("accuracy", {"kind": a_stranger.KIND}) == a_stranger.ACCURACY
     assert metric_of("accuracy", {"kind": "toy_texts"}) != a_stranger.ACCURACY
 
 
-def test_of_a_task_that_is_not_installed_the_loss_alone_is_known() -> None:
+def test_a_task_that_is_not_installed_has_only_the_loss() -> None:
     assert declared_metrics({"kind": "gone"}) == declared_metrics({}) == {"loss": LOSS}
 
 
-def test_a_damaged_task_section_costs_only_the_metrics_that_it_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_task_section_loses_only_the_metrics_that_it_adds(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = replace(task_kinds()["toy_points"], task_metrics=lambda task: shares(*task.scores))
     monkeypatch.setattr(registry, "_KINDS", {"toy_points": spec})
     assert [*declared_metrics({"kind": "toy_points", "scores": ["f1"]})] == ["loss", "distance", "f1"]
@@ -53,7 +53,7 @@ def test_a_damaged_task_section_costs_only_the_metrics_that_it_adds(monkeypatch:
         assert [*declared_metrics({"kind": "toy_points", **damage})] == ["loss", "distance"]
 
 
-def test_a_fault_in_a_key_that_metrics_depend_on_keeps_the_metric_unchecked(
+def test_the_metric_is_not_checked_if_a_key_it_depends_on_has_a_fault(
     broken: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = {"metric": "accuracy/rare"}
@@ -67,14 +67,16 @@ def test_a_fault_in_a_key_that_metrics_depend_on_keeps_the_metric_unchecked(
 
 
 @pytest.mark.parametrize("metric, whole", [("accuracy", "accuracy:max"), ("loss", "loss:min")])
-def test_a_metric_alone_means_the_same_run_as_with_its_goal(good: Good, metric: str, whole: str) -> None:
+def test_a_metric_with_and_without_its_goal_gives_the_same_run_id(
+    good: Good, metric: str, whole: str
+) -> None:
     alone, written = good(evaluation={"metric": metric}), good(evaluation={"metric": whole})
     assert alone.evaluation.metric == whole
     assert run_id(alone) == run_id(written)
 
 
 @pytest.mark.parametrize("metric", ["accuracy:min", "loss:max"])
-def test_the_wrong_goal_is_refused_and_the_right_one_is_told(broken: Broken, metric: str) -> None:
+def test_a_wrong_goal_is_refused_and_the_right_one_is_suggested(broken: Broken, metric: str) -> None:
     (fault,) = broken(evaluation={"metric": metric})
     name, _, goal = metric.partition(":")
     assert fault.key == "evaluation.metric"
@@ -82,13 +84,13 @@ def test_the_wrong_goal_is_refused_and_the_right_one_is_told(broken: Broken, met
     assert {"min": f"{name}:max", "max": f"{name}:min"}[goal] in fault.hint
 
 
-def test_a_goal_that_a_run_recorded_is_read_as_it_stands(good: Good, tmp_path: Path) -> None:
+def test_a_recorded_goal_is_read_without_a_check(good: Good, tmp_path: Path) -> None:
     stored = tmp_path / "config.yaml"
     stored.write_text(to_yaml(good()).replace("loss:min", "accuracy:min"))
     assert load_resolved(stored).evaluation.metric == "accuracy:min"
 
 
-def test_an_unknown_metric_without_a_goal_is_told_with_those_that_there_are(broken: Broken) -> None:
+def test_an_unknown_metric_is_refused_with_the_known_metrics(broken: Broken) -> None:
     (fault,) = broken(evaluation={"metric": "acuracy"})
     assert "macro_f1" in fault.problem
     assert "accuracy" in fault.hint

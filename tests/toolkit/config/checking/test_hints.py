@@ -17,7 +17,7 @@ from toolkit.config import check
         ("cosin", "did you mean cosine?"),
     ],
 )
-def test_a_schedule_that_is_not_there_comes_with_what_to_use_instead(tree, faults, kind, instead):
+def test_an_unsupported_schedule_is_refused_with_an_alternative(tree, faults, kind, instead):
     (fault,) = faults(check, put(tree, "lr_scheduler.kind", kind))
     assert fault.key == "lr_scheduler.kind"
     assert instead in fault.hint
@@ -40,7 +40,7 @@ def test_a_schedule_that_is_not_there_comes_with_what_to_use_instead(tree, fault
         ("train.seed", 1, "did you mean seed at the top?"),
         ("optimizer.name", "adam", "did you mean kind?"),
         ("optimizer", "adam", "optimizer: {kind: adam}"),
-        ("optimizer", "lr:0.1", "a key needs a space behind its colon"),
+        ("optimizer", "lr:0.1", "a key needs a space after its colon"),
         ("train.device", "gpu", "did you mean cuda?"),
         ("train.device", "tpu", ""),
         ("train.precision", "16-mixed", "did you mean fp16?"),
@@ -57,6 +57,6 @@ def test_a_hint_says_what_was_probably_meant(tree, faults, key, value, hint):
     assert (fault.key, fault.hint) == (key, hint)
 
 
-def test_a_kind_in_place_of_a_section_is_shown_as_a_section(tree, faults):
+def test_a_kind_in_place_of_a_section_gets_the_section_as_its_hint(tree, faults):
     (fault,) = faults(check, put(tree, "model", "convolutions"))
     assert fault.hint == "model: {kind: convolutions}"

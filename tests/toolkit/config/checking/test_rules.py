@@ -1,4 +1,4 @@
-"""What must hold between several keys is said of the key to change, and what to do."""
+"""A rule over several keys names the key to change and the remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_metric_is_one_of_the_task(good, broken):
     assert str(fault).count("macro_precision") == 1
 
 
-def test_a_step_is_so_many_samples_or_so_many_tokens(good, broken):
+def test_a_step_is_limited_by_samples_or_by_tokens(good, broken):
     samples, tokens = good(), good(train={"batch_max_length": 4096, "bucket_span": 4})
     assert (samples.train.batch_size, samples.train.bucket_batches) == (64, 50)
     assert (tokens.train.batch_size, tokens.train.bucket_batches) == (None, None)
@@ -25,14 +25,14 @@ def test_a_step_is_so_many_samples_or_so_many_tokens(good, broken):
     assert faults[0].hint == "set one of them to null"
 
 
-def test_an_evaluation_scores_so_many_samples_or_so_many_tokens_at_once(good, broken):
+def test_an_evaluation_batch_is_limited_by_samples_or_by_tokens(good, broken):
     assert good().evaluation.batch_size == 256
     assert good(evaluation={"batch_max_length": 4096}).evaluation.batch_size is None
     (fault,) = broken(evaluation={"batch_max_length": 4096, "batch_size": 256})
     assert fault.key == "evaluation.batch_size"
 
 
-def test_buckets_are_for_steps_of_tokens(broken):
+def test_bucket_span_needs_a_token_budget(broken):
     (fault,) = broken(train={"bucket_span": 4})
     assert fault.key == "train.bucket_span"
     assert "train.batch_max_length, which is null" in fault.problem
@@ -48,21 +48,21 @@ def test_buckets_are_for_steps_of_tokens(broken):
         ({"path": None, "validation": "a"}, "data.train", "is missing beside validation"),
     ],
 )  # fmt: skip
-def test_the_data_is_one_file_or_one_for_each_split(broken, data, key, problem):
+def test_the_data_is_one_file_or_one_file_for_each_split(broken, data, key, problem):
     (fault,) = broken(data=data)
     assert fault.key == key
     assert problem in fault.problem
     assert "expected either path" in fault.problem
 
 
-def test_a_test_file_alone_lacks_two_others(broken):
+def test_a_test_file_alone_is_refused(broken):
     assert [fault.key for fault in broken(data={"path": None, "test": "a"})] == [
         "data.train",
         "data.validation",
     ]
 
 
-def test_two_or_three_files_are_enough(good):
+def test_train_and_validation_files_are_accepted_with_or_without_a_test_file(good):
     assert good(data={"path": None, "train": "a", "validation": "b"})
     assert good(data={"path": None, "train": "a", "validation": "b", "test": "c"})
 
@@ -79,7 +79,7 @@ def test_two_or_three_files_are_enough(good):
         ({"test": 1, "dev": 1}, ["data.splits.dev", "data.splits.train", "data.splits.validation"]),
     ],
 )
-def test_the_shares_belong_to_the_three_splits(broken, splits, keys):
+def test_invalid_split_shares_are_refused_at_their_keys(broken, splits, keys):
     assert [fault.key for fault in broken(data={"splits": splits})] == keys
 
 
@@ -90,11 +90,11 @@ def test_a_delimiter_is_one_character(broken, delimiter):
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", "|", "→", None])
-def test_any_other_character_delimits(good, delimiter):
+def test_any_other_single_character_is_accepted_as_a_delimiter(good, delimiter):
     assert good(data={"delimiter": delimiter}).data.delimiter == delimiter
 
 
-def test_an_exact_reduction_takes_a_power_of_two(good, broken):
+def test_exact_reduction_needs_a_power_of_two_of_micro_batches(good, broken):
     assert good(train={"reduction": "exact", "logical_ranks": 16})
     assert good(train={"reduction": "fast", "logical_ranks": 6})
     (fault,) = broken(train={"reduction": "exact", "logical_ranks": 6})
@@ -104,7 +104,7 @@ def test_an_exact_reduction_takes_a_power_of_two(good, broken):
     assert fault.key == "train.accumulation"
 
 
-def test_fp16_is_not_for_the_cpu(good, broken):
+def test_fp16_on_the_cpu_is_refused(good, broken):
     assert good(train={"precision": "fp16", "device": "auto"})
     (fault,) = broken(train={"precision": "fp16", "device": "cpu"})
     assert fault.key == "train.precision"
@@ -118,20 +118,20 @@ def test_a_compiled_model_needs_the_fast_reduction_and_cannot_be_deterministic(g
         assert fault.key == "train.compile"
 
 
-def test_a_run_has_one_length(good, broken):
+def test_steps_and_epochs_exclude_each_other(good, broken):
     assert good(train={"steps": 100, "epochs": None})
     assert good(train={"steps": None, "epochs": 3})
     (fault,) = broken(train={"steps": 100, "epochs": 3})
     assert fault.key == "train.steps"
 
 
-def test_evaluations_have_one_rhythm(good, broken):
+def test_eval_steps_and_eval_epochs_exclude_each_other(good, broken):
     assert good(train={"eval_steps": 100, "eval_per_epoch": 3})
     (fault,) = broken(train={"eval_steps": 9, "eval_epochs": 2})
     assert fault.key == "train.eval_steps"
 
 
-def test_arguments_are_those_that_the_optimizer_has(good, broken):
+def test_only_arguments_of_the_optimizer_are_accepted(good, broken):
     assert good(optimizer={"kind": "adam", "arguments": {"amsgrad": True}})
     assert good(optimizer={"kind": "adafactor", "arguments": {"eps": [None, 0.001], "d": 1}})
     assert good(optimizer={"kind": "rmsprop", "momentum": 0.9, "arguments": {"centered": True}})
@@ -147,7 +147,7 @@ def test_arguments_are_those_that_the_optimizer_has(good, broken):
         assert hint in fault.hint
 
 
-def test_keys_that_the_optimizer_does_not_take_are_not_ignored(broken):
+def test_keys_that_the_optimizer_does_not_take_are_refused(broken):
     (fault,) = broken(optimizer={"kind": "adamw", "momentum": 0.9})
     assert fault.key == "optimizer.momentum"
     assert "sgd" in fault.hint
@@ -155,7 +155,7 @@ def test_keys_that_the_optimizer_does_not_take_are_not_ignored(broken):
     assert fault.key == "optimizer.eps"
 
 
-def test_arguments_are_those_that_the_schedule_has(good, broken):
+def test_only_arguments_of_the_schedule_are_accepted(good, broken):
     assert good(lr_scheduler={"kind": "polynomial", "warmup": 10, "arguments": {"power": 2.0}})
     (fault,) = broken(lr_scheduler={"kind": "polynomial", "arguments": {"pow": 2.0}})
     assert fault.key == "lr_scheduler.arguments.pow"
@@ -165,12 +165,12 @@ def test_arguments_are_those_that_the_schedule_has(good, broken):
     assert fault.key == "lr_scheduler.arguments"
 
 
-def test_a_rule_is_left_out_where_one_of_its_keys_has_a_fault(broken):
+def test_a_rule_is_skipped_if_one_of_its_keys_has_a_fault(broken):
     (fault,) = broken(resources={"tasks_per_node": 99}, train={"batch_size": "x"})
     assert fault.key == "train.batch_size"
 
 
-def test_an_unknown_key_beside_it_does_not_silence_a_rule(broken):
+def test_an_unknown_key_does_not_skip_the_rules_of_its_section(broken):
     found = broken(
         resources={"tasks_per_node": 99, "nope": 1}, task={"nope": 1}, evaluation={"metric": "x:min"}
     )
@@ -189,7 +189,7 @@ def test_a_key_that_a_schedule_does_not_take_is_refused(broken, kind, key, value
     assert f"kind {kind} does not take it" in fault.problem
 
 
-def test_shares_of_the_steps_are_for_a_learning_rate_that_falls_in_steps(good, broken):
+def test_step_at_is_accepted_for_kind_step_without_step_epochs(good, broken):
     assert good(lr_scheduler={"kind": "step", "step_at": [0.75, 0.9]}).lr_scheduler.step_at == (0.75, 0.9)
     (fault,) = broken(lr_scheduler={"kind": "step", "step_at": [0.75], "step_epochs": 3})
     assert fault.key == "lr_scheduler.step_epochs"

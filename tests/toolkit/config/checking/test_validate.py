@@ -38,14 +38,14 @@ def test_an_experiment_cannot_be_changed(movies):
         load(movies).name = "other"  # type: ignore[misc]
 
 
-def test_names_of_files_become_absolute_also_those_by_default(movies):
+def test_file_paths_become_absolute_and_so_do_default_paths(movies):
     experiment = load(movies)
     assert experiment.data.path == str(Path.cwd() / "data/movie_reviews.tsv")
     assert experiment.data.prepared_dir == str(Path.cwd() / "data/prepared")
     assert experiment.data.train is None
 
 
-def test_a_tilde_in_the_name_of_a_file_or_of_a_model_is_the_home_folder(tree, monkeypatch, tmp_path):
+def test_a_tilde_in_a_file_or_model_path_is_expanded(tree, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert check(put(tree, "data.path", "~/a.tsv")).data.path == str(tmp_path / "a.tsv")
     assert located("~/models/bert", Limits(hub=True)) == str(tmp_path / "models" / "bert")
@@ -86,7 +86,7 @@ def test_a_tilde_in_the_name_of_a_file_or_of_a_model_is_the_home_folder(tree, mo
         ("resources.sbatch", {"wckey": "a", "x-y": True, "nice": 5}, {"wckey": "a", "x-y": True, "nice": 5}),
     ],
 )  # fmt: skip
-def test_a_value_comes_out_as_the_type_of_its_key(tree, key, value, expected):
+def test_a_value_is_converted_to_the_type_of_its_key(tree, key, value, expected):
     found = get(check(put(tree, key, value)), key)
     assert repr(found) == repr(expected)
 
@@ -110,18 +110,18 @@ def test_a_value_comes_out_as_the_type_of_its_key(tree, key, value, expected):
         (["data.labels.0=a", "data.labels.1=b"], "data.labels", ("a", "b")),
     ],
 )
-def test_an_override_of_an_entry_keeps_the_other_entries_of_the_default(movies, overrides, key, expected):
+def test_an_override_of_a_list_entry_keeps_the_other_entries_of_the_default(movies, overrides, key, expected):
     assert get(load(movies, overrides), key) == expected
 
 
-def test_overrides_of_entries_begin_a_list_that_nobody_wrote(movies, write):
+def test_overrides_of_entries_create_a_missing_list(movies, write):
     write("configs/movies.yaml", movies.read_text().replace("resources: {tasks_per_node: 2}\n", ""))
     nodes = ["resources.groups.0.nodes=2", "resources.groups.1.nodes=1"]
     experiment = load(movies, [*nodes, "resources.groups.0.gpus=1", "resources.groups.1.gpus=2"])
     assert experiment.resources.groups == (Group(nodes=2, gpus=1), Group(nodes=1, gpus=2))
 
 
-def test_overrides_of_entries_begin_a_list_among_keys_of_any_type(movies):
+def test_overrides_of_entries_create_a_list_in_a_free_mapping(movies):
     eps = ["optimizer.arguments.eps.0=0.1", "optimizer.arguments.eps.1=0.2"]
     experiment = load(movies, ["optimizer.kind=adafactor", *eps])
     assert experiment.optimizer.arguments == {"eps": [0.1, 0.2]}
@@ -131,7 +131,7 @@ def test_overrides_of_entries_begin_a_list_among_keys_of_any_type(movies):
     "override, length",
     [("optimizer.no_decay.3=x", 2), ("optimizer.no_decay.99999999999=x", 2), ("data.labels.1=x", 0)],
 )
-def test_an_index_behind_the_end_of_the_default_is_a_fault(movies, faults, override, length):
+def test_an_index_beyond_the_end_of_the_default_is_refused(movies, faults, override, length):
     (fault,) = faults(load, movies, [override])
     assert (fault.key, fault.origin) == (override.partition("=")[0], "command line")
     assert f"from 0 to {length}" in fault.problem
@@ -145,7 +145,7 @@ def test_an_index_behind_the_end_of_the_default_is_a_fault(movies, faults, overr
         ({"train": 0.7, "validation": 0.3, "test": None}, 0.0),
     ],
 )
-def test_a_null_among_the_shares_is_what_the_others_leave_of_one(tree, shares, rest):
+def test_a_null_share_becomes_one_minus_the_other_shares(tree, shares, rest):
     experiment = check(put(tree, "data.splits", shares))
     assert experiment.data.splits == {**shares, "test": rest}
 
@@ -157,7 +157,7 @@ def test_a_null_among_the_shares_is_what_the_others_leave_of_one(tree, shares, r
         ({"train": 0.8, "validation": None, "test": None}, "found null here and for validation"),
     ],
 )
-def test_only_one_share_takes_the_rest_and_there_must_be_one(tree, faults, shares, problem):
+def test_a_null_share_is_refused_beside_another_null_or_without_a_rest(tree, faults, shares, problem):
     (fault,) = faults(check, put(tree, "data.splits", shares))
     assert fault.key == "data.splits.test"
     assert problem in fault.problem
@@ -212,7 +212,7 @@ def test_an_empty_section_means_its_defaults(tree):
         ("resources.comment", "a\udcffb", "found 'a\\udcffb' (text), which is not valid Unicode text"),
     ],
 )
-def test_a_wrong_value_is_shown_with_its_type_and_what_is_allowed(tree, faults, key, value, problem):
+def test_a_wrong_value_is_reported_with_its_type_and_the_allowed_values(tree, faults, key, value, problem):
     (fault,) = faults(check, put(tree, key, value))
     assert fault.key == key
     assert fault.problem.startswith(problem)
@@ -237,7 +237,7 @@ def test_a_fault_within_a_list_or_mapping_names_the_item(tree, faults, key, valu
     assert [fault.key for fault in faults(check, put(tree, key, value))] == where
 
 
-def test_all_that_is_mandatory_is_asked_for(faults):
+def test_missing_mandatory_keys_are_reported(faults):
     found = faults(check, {})
     assert [fault.key for fault in found] == ["data", "model", "name", "task"]
     assert all("is missing" in fault.problem for fault in found)
@@ -245,14 +245,14 @@ def test_all_that_is_mandatory_is_asked_for(faults):
 
 
 @pytest.mark.parametrize("kind", ["nope", 3, None, True, ["docnn"]])
-def test_an_unknown_kind_lists_the_kinds_and_leaves_the_rest_of_its_section_alone(tree, faults, kind):
+def test_an_unknown_kind_is_the_only_fault_of_its_section_and_lists_the_kinds(tree, faults, kind):
     (fault,) = faults(check, put(put(tree, "model.kind", kind), "model.filters", "x"))
     assert fault.key == "model.kind"
     assert "expected one of convolutions" in fault.problem
 
 
 @pytest.mark.parametrize("section", ["task", "model"])
-def test_a_section_without_its_kind_is_asked_for_it(tree, faults, section):
+def test_a_section_without_its_kind_is_refused(tree, faults, section):
     (fault,) = faults(check, put(tree, section, {}))
     assert fault.key == f"{section}.kind"
     assert "is missing, expected one of" in fault.problem
@@ -260,13 +260,13 @@ def test_a_section_without_its_kind_is_asked_for_it(tree, faults, section):
 
 @pytest.mark.parametrize("section", ["task", "model"])
 @pytest.mark.parametrize("value", [None, "docnn", ["docnn"]])
-def test_a_section_that_is_none_is_one_fault(tree, faults, section, value):
+def test_a_value_in_place_of_a_section_is_one_fault(tree, faults, section, value):
     (fault,) = faults(check, put(tree, section, value))
     assert fault.key == section
     assert "expected a section with the key kind" in fault.problem
 
 
-def test_all_faults_come_in_one_message_by_place_then_key(movies, write):
+def test_all_faults_are_in_one_message_sorted_by_place_and_key(movies, write):
     write("configs/model/docnn.yaml", "kind: convolutions\nkernels: ${oc.env:UNSET}\nfiltres: 3\n")
     write(
         "configs/movies.yaml",
@@ -302,7 +302,7 @@ def test_all_faults_come_in_one_message_by_place_then_key(movies, write):
     )
 
 
-def test_a_missing_key_has_the_place_of_its_section(movies, write, faults):
+def test_a_missing_key_is_reported_at_its_section(movies, write, faults):
     write("configs/movies.yaml", movies.read_text() + "train:\n  epochs: 1\n")
     (fault,) = faults(load, movies, ["resources={groups: [{nodes: 1}]}"])
     assert (fault.key, fault.origin) == ("resources.groups.0.gpus", "command line")
@@ -330,13 +330,13 @@ def test_a_text_is_refused_where_a_number_belongs(tree, faults, key, value):
     ("resources.nodes", 2**31, "2147483647"), ("model.filters", 10**15, "2147483647"),
     ("train.rendezvous_timeout_s", 1e300, "31536000"), ("resources.hosts", {"a": 10**10}, "2147483647"),
 ])  # fmt: skip
-def test_a_number_beyond_all_sense_is_refused_with_the_largest_one(tree, faults, key, value, most):
+def test_a_number_above_the_maximum_is_refused_with_the_maximum(tree, faults, key, value, most):
     (fault,) = faults(check, put(tree, key, value))
     assert fault.key.startswith(key)
     assert most in fault.problem
 
 
-def test_variables_give_values_of_every_type(movies, monkeypatch):
+def test_environment_variables_are_converted_to_every_type(movies, monkeypatch):
     monkeypatch.setenv("FIRST", "6")
     monkeypatch.setenv("SECOND", "null")
     experiment = load(
@@ -359,7 +359,7 @@ def test_variables_give_values_of_every_type(movies, monkeypatch):
     assert experiment.model.kernels == (2, 3)
 
 
-def test_traps_hold_on_the_command_line_too(movies):
+def test_yaml_1_1_traps_stay_text_on_the_command_line(movies):
     resources = load(
         movies, ["resources.time=1:00:00", "resources.account=no", "resources.qos=007"]
     ).resources
@@ -391,7 +391,7 @@ _INNER = [
         st.sampled_from(_KEYS), st.dictionaries(st.sampled_from(_INNER), _ANY, max_size=4) | _ANY, max_size=5
     )
 )
-def test_whatever_the_tree_the_answer_is_an_experiment_or_a_config_error(overrides):
+def test_any_tree_gives_an_experiment_or_a_config_error(overrides):
     tree = {
         "name": "movies",
         "task": {"kind": "toy_texts"},

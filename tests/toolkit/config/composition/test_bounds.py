@@ -1,4 +1,4 @@
-"""An experiment file cannot fill the memory or wait for ever, whatever it holds or names."""
+"""No experiment file, and no file that it names, can exhaust the memory or block for ever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(120)
 Write = Callable[[str, str], Path]
 Faults = Callable[..., list[Fault]]
 
-#: Each line doubles what the line before it comes to: beyond any memory after sixty.
+#: Each line doubles the size of the line before it: sixty lines exceed any memory.
 LINES = range(1, 60)
 
 
@@ -32,7 +32,7 @@ LINES = range(1, 60)
     ],
     ids=["merges", "lists", "mappings"],
 )
-def test_aliases_that_double_are_refused_with_the_line(
+def test_exponential_aliases_are_refused_with_the_line(
     write: Write, faults: Faults, first: str, line: str
 ) -> None:
     path = write("bomb.yaml", first + "".join(line.format(number, number - 1) for number in LINES))
@@ -50,7 +50,7 @@ def test_an_alias_that_contains_itself_is_refused_with_the_line(
     assert "contains itself" in fault.problem
 
 
-def test_includes_that_double_are_refused_with_the_line(write: Write, faults: Faults) -> None:
+def test_exponential_includes_are_refused_with_the_line(write: Write, faults: Faults) -> None:
     for number in LINES:
         write(f"{number}.yaml", f"a: ${{from_file:{number + 1}.yaml}}\nb: ${{from_file:{number + 1}.yaml}}\n")
     write(f"{LINES.stop}.yaml", "x\n")
@@ -59,7 +59,7 @@ def test_includes_that_double_are_refused_with_the_line(write: Write, faults: Fa
     assert fault.key.startswith("x.a")
 
 
-def test_files_nested_deeper_than_a_file_may_be_are_refused(write: Write, faults: Faults) -> None:
+def test_includes_nested_deeper_than_the_limit_are_refused(write: Write, faults: Faults) -> None:
     for number in range(5):
         inner = f"${{from_file:{number + 1}.yaml}}"
         write(f"{number}.yaml", "{a: " * (MAX_DEPTH // 3) + f"'{inner}'" + "}" * (MAX_DEPTH // 3))
@@ -75,26 +75,26 @@ def pipe(working_folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
-def test_an_include_that_never_ends_is_refused(write: Write, faults: Faults, pipe: Path, name: str) -> None:
+def test_include_of_a_pipe_or_device_is_refused(write: Write, faults: Faults, pipe: Path, name: str) -> None:
     (fault,) = faults(compose, write("a.yaml", f"x: 1\ny: ${{from_file:{name}}}\n"))
     assert (fault.origin, fault.key) == ("a.yaml:2", "y")
     assert "pipe or a device" in fault.problem
 
 
 @pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
-def test_hosts_that_never_end_are_refused(broken: Faults, pipe: Path, name: str) -> None:
+def test_a_hosts_file_that_is_a_pipe_or_device_is_refused(broken: Faults, pipe: Path, name: str) -> None:
     (fault,) = broken(resources={"hosts": name})
     assert fault.key == "resources.hosts"
     assert "pipe or a device" in fault.problem
 
 
-def test_an_experiment_that_is_a_pipe_or_a_device_is_refused(faults: Faults, pipe: Path) -> None:
+def test_an_experiment_file_that_is_a_pipe_or_device_is_refused(faults: Faults, pipe: Path) -> None:
     for path in (pipe, Path("/dev/zero")):
         (fault,) = faults(compose, path)
         assert "pipe or a device" in fault.problem
 
 
-def test_a_file_larger_than_any_experiment_is_not_read(working_folder: Path, faults: Faults) -> None:
+def test_a_file_above_the_size_limit_is_refused(working_folder: Path, faults: Faults) -> None:
     (working_folder / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
     (fault,) = faults(compose, Path("large.yaml"))
     assert f"{MAX_BYTES:,} bytes" in fault.problem
@@ -103,23 +103,23 @@ def test_a_file_larger_than_any_experiment_is_not_read(working_folder: Path, fau
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "/etc", "a\\nb", "$(id)", "`id`", "a;b", "..", "-rf", ""])
-def test_a_name_is_no_path_and_no_shell_text(movies: Path, faults: Faults, name: str) -> None:
+def test_a_name_with_path_or_shell_characters_is_refused(movies: Path, faults: Faults, name: str) -> None:
     assert [fault.key for fault in faults(load, movies, [f'name="{name}"'])] == ["name"]
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", ".nan", ".inf", "1" * 5000])
 @pytest.mark.parametrize("key", ["optimizer.lr", "train.epochs"])
-def test_a_number_that_is_none_is_refused(movies: Path, faults: Faults, key: str, number: str) -> None:
+def test_nan_infinity_and_huge_ints_are_refused(movies: Path, faults: Faults, key: str, number: str) -> None:
     assert [fault.key for fault in faults(load, movies, [f"{key}={number}"])] == [key]
 
 
 @pytest.mark.parametrize("text", ['"a\\0b"', '"a\\ud800b"'])
-def test_a_text_that_no_file_can_hold_is_refused(movies: Path, faults: Faults, text: str) -> None:
+def test_text_with_a_nul_or_a_surrogate_is_refused(movies: Path, faults: Faults, text: str) -> None:
     found = faults(load, movies, [f"resources.comment={text}"])
     assert [fault.key for fault in found] == ["resources.comment"]
 
 
-def test_a_hundred_thousand_levels_are_refused(write: Write) -> None:
+def test_deeply_nested_yaml_is_refused(write: Write) -> None:
     for text in ("[" * 100_000, "{a: " * 100_000, "".join(f"{' ' * n}a:\n" for n in range(2000))):
         with pytest.raises(ConfigError, match="deep"):
             compose(write("deep.yaml", text))

@@ -15,7 +15,7 @@ from toolkit.config.composition.yaml_files import dump
 from toolkit.errors import ConfigError
 
 
-def test_an_experiment_without_references_needs_no_omegaconf(movies):
+def test_an_experiment_without_references_does_not_import_omegaconf(movies):
     movies.write_text(movies.read_text().replace("${oc.env:STK_DATA_DIR,data}", "data"))
     code = (
         "import sys; from pathlib import Path; from toolkit.config import load;"
@@ -54,7 +54,7 @@ _BROKEN = st.lists(st.sampled_from(_PIECES), max_size=6).map("".join)
     st.dictionaries(st.sampled_from("ab"), _BROKEN | st.lists(_BROKEN, max_size=2), min_size=1),
     st.lists(_BROKEN | _BROKEN.map("a.x=".__add__), max_size=2),
 )
-def test_whatever_is_written_the_answer_is_a_tree_or_a_config_error(working_folder, tree, overrides):
+def test_any_text_gives_a_tree_or_a_config_error(working_folder, tree, overrides):
     path = working_folder / "a.yaml"
     path.write_text(dump(tree), encoding="utf-8")
     try:

@@ -10,7 +10,7 @@ from tests.toolkit.config.composing import compose
 from toolkit.config import load
 
 
-class TestFiles:
+class TestUnreadableFiles:
     """An experiment file that cannot be read is one clear fault."""
 
     @pytest.mark.parametrize(
@@ -37,39 +37,39 @@ class TestFiles:
             ),
         ],
     )
-    def test_with_its_place(self, faults, content, origin, problem):
+    def test_a_malformed_file_is_reported_with_its_line(self, faults, content, origin, problem):
         Path("a.yaml").write_bytes(content)
         (fault,) = faults(load, Path("a.yaml"))
         assert (fault.key, fault.origin) == ("", origin)
         assert problem in fault.problem
 
-    def test_missing_with_the_nearest_name(self, movies, faults):
+    def test_a_missing_file_is_reported_with_the_nearest_name(self, movies, faults):
         (fault,) = faults(load, Path("configs/movie.yaml"))
         assert (fault.origin, fault.problem) == ("configs/movie.yaml", "there is no such file")
         assert fault.hint == "did you mean movies.yaml?"
 
-    def test_a_folder(self, movies, faults):
+    def test_a_folder_is_refused(self, movies, faults):
         (fault,) = faults(load, Path("configs"))
         assert "this is a folder" in fault.problem
 
-    def test_unreadable(self, movies, faults, request):
+    def test_a_file_without_read_permission_is_refused(self, movies, faults, request):
         movies.chmod(0)
         request.getfixturevalue("ordinary_user")
         (fault,) = faults(load, movies)
         assert "Permission denied" in fault.problem
 
-    def test_a_path_that_no_file_can_have(self, faults):
+    def test_a_path_with_a_nul_character_is_refused(self, faults):
         (fault,) = faults(load, Path("a\0b"))
         assert "cannot be read" in fault.problem
 
-    def test_a_byte_order_mark_is_no_part_of_the_first_key(self, movies):
+    def test_a_byte_order_mark_is_not_part_of_the_first_key(self, movies):
         movies.write_bytes(b"\xef\xbb\xbf" + movies.read_bytes())
         assert compose(movies).tree["name"] == "movies"
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("name", ["configs/movies.yaml", "configs/model/docnn.yaml"])
-def test_line_ends_of_windows_change_nothing(movies, name, mark):
+def test_windows_line_ends_give_the_same_tree(movies, name, mark):
     expected = compose(movies).tree
     path = Path(name)
     path.write_bytes(mark + path.read_bytes().replace(b"\n", b"\r\n"))

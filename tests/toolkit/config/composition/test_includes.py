@@ -9,7 +9,7 @@ import pytest
 from tests.toolkit.config.composing import compose
 
 
-def test_an_include_stands_for_the_contents_of_its_file(movies):
+def test_an_include_is_replaced_by_the_contents_of_its_file(movies):
     assert compose(movies).tree["model"] == {"kind": "convolutions", "embedding_dim": 64, "kernels": [3, 4]}
 
 
@@ -49,14 +49,14 @@ def test_a_single_value_may_refer_to_keys_and_the_environment(movies, write, mon
     assert compose(movies, override).tree["data"]["tokenizer"] == "/data/movies.json"
 
 
-def test_a_file_may_hold_nothing_but_the_include_of_another(movies, write):
+def test_a_file_may_consist_of_one_include(movies, write):
     write("configs/tokenizer/small.yaml", "${from_file:tokenizer/bpe.yaml}")
     write("configs/tokenizer/bpe.yaml", "bpe.json")
     override = ["data.tokenizer=${from_file:tokenizer/small.yaml}"]
     assert compose(movies, override).tree["data"]["tokenizer"] == "bpe.json"
 
 
-def test_files_that_hold_nothing_but_each_other_are_a_circle(movies, write, faults):
+def test_files_that_only_include_each_other_are_a_cycle(movies, write, faults):
     write("configs/a.yaml", "${from_file:b.yaml}")
     write("configs/b.yaml", "${from_file:a.yaml}")
     (fault,) = faults(compose, movies, ["x=${from_file:a.yaml}"])
@@ -89,7 +89,7 @@ def test_an_include_may_have_any_file_name(movies, write, name):
     assert compose(movies, [f"model=${{from_file:'{name}'}}"]).tree["model"] == {"kind": "docnn"}
 
 
-def test_a_circle_of_includes_is_shown_as_a_chain(movies, write, faults):
+def test_a_cycle_of_includes_is_reported_as_a_chain(movies, write, faults):
     write("configs/a.yaml", "inner: ${from_file:b.yaml}\n")
     write("configs/b.yaml", "# line 1\nback: ${from_file:a.yaml}\n")
     (fault,) = faults(compose, movies, ["x=${from_file:a.yaml}"])
@@ -98,13 +98,13 @@ def test_a_circle_of_includes_is_shown_as_a_chain(movies, write, faults):
     assert "configs/a.yaml -> configs/b.yaml -> configs/a.yaml" in fault.problem
 
 
-def test_a_file_that_includes_itself_is_a_circle(write, faults):
+def test_a_file_that_includes_itself_is_a_cycle(write, faults):
     path = write("alone.yaml", "name: x\nmodel: ${from_file:./alone.yaml}\n")
     (fault,) = faults(compose, path)
     assert "alone.yaml -> alone.yaml" in fault.problem
 
 
-def test_a_missing_include_names_the_key_and_file_that_want_it(movies, write, faults):
+def test_a_missing_include_is_reported_with_its_key_and_file(movies, write, faults):
     write("configs/movies.yaml", "name: movies\nmodel: ${from_file:model/docnnn.yaml}\n")
     (fault,) = faults(compose, movies)
     assert (fault.key, fault.origin) == ("model", "configs/movies.yaml:2")
@@ -116,9 +116,7 @@ def test_a_missing_include_names_the_key_and_file_that_want_it(movies, write, fa
     "content, problem",
     [("", "is empty"), ("# only a comment\n", "is empty"), ("null", "is empty"), ("a: [1, 2", "not YAML")],
 )
-def test_an_include_that_holds_nothing_is_a_fault_of_the_key_that_wants_it(
-    movies, write, faults, content, problem
-):
+def test_an_empty_or_invalid_included_file_is_reported_at_its_key(movies, write, faults, content, problem):
     write("configs/model/docnn.yaml", content)
     (fault,) = faults(compose, movies)
     assert fault.key == "model"
@@ -140,22 +138,22 @@ class TestConfigRoot:
         write("elsewhere/model/docnn.yaml", "{kind: docnn, filters: 11}")
         return Path("elsewhere")
 
-    def test_an_argument_says_it_first(self, movies, elsewhere, monkeypatch):
+    def test_the_argument_has_the_highest_priority(self, movies, elsewhere, monkeypatch):
         monkeypatch.setenv("STK_CONFIG_DIR", "nowhere")
         assert compose(movies, (), elsewhere).tree["model"]["filters"] == 11
 
-    def test_the_environment_says_it_next(self, movies, elsewhere, monkeypatch):
+    def test_the_environment_variable_has_priority_over_the_folders(self, movies, elsewhere, monkeypatch):
         monkeypatch.setenv("STK_CONFIG_DIR", str(elsewhere))
         assert compose(movies).tree["model"]["filters"] == 11
 
-    def test_else_it_is_the_nearest_folder_configs_above_the_file(self, movies, write):
+    def test_the_nearest_configs_folder_above_the_file_is_the_default(self, movies, write):
         path = write("configs/studies/deep/movies.yaml", movies.read_text())
         assert compose(path).tree["model"]["embedding_dim"] == 64
 
-    def test_from_within_that_folder_too(self, movies, monkeypatch):
+    def test_the_configs_folder_is_found_from_within_it(self, movies, monkeypatch):
         monkeypatch.chdir("configs")
         assert compose(Path("movies.yaml")).tree["model"]["embedding_dim"] == 64
 
-    def test_else_it_is_the_folder_of_the_file(self, movies, elsewhere, write):
+    def test_the_folder_of_the_file_is_the_root_without_a_configs_folder(self, movies, elsewhere, write):
         path = write("elsewhere/movies.yaml", movies.read_text())
         assert compose(path).tree["model"]["filters"] == 11

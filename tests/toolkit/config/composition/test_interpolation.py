@@ -1,4 +1,4 @@
-"""References are resolved once each, in whatever order they stand, and cannot fill the memory."""
+"""Each reference is resolved once, in any order, and references cannot exhaust the memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.timeout(120)
 Write = Callable[[str, str], Path]
 Faults = Callable[..., list[Fault]]
 
-#: Each line doubles what the line before it comes to: beyond any memory after sixty.
+#: Each line doubles the size of the line before it: sixty lines exceed any memory.
 LINES = range(1, 60)
 
 
 @pytest.mark.parametrize("line", ["a{0}: ${{a{1}}}${{a{1}}}\n", "a{0}: ['${{a{1}}}', '${{a{1}}}']\n"])
 @pytest.mark.parametrize("order", first_quick([1, -1]))
-def test_references_that_double_are_refused_with_the_line(
+def test_exponential_references_are_refused_with_the_line(
     write: Write, faults: Faults, line: str, order: int
 ) -> None:
     lines = [line.format(number, number - 1) for number in LINES][::order]
@@ -31,7 +31,7 @@ def test_references_that_double_are_refused_with_the_line(
     assert fault.key.startswith("a")
 
 
-def test_the_path_of_an_include_can_be_no_bomb_either(write: Write, faults: Faults) -> None:
+def test_exponential_references_in_the_path_of_an_include_are_refused(write: Write, faults: Faults) -> None:
     lines = "".join(f"a{number}: ${{a{number - 1}}}${{a{number - 1}}}\n" for number in LINES)
     faults(compose, write("bomb.yaml", f"a0: x\n{lines}b: ${{from_file:${{a{LINES.stop - 1}}}}}\n"))
 

@@ -46,7 +46,7 @@ class TestOverrides:
     def test_a_later_override_wins(self, movies):
         assert compose(movies, ["seed=1", "seed=2"]).tree["seed"] == 2
 
-    def test_an_override_may_be_an_include_and_be_overridden_within(self, movies, write):
+    def test_keys_within_an_include_of_an_override_can_be_overridden(self, movies, write):
         write("configs/model/wide.yaml", "{kind: docnn, filters: 500, hidden: [1]}")
         tree = compose(movies, ["model=${from_file:model/wide.yaml}", "model.filters=6"]).tree
         assert tree["model"] == {"kind": "docnn", "filters": 6, "hidden": [1]}
@@ -55,7 +55,7 @@ class TestOverrides:
         write("configs/model/docnn.yaml", "not: [yaml")
         assert compose(movies, ["model={kind: docnn}"]).tree["model"] == {"kind": "docnn"}
 
-    def test_an_empty_section_of_the_file_can_be_filled(self, movies):
+    def test_an_override_fills_an_empty_section_of_the_file(self, movies):
         movies.write_text(movies.read_text() + "train:\n")
         assert compose(movies, ["train.epochs=3"]).tree["train"] == {"epochs": 3}
 
@@ -78,12 +78,14 @@ class TestOverrides:
             ("model={a: 1, a: 2}", "model.a", "given twice"),
         ],
     )
-    def test_an_override_that_fits_nowhere_is_a_fault(self, movies, faults, override, key, problem):
+    def test_an_override_that_does_not_match_the_tree_is_a_fault(
+        self, movies, faults, override, key, problem
+    ):
         (fault,) = faults(compose, movies, [override])
         assert (fault.key, fault.origin) == (key, "command line")
         assert problem in fault.problem
 
-    def test_overrides_within_a_section_that_could_not_be_read_add_no_faults(self, movies, faults):
+    def test_overrides_within_an_unreadable_section_add_no_faults(self, movies, faults):
         overrides = ["model=${from_file:nowhere.yaml}", "model.filters=3"]
         (fault,) = faults(compose, movies, overrides)
         assert fault.key == "model"

@@ -19,7 +19,7 @@ class TestReferences:
         monkeypatch.setenv("FIRST", "first")
         assert compose(movies, override).tree["name"] == "first"
 
-    def test_a_key_may_refer_to_another_one_absolutely_and_relatively(self, movies, write):
+    def test_a_key_may_refer_to_another_key_absolutely_and_relatively(self, movies, write):
         text = "kind: docnn\nembedding_dim: 64\nfilters: ${model.embedding_dim}\nhidden: ['${..filters}']\n"
         write("configs/model/docnn.yaml", text)
         model = compose(movies, ["seed=${model.filters}"]).tree["model"]
@@ -28,15 +28,15 @@ class TestReferences:
     def test_a_key_may_refer_to_a_section(self, movies):
         assert compose(movies, ["copy=${model}"]).tree["copy"] == compose(movies).tree["model"]
 
-    def test_an_override_changes_what_a_reference_gives(self, movies):
+    def test_a_reference_resolves_to_the_overridden_value(self, movies):
         tree = compose(movies, ["model.filters=${model.embedding_dim}", "model.embedding_dim=5"]).tree
         assert tree["model"]["filters"] == 5
 
-    def test_a_backslash_keeps_the_text(self, movies):
+    def test_an_escaped_reference_stays_text(self, movies):
         tree = compose(movies, [r"resources.setup=['cd \${HOME}', 'echo $USER']"]).tree
         assert tree["resources"]["setup"] == ["cd ${HOME}", "echo $USER"]
 
-    def test_all_unset_variables_are_named_with_the_keys_that_want_them(self, write, faults):
+    def test_all_unset_variables_are_named_with_the_keys_that_use_them(self, write, faults):
         text = "name: ${oc.env:UNSET}\nmodel:\n  kind: docnn\n  x: a-${oc.env:UNSET_TOO}/${oc.env:UNSET}\n"
         found = faults(compose, write("a.yaml", text))
         assert [(fault.key, fault.origin) for fault in found] == [
@@ -64,16 +64,16 @@ class TestReferences:
             ("'???'", "expected a value"),
         ],
     )
-    def test_a_reference_that_leads_nowhere_is_one_fault(self, movies, faults, value, problem):
+    def test_a_reference_that_cannot_be_resolved_is_one_fault(self, movies, faults, value, problem):
         (fault,) = faults(compose, movies, [f"x={value}"])
         assert fault.key == "x"
         assert problem in fault.problem
 
-    def test_a_section_that_holds_itself_is_a_fault(self, movies, faults):
+    def test_a_section_that_contains_itself_is_a_fault(self, movies, faults):
         (fault,) = faults(compose, movies, ["x.y=${x}"])
         assert fault.key == "x.y"
 
-    def test_a_fault_is_not_repeated_by_what_refers_to_it(self, movies, faults):
+    def test_a_fault_is_not_repeated_for_references_to_its_key(self, movies, faults):
         overrides = ["model=${from_file:nowhere.yaml}", "seed=${model.filters}", "x=${seed}"]
         (fault,) = faults(compose, movies, overrides)
         assert fault.key == "model"
@@ -92,7 +92,7 @@ _WITHIN_A_TEST = settings(max_examples=80, suppress_health_check=[HealthCheck.fu
 
 @_WITHIN_A_TEST
 @given(st.dictionaries(_NAME, _PLAIN, max_size=4))
-def test_a_reference_leaves_everything_beside_it_as_it_is(working_folder, tree):
+def test_resolving_a_reference_leaves_the_other_values_unchanged(working_folder, tree):
     tree = {**tree, "reference": "${oc.env:UNSET,hello}"}
     path = working_folder / "a.yaml"
     path.write_text(dump(tree), encoding="utf-8", newline="")

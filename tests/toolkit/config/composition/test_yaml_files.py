@@ -19,7 +19,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_is_a_trap_elsewhere_stays_text(text):
+def test_yaml_1_1_traps_stay_text(text):
     assert parse(f"key: {text}").value == {"key": text}
 
 
@@ -33,17 +33,17 @@ def test_what_is_a_trap_elsewhere_stays_text(text):
         ("[]", []), ("{}", {}),
     ],
 )  # fmt: skip
-def test_what_is_meant_as_a_value_becomes_one(text, value):
+def test_yaml_1_2_scalars_get_their_type(text, value):
     found = parse(f"key: {text}").value["key"]
     assert found == value
     assert type(found) is type(value)
 
 
-def test_not_a_number_is_read_as_such():
+def test_nan_is_read_as_nan():
     assert math.isnan(parse("key: .NaN").value["key"])
 
 
-def test_keys_are_text_whatever_they_look_like():
+def test_keys_are_always_text():
     assert parse("{1: a, no: b, null: c, true: d, 1.5: e}").value == {
         "1": "a", "no": "b", "null": "c", "true": "d", "1.5": "e",
     }  # fmt: skip
@@ -61,7 +61,7 @@ def test_a_key_given_twice_names_both_lines():
     "text",
     ["a: !!python/name:os.system x", "a: !thing {b: 1}", "a: !!set {b}", "a: !!int x", "a: !!binary aGk="],
 )
-def test_other_tags_are_faults(text):
+def test_unsupported_tags_are_faults(text):
     ((key, line, problem, _),) = parse(text).faults
     assert (key, line) == (("a",), 1)
     assert "tag" in problem
@@ -73,13 +73,13 @@ def test_a_list_as_a_key_is_a_fault():
     assert "list or mapping" in problem
 
 
-def test_an_alias_gives_a_copy_of_its_own():
+def test_an_alias_is_an_independent_copy():
     value = parse("a: &x {b: [1]}\nc: *x\n").value
     value["a"]["b"].append(2)
     assert value["c"] == {"b": [1]}
 
 
-def test_a_merged_mapping_gives_way_to_what_is_written():
+def test_explicit_keys_override_merged_keys():
     text = "one: &one {a: 1, b: 1}\ntwo: &two {b: 2, c: 2}\nx:\n  <<: [*one, *two]\n  a: 3\ny:\n  <<: *two\n"
     document = parse(text)
     assert document.faults == []
@@ -105,14 +105,14 @@ _PLAIN = st.recursive(
 
 
 @given(_PLAIN)
-def test_what_is_written_is_read_again(value):
+def test_dumped_values_are_parsed_back_equal(value):
     document = parse(dump(value))
     assert document.value == value
     assert repr(document.value) == repr(value)
     assert document.faults == []
 
 
-def test_a_python_file_in_place_of_an_experiment_is_told_what_to_write(tmp_path: Path) -> None:
+def test_a_python_file_in_place_of_an_experiment_gets_a_hint(tmp_path: Path) -> None:
     (tmp_path / "digits.py").write_text("def model(): ...\n")
     with pytest.raises(Unreadable) as raised:
         read_text(tmp_path / "digits.py")

@@ -15,14 +15,14 @@ SHUFFLED = Train(batch_max_length=160)
 
 
 @pytest.mark.parametrize("train, steps", [(SAMPLES, 9), (BUCKETS, 6), (SHUFFLED, 5)])
-def test_steps_are_known_before_the_plan(train: Train, steps: int) -> None:
+def test_epoch_steps_equal_the_steps_of_the_plan(train: Train, steps: int) -> None:
     plan = epoch_plan(train, LENGTHS, seed=0, epoch=0, fingerprint="data")
     assert epoch_steps(train, LENGTHS) == plan.steps == steps
     assert plan.micro_batches == train.logical_ranks * train.accumulation
 
 
 @pytest.mark.parametrize("samples, steps", [(64, 8), (65, 9), (1, 1), (0, 0)])
-def test_an_incomplete_step_counts(samples: int, steps: int) -> None:
+def test_an_incomplete_last_step_is_counted(samples: int, steps: int) -> None:
     assert epoch_steps(SAMPLES, LENGTHS[:samples]) == steps
 
 

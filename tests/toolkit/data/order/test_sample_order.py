@@ -1,4 +1,4 @@
-"""The order of samples is a pure function, and each sample is there once."""
+"""The order of samples is a pure function, and each sample occurs once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def padding(plan: EpochPlan, lengths: npt.NDArray[np.int32]) -> float:
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_every_sample_stands_in_one_micro_batch(
+def test_every_sample_is_in_one_micro_batch(
     lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
 ) -> None:
     plan = plan_epoch(lengths, **arguments)
@@ -56,7 +56,7 @@ def test_every_sample_stands_in_one_micro_batch(
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_steps_are_full_but_for_the_last_and_dealt_evenly(
+def test_all_steps_but_the_last_are_full_and_split_evenly(
     lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
 ) -> None:
     plan = plan_epoch(lengths, **arguments)
@@ -99,7 +99,7 @@ def test_epoch_seed_and_data_each_change_the_order(changed: dict[str, Any], pool
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_a_batch_holds_neighbours_in_length(
+def test_a_batch_contains_samples_of_similar_length(
     lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
 ) -> None:
     plan = plan_epoch(lengths, **(arguments | {"pool_batches": 1000}))
@@ -117,7 +117,7 @@ def test_a_pool_of_one_batch_is_pure_shuffling() -> None:
     assert np.array_equal(plan.order, other.order)
 
 
-def test_pools_save_padding() -> None:
+def test_pools_reduce_padding() -> None:
     lengths = some_lengths(2000)
     pure, pooled = (plan_epoch(lengths, **(USUAL | {"pool_batches": pools})) for pools in (1, 50))
     assert padding(pooled, lengths) < 0.05 < padding(pure, lengths)
@@ -142,26 +142,26 @@ def test_one_sample_is_one_step() -> None:
     assert plan.step(0).tolist() == [0]
 
 
-def test_no_samples_are_no_steps() -> None:
+def test_an_empty_set_has_no_steps() -> None:
     assert plan_epoch(some_lengths(0), **USUAL).steps == 0
     assert plan_evaluation(some_lengths(0), 4).steps == 0
 
 
 @pytest.mark.parametrize("step, part", [(3, 0), (-1, 0), (0, 4), (0, -1)])
-def test_what_is_outside_the_epoch_is_refused(step: int, part: int) -> None:
+def test_an_index_outside_the_epoch_raises_index_error(step: int, part: int) -> None:
     plan = plan_epoch(some_lengths(35), **USUAL)
     with pytest.raises(IndexError):
         plan.micro_batch(step, part)
 
 
-def test_a_plan_cannot_be_written_to() -> None:
+def test_a_plan_is_read_only() -> None:
     plan = plan_epoch(some_lengths(35), **USUAL)
     with pytest.raises(ValueError, match="read-only"):
         plan.step(0)[0] = 1
 
 
 @given(LENGTHS, st.integers(1, 17))
-def test_an_evaluation_sees_every_sample_once_in_order_of_length(
+def test_an_evaluation_plan_has_every_sample_once_sorted_by_length(
     lengths: npt.NDArray[np.int32], batch_size: int
 ) -> None:
     plan = plan_evaluation(lengths, batch_size)
@@ -173,18 +173,18 @@ def test_an_evaluation_sees_every_sample_once_in_order_of_length(
 
 
 @given(st.integers(0, 5000), st.integers(0, 2**40))
-def test_a_permutation_holds_every_number_once(n: int, seed: int) -> None:
+def test_a_permutation_contains_every_number_once(n: int, seed: int) -> None:
     assert sorted(permutation(stream("test", seed), n).tolist()) == list(range(n))
 
 
-def test_places_are_equally_likely() -> None:
+def test_permutations_are_uniform() -> None:
     counts = np.zeros((4, 4))
     for seed in range(4000):
         counts[np.arange(4), permutation(stream("test", seed), 4)] += 1
     assert np.all(np.abs(counts - 1000) < 150)
 
 
-def test_orders_are_those_of_the_first_release() -> None:
+def test_orders_equal_those_of_the_first_release() -> None:
     """A run that resumes under another numpy, or on another processor, must find the same order."""
     assert permutation(stream("test", 1), 12).tolist() == [0, 5, 11, 1, 8, 6, 4, 2, 7, 9, 10, 3]
     order = plan_epoch(some_lengths(12), **(USUAL | {"batch_size": 4})).order

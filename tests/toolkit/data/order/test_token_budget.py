@@ -39,7 +39,7 @@ USUAL: dict[str, Any] = {
 
 
 def like_texts(n: int) -> Lengths:
-    """Many short, few long, at most 511."""
+    """Many short lengths and a few long ones, at most 511."""
     draws = np.random.default_rng(0).lognormal(4, 0.8, n)
     return np.clip(draws, 3, 511).astype(np.int32)
 
@@ -58,7 +58,7 @@ def padded(plan: EpochPlan, lengths: Lengths) -> npt.NDArray[np.int64]:
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_every_sample_stands_in_one_micro_batch_and_no_step_is_empty(
+def test_every_sample_is_in_one_micro_batch_and_no_step_is_empty(
     lengths: Lengths, arguments: dict[str, Any]
 ) -> None:
     plan = plan_tokens(lengths, **arguments)
@@ -69,7 +69,7 @@ def test_every_sample_stands_in_one_micro_batch_and_no_step_is_empty(
 
 
 @given(LENGTHS, ARGUMENTS, st.integers(0, 9))
-def test_every_epoch_has_the_steps_that_the_lengths_alone_make(
+def test_the_number_of_steps_depends_on_the_lengths_alone(
     lengths: Lengths, arguments: dict[str, Any], seed: int
 ) -> None:
     steps = steps_of_tokens(lengths, arguments["budget"], arguments["span"])
@@ -108,15 +108,13 @@ def test_the_number_of_micro_batches_changes_no_step(
 
 
 @pytest.mark.parametrize("lengths, samples", [((508, 511), 24), ((0, 3), 4096)])
-def test_a_step_holds_the_budget_over_the_longest_length_of_its_bucket(
-    lengths: tuple[int, int], samples: int
-) -> None:
+def test_steps_of_a_bucket_are_sized_by_its_longest_length(lengths: tuple[int, int], samples: int) -> None:
     some = np.resize(np.arange(lengths[0], lengths[1] + 1), 2 * samples)
     plan = plan_tokens(some, **(USUAL | {"budget": 12288}))
     assert [len(plan.step(number)) for number in range(plan.steps)] == [samples] * 2
 
 
-def test_what_is_left_of_the_buckets_shares_steps_from_the_longest_down() -> None:
+def test_leftover_samples_of_buckets_share_steps_longest_first() -> None:
     """100 tokens: 5 of 16 to 19 and 14 of 4 to 7 make a step; 7 and 15 leave 2 and 1, which share one."""
     lengths = np.repeat([17, 6], [7, 15])
     plan = plan_tokens(lengths, **(USUAL | {"budget": 100}))
@@ -124,7 +122,7 @@ def test_what_is_left_of_the_buckets_shares_steps_from_the_longest_down() -> Non
     assert sorted(steps) == [[6] * 14, [6, 17, 17], [17] * 5]
 
 
-def test_a_bucket_that_ends_above_the_budget_takes_samples_that_do_not() -> None:
+def test_a_bucket_that_ends_above_the_budget_accepts_samples_within_the_budget() -> None:
     plan = plan_tokens(np.array([509, 509]), **(USUAL | {"budget": 510}))
     assert [len(plan.step(number)) for number in range(plan.steps)] == [1, 1]
 
@@ -158,7 +156,7 @@ def test_steps_do_not_come_in_order_of_length() -> None:
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.3
 
 
-def test_micro_batches_of_a_step_take_about_equally_long() -> None:
+def test_micro_batches_of_a_step_have_about_equal_padded_tokens() -> None:
     """The longest in a step of one bucket has at most one sample more than the mean."""
     lengths = like_texts(20000)
     plan = plan_tokens(lengths, **(USUAL | {"budget": 16384}))
@@ -168,7 +166,7 @@ def test_micro_batches_of_a_step_take_about_equally_long() -> None:
     assert int(lengths.sum()) / costs.sum() > 0.99
 
 
-def test_lengths_far_apart_are_dealt_by_their_padded_tokens() -> None:
+def test_micro_batches_of_mixed_lengths_have_about_equal_padded_tokens() -> None:
     """Equal tokens would pad the many short ones to a middle length, at 1.4 times the cost of the others."""
     lengths = like_texts(5000)
     plan = plan_tokens(lengths, **(USUAL | {"span": None, "budget": 32768}))
@@ -182,7 +180,7 @@ def test_fewer_samples_than_micro_batches_leave_some_empty() -> None:
 
 
 @pytest.mark.parametrize("span", [4, None])
-def test_a_sample_over_the_budget_is_refused_by_its_length_and_the_option(span: int | None) -> None:
+def test_a_sample_over_the_budget_is_refused_with_its_length_and_the_option(span: int | None) -> None:
     lengths = np.array([3, 800, 5])
     with pytest.raises(
         DataError, match=r"train\.batch_max_length allows 512 .* sample 1 .* has 800 .* several times"
@@ -198,9 +196,7 @@ def test_equal_keys_keep_their_order_however_large_they_are(numbers: list[int]) 
 
 
 @given(LENGTHS, st.integers(1, 100))
-def test_an_evaluation_sees_every_sample_once_and_pads_within_the_budget(
-    lengths: Lengths, budget: int
-) -> None:
+def test_an_evaluation_plan_has_every_sample_once_within_the_budget(lengths: Lengths, budget: int) -> None:
     plan = plan_evaluation_tokens(lengths, budget)
     assert plan.order.tolist() == sorted(range(len(lengths)), key=lambda sample: lengths[sample])
     batches = [lengths[plan.step(number)].astype(int) for number in range(plan.steps)]
@@ -209,7 +205,7 @@ def test_an_evaluation_sees_every_sample_once_and_pads_within_the_budget(
     assert all(len(batch) * batch.max() <= budget or len(batch) == 1 for batch in batches)
 
 
-def test_steps_are_those_of_the_first_release() -> None:
+def test_steps_equal_those_of_the_first_release() -> None:
     """A run that resumes under another numpy, or on another processor, must find the same steps."""
     lengths = np.arange(12) * 7 % 12 + 1
     usual = USUAL | {"budget": 30, "micro_batches": 2}

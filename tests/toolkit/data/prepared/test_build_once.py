@@ -1,4 +1,4 @@
-"""Making a folder once: who waits, and for how long."""
+"""One process builds a folder; the others wait as long as it is alive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.data.prepared.build_once import publish_once
 from toolkit.errors import DataError
 
 
-def test_who_waits_outlasts_any_time_limit_while_the_maker_lives(
+def test_a_waiting_process_does_not_time_out_while_the_builder_is_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "set"
@@ -53,7 +53,7 @@ def test_who_waits_outlasts_any_time_limit_while_the_maker_lives(
     assert (path / "part").exists()
 
 
-def test_a_maker_without_a_sign_of_life_is_not_waited_for(tmp_path: Path) -> None:
+def test_waiting_for_a_builder_without_heartbeats_fails(tmp_path: Path) -> None:
     path = tmp_path / "set"
     (tmp_path / ".set.4711.node7.tmp").mkdir()
     with (
@@ -64,7 +64,7 @@ def test_a_maker_without_a_sign_of_life_is_not_waited_for(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("error", [DataError("no"), KeyboardInterrupt()])
-def test_a_maker_that_fails_leaves_the_place_to_the_next(tmp_path: Path, error: BaseException) -> None:
+def test_another_process_can_build_after_a_failed_build(tmp_path: Path, error: BaseException) -> None:
     path = tmp_path / "set"
 
     def fail(folder: Path) -> None:

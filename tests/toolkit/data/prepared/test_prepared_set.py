@@ -1,4 +1,4 @@
-"""A prepared set is whole or absent: columns come back as they were written, damage is found and mended."""
+"""A prepared set is complete or absent: columns are read as written, and damage is found and repaired."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def changed(file: Path) -> Iterator[bytearray]:
     file.write_bytes(content)
 
 
-def test_a_set_is_built_once_and_then_found(path: Path) -> None:
+def test_a_set_is_built_once_and_then_reused(path: Path) -> None:
     assert [made(path).built, made(path).built] == [True, False]
     assert left_over(path) == ["toy"]
 
 
-def test_a_set_without_a_declared_column_is_refused_by_whoever_makes_it_or_finds_it(path: Path) -> None:
+def test_a_set_without_a_declared_column_is_refused_when_built_or_opened(path: Path) -> None:
     class Older(Toy):
         COLUMNS = (TOKENS, OFFSETS)
 
@@ -104,7 +104,7 @@ def test_columns_come_back_as_they_were_written(path: Path) -> None:
         assert database.execute("SELECT text FROM lists WHERE id = 1").fetchall() == [("[]",)]
 
 
-def test_people_and_programs_are_told_what_it_holds(path: Path) -> None:
+def test_summary_and_json_describe_the_set(path: Path) -> None:
     prepared = made(path)
     assert prepared.summary() == f"prepared: train 3; {path}"
     expected = {"path": str(path), "built": True, "fingerprint": "ab", "splits": {"train": 3}, "size": 3}
@@ -117,7 +117,7 @@ def test_an_unknown_split_is_named(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tokens.bin", "offsets.bin", DATABASE, "meta.json"])
-def test_a_truncated_or_missing_file_is_named_and_the_set_built_again(path: Path, name: str) -> None:
+def test_a_set_with_a_truncated_or_missing_file_is_reported_and_rebuilt(path: Path, name: str) -> None:
     made(path)
     os.truncate(path / name, (path / name).stat().st_size // 2)
     for _ in range(2):
@@ -130,7 +130,7 @@ def test_a_truncated_or_missing_file_is_named_and_the_set_built_again(path: Path
     Toy.open(path).verify()
 
 
-def test_a_flipped_bit_is_found_on_demand(path: Path) -> None:
+def test_verify_finds_a_flipped_bit(path: Path) -> None:
     made(path)
     with changed(path / "tokens.bin") as content:
         content[3] ^= 1
@@ -138,7 +138,7 @@ def test_a_flipped_bit_is_found_on_demand(path: Path) -> None:
         Toy.open(path).verify()
 
 
-def test_a_set_of_other_content_under_that_name_is_built_again(path: Path) -> None:
+def test_a_set_with_another_fingerprint_is_rebuilt(path: Path) -> None:
     Toy.open_or_build(path, "cd", lambda folder: write(folder, "cd"))
     assert made(path).built
     assert Toy.open(path).fingerprint == "ab"
@@ -186,14 +186,14 @@ def test_a_finished_set_is_opened_while_another_process_holds_the_lock(
         assert not made(path).built
 
 
-def test_a_store_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=r"cannot write under .*file/store: .*Set data\.prepared_dir"):
         made(tmp_path / "file" / "store" / "toy")
 
 
-def test_without_working_locks_the_first_set_stands(tmp_path: Path) -> None:
-    """As on a file system whose locks do nothing: another process finishes first."""
+def test_the_first_finished_set_stays_if_locks_do_not_work(tmp_path: Path) -> None:
+    """On a file system without working locks, another process finishes first."""
     path = tmp_path / "set"
 
     def fill(folder: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_damaged_database_is_a_data_error(tmp_path: Path) -> None:
         connection.execute("SELECT * FROM lists")
 
 
-def test_a_source_that_changes_or_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_changed_source_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     with pytest.raises(DataError, match=r"a\.txt cannot be read: No such file"):
         SourceFile.open(str(file), None, silent, tmp_path)

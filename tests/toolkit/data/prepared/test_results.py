@@ -1,4 +1,4 @@
-"""Finished runs leave their scores beside the data."""
+"""Finished runs record their scores in the prepared set."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_result_is_a_row_for_each_split_and_each_score(prepared: Texts) -> Non
     ]  # fmt: skip
 
 
-def test_the_same_run_again_replaces_its_result_and_no_other(prepared: Texts) -> None:
+def test_recording_a_run_again_replaces_only_its_own_result(prepared: Texts) -> None:
     other = dataclasses.replace(RESULT, run="films-4d5e6f")
     for result in (RESULT, other, dataclasses.replace(RESULT, metrics={"test": {"loss": 1.0}})):
         assert record_result(prepared.path, result) is None
@@ -67,14 +67,14 @@ def test_the_same_run_again_replaces_its_result_and_no_other(prepared: Texts) ->
     assert query(prepared, "SELECT count(*) FROM results") == [(3,)]
 
 
-def test_a_score_that_is_no_number_is_kept_as_null(prepared: Texts) -> None:
+def test_a_nan_score_is_stored_as_null(prepared: Texts) -> None:
     broken = dataclasses.replace(RESULT, metrics={"test": {"loss": float("nan")}})
     assert record_result(prepared.path, broken) is None
     assert query(prepared, "SELECT value FROM scores") == [(None,)]
     assert query(prepared, "SELECT metrics FROM results") == [('{"loss": null}',)]
 
 
-def test_results_of_a_study_outlast_another_preparation(prepared: Texts) -> None:
+def test_results_survive_another_preparation(prepared: Texts) -> None:
     record_result(prepared.path, RESULT)
     data = TextsData(path=str(prepared.path.parents[1] / "films.tsv"), prepared_dir=str(prepared.path.parent))
     again = data.prepare(silent)
@@ -82,7 +82,7 @@ def test_results_of_a_study_outlast_another_preparation(prepared: Texts) -> None
     assert query(again, "SELECT count(*) FROM results") == [(2,)]
 
 
-def test_many_results_make_the_database_larger_not_damaged(prepared: Texts) -> None:
+def test_a_database_with_many_results_still_verifies(prepared: Texts) -> None:
     for number in range(200):
         record_result(prepared.path, dataclasses.replace(RESULT, run=f"run {number}"))
     size = (prepared.path / "samples.sqlite").stat().st_size
@@ -121,7 +121,9 @@ def read_only(prepared: Texts) -> Iterator[Texts]:
         file.chmod(0o755 if file.is_dir() else 0o644)
 
 
-def test_a_read_only_set_gets_no_result_and_says_so(read_only: Texts, request: pytest.FixtureRequest) -> None:
+def test_recording_into_a_read_only_set_returns_a_note(
+    read_only: Texts, request: pytest.FixtureRequest
+) -> None:
     request.getfixturevalue("ordinary_user")
     note = record_result(read_only.path, RESULT)
     assert note is not None
@@ -129,7 +131,9 @@ def test_a_read_only_set_gets_no_result_and_says_so(read_only: Texts, request: p
 
 
 @pytest.mark.parametrize("content", [None, b"no database" * 1000])
-def test_a_set_that_is_gone_or_damaged_fails_no_run(prepared: Texts, content: bytes | None) -> None:
+def test_recording_into_a_missing_or_damaged_set_returns_a_note(
+    prepared: Texts, content: bytes | None
+) -> None:
     database = prepared.path / "samples.sqlite"
     if content is None:
         database.unlink()
@@ -141,7 +145,7 @@ def test_a_set_that_is_gone_or_damaged_fails_no_run(prepared: Texts, content: by
 
 
 @pytest.mark.slow
-def test_runs_that_finish_together_all_leave_their_results(prepared: Texts) -> None:
+def test_results_of_concurrent_runs_are_all_recorded(prepared: Texts) -> None:
     program = (
         "import sys\nfrom pathlib import Path\n"
         "from toolkit.data.prepared.results import Result, record_result\n"
@@ -158,7 +162,7 @@ def test_runs_that_finish_together_all_leave_their_results(prepared: Texts) -> N
     Texts.open(prepared.path).verify()
 
 
-def test_recording_needs_no_numpy() -> None:
+def test_recording_does_not_import_numpy() -> None:
     program = "import sys, toolkit.data.prepared.results; print('numpy' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True

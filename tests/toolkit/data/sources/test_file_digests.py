@@ -76,13 +76,13 @@ def test_a_file_is_read_once(source: Path, opened: list[str]) -> None:
     assert first == sha256(source)
 
 
-def test_a_file_that_was_written_to_is_read_again(source: Path) -> None:
+def test_a_modified_file_is_read_again(source: Path) -> None:
     first = digest(source)
     source.write_text("text\tLABEL\n")
     assert digest(aged(source, 7200)) == sha256(source) != first
 
 
-def test_another_file_in_its_place_is_read_again_though_size_and_time_are_the_same(source: Path) -> None:
+def test_a_replaced_file_of_equal_size_and_time_is_read_again(source: Path) -> None:
     before = source.stat()
     first = digest(source)
     other = source.with_name("other")
@@ -93,9 +93,7 @@ def test_another_file_in_its_place_is_read_again_though_size_and_time_are_the_sa
     assert digest(source) == sha256(source) != first
 
 
-def test_the_digest_of_a_file_that_was_just_written_is_not_remembered(
-    source: Path, opened: list[str]
-) -> None:
+def test_the_digest_of_a_recently_written_file_is_not_cached(source: Path, opened: list[str]) -> None:
     """Another change within the same tick of the file system's clock would not show."""
     aged(source, YOUNG)
     assert digest(source) == digest(source)
@@ -103,7 +101,7 @@ def test_the_digest_of_a_file_that_was_just_written_is_not_remembered(
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"stamps": 3}', "null", "\xff"])
-def test_a_note_that_cannot_be_read_is_made_anew(source: Path, content: str) -> None:
+def test_an_unreadable_cache_entry_is_written_again(source: Path, content: str) -> None:
     first = digest(source)
     (note,) = (source.parent / "prepared" / ".digests").iterdir()
     note.write_bytes(content.encode("latin-1"))
@@ -111,19 +109,19 @@ def test_a_note_that_cannot_be_read_is_made_anew(source: Path, content: str) -> 
     assert json.loads(note.read_text())["sha256"] == first
 
 
-def test_a_folder_that_cannot_be_written_is_no_obstacle(source: Path) -> None:
+def test_a_digest_is_computed_if_the_cache_folder_cannot_be_written(source: Path) -> None:
     (source.parent / "prepared").write_text("a file stands where the folder would be")
     assert digest(source) == sha256(source)
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/tmp"])
-def test_what_is_no_file_is_never_read(tmp_path: Path, name: str) -> None:
+def test_a_device_or_folder_is_refused(tmp_path: Path, name: str) -> None:
     """Or a device would be read for ever."""
     with pytest.raises(OSError, match=name):
         file_sha256(Path(name), -1, silent, tmp_path)
 
 
-def test_several_files_are_one_as_long_as_none_of_them_changes(source: Path) -> None:
+def test_a_value_cached_for_several_files_is_made_again_if_one_changes(source: Path) -> None:
     other = source.with_name("other")
     other.write_text("1")
     aged(other)
@@ -143,7 +141,7 @@ def test_several_files_are_one_as_long_as_none_of_them_changes(source: Path) -> 
     assert len(made) == 2
 
 
-def test_preparing_again_reads_no_source(tmp_path: Path, opened: list[str]) -> None:
+def test_preparing_an_unchanged_source_again_does_not_read_it(tmp_path: Path, opened: list[str]) -> None:
     data = tiny(tmp_path).data
     for split in ("train", "validation", "test"):
         aged(tmp_path / f"{split}.tsv")
@@ -174,9 +172,7 @@ def ranks_open(world: World, path: Path, attempt: Attempt) -> tuple[str, list[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [3600, YOUNG], ids=["old", "young"])
-def test_one_rank_reads_the_sources_for_all_and_a_later_start_reads_none(
-    tmp_path: Path, seconds: int
-) -> None:
+def test_rank_0_alone_reads_the_sources_and_a_later_attempt_reads_none(tmp_path: Path, seconds: int) -> None:
     experiment = tiny(tmp_path, "train.epochs=1")
     for split in ("train", "validation", "test"):
         aged(tmp_path / f"{split}.tsv", seconds)

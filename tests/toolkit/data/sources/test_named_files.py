@@ -1,4 +1,4 @@
-"""Files that an experiment names are looked for before anything is started."""
+"""The files that an experiment names are checked before anything is started."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def refusal(experiment: Experiment) -> list[str]:
     return [line.strip(" -") for line in str(caught.value).splitlines()[1:]]
 
 
-def test_what_is_there_passes(tmp_path: Path) -> None:
+def test_existing_files_pass(tmp_path: Path) -> None:
     check_inputs(tiny(tmp_path))
 
 
 @pytest.mark.parametrize("key", ["data.train", "data.test", "model.vectors"])
-def test_a_file_that_is_missing_is_told_with_its_key_and_path(
+def test_a_missing_file_is_reported_with_its_key_and_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -36,21 +36,21 @@ def test_a_pipe_or_a_device_is_refused(tmp_path: Path) -> None:
     assert line.startswith("model.vectors: /dev/zero is a pipe or a device")
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     (line,) = refusal(tiny(tmp_path, f"model.vectors={tmp_path}"))
     assert line == f"model.vectors: {tmp_path} is a folder, expected a file"
 
 
-def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+def test_all_missing_files_are_reported_at_once(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     for split in ("train", "test"):
         (tmp_path / f"{split}.tsv").unlink()
     assert len(refusal(experiment)) == 2
 
 
-def test_where_prepared_sets_are_kept_need_not_exist(tmp_path: Path) -> None:
+def test_the_folder_of_prepared_sets_need_not_exist(tmp_path: Path) -> None:
     check_inputs(tiny(tmp_path, f"data.prepared_dir={tmp_path}/not/yet"))
 
 
-def test_a_trained_model_needs_only_the_texts(tmp_path: Path) -> None:
+def test_files_of_the_model_are_not_needed_once_it_is_trained(tmp_path: Path) -> None:
     check_inputs(tiny(tmp_path, "model.vectors=none.txt"), is_trained=True)

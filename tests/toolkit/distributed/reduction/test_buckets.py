@@ -1,4 +1,4 @@
-"""Several buckets: the same bytes on every power of two of processes, and no rank that waits for ever."""
+"""Several buckets: equal sums on any power of two of processes, and no rank waits for ever."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
-#: What rides on the gradients where nothing does.
+#: An empty piggyback.
 NOTHING = partial(np.zeros, 0)
 TOTAL = 8
 #: Every parameter of the model here but the largest travels with others.
@@ -105,7 +105,9 @@ def sum_twice(
 
 @pytest.mark.parametrize("size", first_quick([2, 4]))
 @pytest.mark.parametrize("idle", [frozenset(), frozenset({1, 6, 7})], ids=["all at work", "some idle"])
-def test_buckets_give_the_bytes_of_one_process(size: int, idle: frozenset[int], tmp_path: Path) -> None:
+def test_bucketed_sums_equal_those_of_one_process_to_the_bit(
+    size: int, idle: frozenset[int], tmp_path: Path
+) -> None:
     """With the idle ones the last of four ranks has no backward pass at all."""
     expected = sums_alone(idle)
     assert expected["frozen.weight"] is None
@@ -145,7 +147,7 @@ def own_share(rank: int, numbers: int, step: int) -> np.ndarray:
 @pytest.mark.parametrize("size", first_quick([2, 4]))
 @pytest.mark.parametrize("dtype", first_quick([torch.float32, torch.float64, torch.bfloat16]), ids=str)
 @pytest.mark.parametrize("numbers", [1, 41, 30_001], ids="{} numbers".format)
-def test_last_bucket_takes_numbers_of_double_precision_along(
+def test_piggybacked_doubles_are_summed_exactly(
     size: int, dtype: torch.dtype, numbers: int, tmp_path: Path
 ) -> None:
     """Few, or more than the gradients beside them; of a gradient large enough to travel in halves."""
@@ -180,7 +182,7 @@ def see_the_sum_in_backward(world: World, model: Layers, reduction: ExactReducti
     return True
 
 
-def test_last_layers_are_summed_before_the_first_ones_have_gradients(tmp_path: Path) -> None:
+def test_last_layers_are_summed_while_backward_is_still_running(tmp_path: Path) -> None:
     assert in_ranks(2, in_group, tmp_path, see_the_sum_in_backward) == [True, True]
 
 
@@ -198,8 +200,8 @@ def fail_on_rank_1(world: World, model: Layers, reduction: ExactReduction) -> No
 
 
 @pytest.mark.parametrize("size", first_quick([2, 4]))
-def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
-    """It has handed some of its buckets over by then."""
+def test_rank_that_fails_in_backward_stops_the_other_ranks(size: int, tmp_path: Path) -> None:
+    """Some buckets of the failing rank are already on their way."""
     assert_ended_by_rank_1(run_ranks(size, in_group, tmp_path, fail_on_rank_1), "no gradient of this")
 
 
@@ -208,7 +210,7 @@ def leave_without_the_sum(world: World, model: Layers, reduction: ExactReduction
     return "left"
 
 
-def test_step_that_is_given_up_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_ranks_can_leave_after_an_unfinished_step(tmp_path: Path) -> None:
     """As after a loss that is not finite: the sums are on their way, and nobody asks for them."""
     assert in_ranks(2, in_group, tmp_path, leave_without_the_sum) == ["left", "left"]
 
@@ -225,7 +227,7 @@ def get_a_gradient_twice(world: World, model: Layers, reduction: ExactReduction)
     return "refused"
 
 
-def test_gradient_that_comes_in_two_parts_is_refused(tmp_path: Path) -> None:
+def test_parameter_with_two_gradients_in_one_backward_pass_is_refused(tmp_path: Path) -> None:
     assert in_ranks(2, in_group, tmp_path, get_a_gradient_twice) == ["refused", "refused"]
 
 
@@ -240,7 +242,7 @@ class Aliased(nn.Module):
         return ((self.first.view(6) + self.second.view(6)) * values).sum()
 
 
-def test_gradients_in_one_memory_are_added_once() -> None:
+def test_gradients_that_share_memory_are_added_once() -> None:
     model = Aliased()
     model(torch.ones(6)).backward()
     assert model.first.grad is not None

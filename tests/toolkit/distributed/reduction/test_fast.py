@@ -1,4 +1,4 @@
-"""DDP's buckets: what rides on them, parameters without a part in the loss, ranks that fail."""
+"""DDP's buckets: piggybacked numbers, unused parameters, and ranks that fail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
-#: What rides on the gradients where nothing does.
+#: An empty piggyback.
 NOTHING = partial(np.zeros, 0)
 #: Rows with every byte, and with numbers that no shorter type holds.
 ROWS = np.concatenate(
@@ -85,8 +85,8 @@ def collectives_of_a_step(group: process_group.Group) -> list[str]:
     return events
 
 
-def test_what_rides_travels_with_the_gradients(tmp_path: Path) -> None:
-    """To wait for the others once more would cost milliseconds where ranks share cores."""
+def test_piggyback_is_sent_in_the_collective_of_the_gradients(tmp_path: Path) -> None:
+    """Another collective would cost milliseconds where ranks share cores."""
     expected = ["backward", "asked", f"sum of {4 + 4 * 8}", "backward"]
     assert in_ranks(2, in_group, tmp_path, collectives_of_a_step) == [expected, expected]
 
@@ -107,8 +107,8 @@ def sum_branches(group: process_group.Group) -> list[dict[str, list[float]]]:
 
 
 @pytest.mark.parametrize("size", first_quick([3, 2]))
-def test_parameters_that_some_ranks_do_not_use_get_the_sum_of_the_others(size: int, tmp_path: Path) -> None:
-    """And those that no rank uses get zero, as in an exact sum."""
+def test_unused_parameters_get_the_sum_of_the_ranks_that_use_them(size: int, tmp_path: Path) -> None:
+    """Parameters that no rank uses get zero, as in an exact sum."""
     for found in in_ranks(size, in_group, tmp_path, sum_branches):
         assert found == [
             {"shared": [size * samples] * 2, "single": [samples] * 2, "unused": [0.0] * 2}
@@ -129,8 +129,8 @@ def gradient_of_a_part(group: process_group.Group) -> list[list[float]]:
     return found
 
 
-def test_a_loss_may_use_the_parts_of_the_model(tmp_path: Path) -> None:
-    """It gets the model itself, and the gradients are summed all the same."""
+def test_a_loss_may_call_submodules_of_the_model(tmp_path: Path) -> None:
+    """The loss gets the model itself, and the gradients are still summed."""
     assert in_ranks(2, in_group, tmp_path, gradient_of_a_part) == [[[4.0] * 3] * 2] * 2
 
 
@@ -145,7 +145,7 @@ def leave_out_a_part(group: process_group.Group) -> str:
         return str(refusal.value)
 
 
-def test_a_step_without_some_gradients_is_refused_with_the_key_for_it(tmp_path: Path) -> None:
+def test_a_step_with_missing_gradients_is_refused_with_find_unused_parameters(tmp_path: Path) -> None:
     for said in in_ranks(2, in_group, tmp_path, leave_out_a_part):
         assert "train.find_unused_parameters" in said
 
@@ -167,7 +167,7 @@ def fail_on_rank_1(group: process_group.Group) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4])
-def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
+def test_rank_that_fails_in_backward_stops_the_other_ranks(size: int, tmp_path: Path) -> None:
     assert_ended_by_rank_1(run_ranks(size, in_group, tmp_path, fail_on_rank_1), "no gradient of this")
 
 
@@ -186,7 +186,7 @@ def take_along(group: process_group.Group, dtype: torch.dtype) -> tuple[bytes, l
 @pytest.mark.parametrize(
     "dtype", first_quick([torch.float64, torch.float32, torch.bfloat16, torch.float16]), ids=str
 )
-def test_rows_keep_their_bytes_beside_gradients_of_any_type(dtype: torch.dtype, tmp_path: Path) -> None:
+def test_piggyback_is_bit_exact_beside_gradients_of_any_dtype(dtype: torch.dtype, tmp_path: Path) -> None:
     for rode, gradient in in_ranks(3, in_group, tmp_path, take_along, dtype):
         assert rode == ROWS.tobytes()
         assert gradient == [9.0, 9.0]

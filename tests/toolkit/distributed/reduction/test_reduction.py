@@ -34,7 +34,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
-#: What rides on the gradients where nothing does.
+#: An empty piggyback.
 NOTHING = partial(np.zeros, 0)
 
 
@@ -127,7 +127,7 @@ def reduce_rank(world: World, folder: Path, kind: str, total: int, idle: frozens
 
 
 @given(size=st.integers(1, 64), extra=st.integers(0, 200))
-def test_blocks_share_all_logical_ranks_out_evenly_and_in_order(size: int, extra: int) -> None:
+def test_blocks_split_the_logical_ranks_evenly_and_in_order(size: int, extra: int) -> None:
     total = size + extra
     blocks = [block(rank, size, total) for rank in range(size)]
     assert [number for each in blocks for number in each] == list(range(total))
@@ -136,12 +136,12 @@ def test_blocks_share_all_logical_ranks_out_evenly_and_in_order(size: int, extra
 
 
 @pytest.mark.parametrize("number", range(-2, 70))
-def test_powers_of_two_are_told_from_others(number: int) -> None:
+def test_is_power_of_two_recognizes_powers_of_two(number: int) -> None:
     assert is_power_of_two(number) == (number in (1, 2, 4, 8, 16, 32, 64))
 
 
 @pytest.mark.parametrize("total", [1, 2, 8, 32])
-def test_one_process_adds_up_the_balanced_tree(total: int) -> None:
+def test_one_process_sums_in_a_balanced_tree(total: int) -> None:
     model = Sum()
     reduction = ExactReduction(model, ALONE)
     for seed in range(3):
@@ -149,8 +149,8 @@ def test_one_process_adds_up_the_balanced_tree(total: int) -> None:
         assert gradient(model).tobytes() == by_hand(list(range(total)), seed).tobytes()
 
 
-def test_order_of_adding_shows_in_these_numbers() -> None:
-    """Or the tests here could not fail."""
+def test_sums_of_the_test_data_depend_on_the_order() -> None:
+    """Otherwise the tests in this file could not fail."""
     in_a_row = gradients_of(0, 0).clone()
     for number in range(1, 8):
         in_a_row += gradients_of(number, 0)
@@ -158,7 +158,7 @@ def test_order_of_adding_shows_in_these_numbers() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])
-def test_any_power_of_two_of_processes_gives_the_bytes_of_one(size: int, tmp_path: Path) -> None:
+def test_sums_of_any_power_of_two_of_processes_equal_those_of_one(size: int, tmp_path: Path) -> None:
     """Two micro-batches are empty; every rank has the same sums, and rank 0's parameters."""
     idle = frozenset({6, 7})
     for sums in in_ranks(size, reduce_rank, tmp_path, "exact", 8, idle):
@@ -169,14 +169,14 @@ def test_any_power_of_two_of_processes_gives_the_bytes_of_one(size: int, tmp_pat
 
 @pytest.mark.parametrize("kind", ["exact", "fast"])
 @pytest.mark.parametrize("size", first_quick([3, 1, 2, 4]))
-def test_what_rides_on_the_gradients_is_the_same_on_every_rank(kind: str, size: int, tmp_path: Path) -> None:
+def test_piggyback_is_the_same_on_every_rank(kind: str, size: int, tmp_path: Path) -> None:
     for sums in in_ranks(size, reduce_rank, tmp_path, kind, 8, frozenset({7})):
         for seed, rode in enumerate(sums[4:]):
             assert rode.tobytes() == riding_of(range(8), 8, seed).tobytes()
 
 
 @pytest.mark.parametrize("kind, size", [("exact", 3), ("fast", 1), ("fast", 2), ("fast", 3)])
-def test_others_are_equal_within_rounding(kind: str, size: int, tmp_path: Path) -> None:
+def test_other_sizes_and_fast_sums_are_equal_within_rounding(kind: str, size: int, tmp_path: Path) -> None:
     """Rank 2 of three has nothing but empty micro-batches."""
     idle = frozenset({5, 6, 7})
     ranks = in_ranks(size, reduce_rank, tmp_path, kind, 8, idle)
@@ -198,7 +198,7 @@ def leave_often(world: World, folder: Path) -> int:
 
 
 @pytest.mark.slow
-def test_ranks_leave_a_group_whose_last_sum_has_just_ended(tmp_path: Path) -> None:
+def test_ranks_can_leave_a_group_right_after_its_last_sum(tmp_path: Path) -> None:
     """DDP must not be the one to free the group: it would hold the GIL, which the group's thread may want."""
     assert in_ranks(3, leave_often, tmp_path) == [0, 1, 2]
 
@@ -221,7 +221,7 @@ def test_every_micro_batch_is_computed_once(
         assert {len(each) for own in ranks for each in own} == {1}
 
 
-def test_all_micro_batches_add_up_to_one_big_batch() -> None:
+def test_micro_batches_sum_to_the_gradient_of_the_whole_batch() -> None:
     torch.manual_seed(0)
     inputs, targets = torch.randn(24, 6), torch.randn(24, 1)
     model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
@@ -243,7 +243,7 @@ def test_all_micro_batches_add_up_to_one_big_batch() -> None:
         np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)
 
 
-def test_frozen_parameters_take_no_part() -> None:
+def test_frozen_parameters_get_no_gradient() -> None:
     frozen, free = nn.Linear(3, 3).requires_grad_(False), nn.Linear(3, 1)
     model = nn.Sequential(frozen, free)
     reduction = ExactReduction(model, ALONE)

@@ -1,4 +1,4 @@
-"""Parameters that a loss leaves out are found by a trial, which changes nothing and never fails."""
+"""A trial step finds parameters that the loss does not use; it changes nothing and never raises."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Samples:
 
 
 @pytest.mark.parametrize("uses_both", [True, False])
-def test_trial_tells_whether_parameters_are_left_out_and_changes_nothing(uses_both: bool) -> None:
+def test_trial_finds_unused_parameters_and_leaves_the_model_unchanged(uses_both: bool) -> None:
     model: Any = Halves(uses_both=uses_both)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     assert leaves_some_out(Samples(), model, CPU) != uses_both
@@ -54,7 +54,7 @@ def test_trial_tells_whether_parameters_are_left_out_and_changes_nothing(uses_bo
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_a_cache_that_forward_makes_or_enlarges_is_left_to_it() -> None:
+def test_trial_accepts_buffers_that_forward_creates_or_enlarges() -> None:
     model: Any = Halves(uses_both=True)
     model.register_buffer("mask", None, persistent=False)
     model.register_buffer("places", torch.zeros(1), persistent=False)
@@ -67,5 +67,5 @@ def test_a_cache_that_forward_makes_or_enlarges_is_left_to_it() -> None:
     assert (len(model.mask), len(model.places)) == (2, 9)
 
 
-def test_sample_at_fault_fails_in_its_step_and_not_before_training() -> None:
+def test_trial_does_not_raise_for_a_faulty_sample() -> None:
     assert leaves_some_out(Samples(is_damaged=True), Halves(uses_both=True), CPU)

@@ -25,7 +25,7 @@ def place() -> dict[str, str]:
     return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
 
 
-def test_ranks_meet_where_the_environment_says(
+def test_ranks_meet_at_the_address_in_the_environment(
     run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
 ) -> None:
     joined = [each.result() for each in start(threads, run, worlds(3), PATIENCE_S, "env", place)]
@@ -35,7 +35,7 @@ def test_ranks_meet_where_the_environment_says(
     assert not run.rendezvous(joined[0].world.nonce).exists()
 
 
-def test_one_port_serves_one_start_after_another(
+def test_a_port_can_be_used_by_consecutive_attempts(
     run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
 ) -> None:
     for nonce in ("first", "second"):
@@ -44,26 +44,24 @@ def test_one_port_serves_one_start_after_another(
             each.result().close()
 
 
-def test_ranks_that_the_environment_misses_are_named(
-    run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
-) -> None:
-    """By torch itself only their number would be known, and that after minutes."""
+def test_missing_ranks_are_named(run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]) -> None:
+    """torch itself would report only their number, and only after minutes."""
     (host,) = start(threads, run, worlds(3)[:1], SHORT_S, "env", place)
     with pytest.raises(RendezvousError, match=r"2 of 3 ranks did not arrive .*: rank 1, rank 2"):
         host.result()
 
 
-def test_a_master_address_that_leads_nowhere_is_named(run: RunDir, place: dict[str, str]) -> None:
+def test_an_unreachable_master_address_is_named(run: RunDir, place: dict[str, str]) -> None:
     expected = rf"\(rank 1\) cannot reach rank 0 on host 127.0.0.1 at 127.0.0.1 port {place['MASTER_PORT']}"
     with pytest.raises(RendezvousError, match=expected):
         meet(run, worlds(2)[1], SHORT_S, "env", place)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9, b""], ids=["talks", "leaves"])
-def test_a_port_that_a_stranger_has_ends_all_ranks_at_once(
+def test_a_port_used_by_another_program_fails_all_ranks_at_once(
     run: RunDir, threads: ThreadPoolExecutor, answer: bytes
 ) -> None:
-    """Each says which port it is; no rank waits for the stranger to go."""
+    """Each rank names the port, and none waits for the other program to leave."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         stranger = threading.Thread(target=_answer_all, args=(server, answer), daemon=True)
@@ -92,7 +90,7 @@ def _answer_all(server: socket.socket, answer: bytes) -> None:
             link.close()
 
 
-def test_what_an_earlier_start_of_the_same_name_has_left_ends_nothing(
+def test_a_refusal_left_by_an_earlier_attempt_is_ignored(
     run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
 ) -> None:
     ranks = [replace(world, master_addr="127.0.0.1", nonce="torchrun-1.0") for world in worlds(2)]
@@ -103,6 +101,6 @@ def test_what_an_earlier_start_of_the_same_name_has_left_ends_nothing(
 
 
 @pytest.mark.parametrize("environ", [{}, {"MASTER_ADDR": "a"}, {"MASTER_ADDR": "a", "MASTER_PORT": "x"}])
-def test_without_a_place_in_the_environment_that_is_said(run: RunDir, environ: dict[str, str]) -> None:
+def test_missing_master_addr_or_port_is_reported(run: RunDir, environ: dict[str, str]) -> None:
     with pytest.raises(UserError, match="needs MASTER_ADDR and MASTER_PORT, but they are"):
         meet(run, worlds(2)[0], SHORT_S, "env", environ)

@@ -22,7 +22,7 @@ def files(run: RunDir) -> list[str]:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
-def test_ranks_meet_through_a_file_that_is_gone_in_the_end(
+def test_ranks_meet_through_a_file_that_close_removes(
     run: RunDir, threads: ThreadPoolExecutor, order: list[int]
 ) -> None:
     ranks = worlds(3, "7.0.1")
@@ -35,7 +35,9 @@ def test_ranks_meet_through_a_file_that_is_gone_in_the_end(
     assert files(run) == []
 
 
-def test_the_file_of_a_killed_start_is_no_hindrance(run: RunDir, threads: ThreadPoolExecutor) -> None:
+def test_the_file_of_a_killed_attempt_is_ignored_and_removed(
+    run: RunDir, threads: ThreadPoolExecutor
+) -> None:
     """A requeued job has another name for its attempt, so the file is another one."""
     left = [each.result() for each in start(threads, run, worlds(2, "7.0.0"), PATIENCE_S, "file")]
     again = [each.result() for each in start(threads, run, worlds(2, "7.0.1"), PATIENCE_S, "file")]
@@ -83,7 +85,7 @@ def plant(folder: Path, what: str) -> None:
         ("a file", "-rw-------"),
     ],
 )
-def test_what_a_stranger_has_planted_in_place_of_the_folder_is_refused_by_every_rank(
+def test_a_planted_or_unsafe_folder_is_refused_by_every_rank(
     run: RunDir, threads: ThreadPoolExecutor, what: str, kind: str
 ) -> None:
     ranks = worlds(2, "7.0.0")
@@ -101,15 +103,13 @@ def test_what_a_stranger_has_planted_in_place_of_the_folder_is_refused_by_every_
     assert os.listdir(folder.parent / "elsewhere") == []
 
 
-def test_a_folder_of_the_user_alone_which_another_rank_has_made_is_used(
-    run: RunDir, threads: ThreadPoolExecutor
-) -> None:
+def test_a_private_folder_that_another_rank_created_is_used(run: RunDir, threads: ThreadPoolExecutor) -> None:
     run.rendezvous("7.0.0").with_name("7.0.0.filestore").mkdir(mode=0o700, parents=True)
     for each in start(threads, run, worlds(2, "7.0.0"), PATIENCE_S, "file"):
         assert each.result().world.size == 2
 
 
-def test_ranks_that_are_missing_at_a_file_are_named(run: RunDir, threads: ThreadPoolExecutor) -> None:
+def test_missing_ranks_are_named(run: RunDir, threads: ThreadPoolExecutor) -> None:
     ranks = worlds(3, "7.0.0")
     host, guest = start(threads, run, ranks[:2], 1.0, "file")
     with pytest.raises(RendezvousError, match=r"1 of 3 ranks did not arrive .*: rank 2"):
@@ -118,12 +118,12 @@ def test_ranks_that_are_missing_at_a_file_are_named(run: RunDir, threads: Thread
         guest.result()
 
 
-def test_without_rank_0_at_a_file_that_is_said(run: RunDir) -> None:
+def test_a_missing_rank_0_is_reported(run: RunDir) -> None:
     with pytest.raises(RendezvousError, match=r"rank 1 .* found no .*7\.0\.0\.filestore: rank 0 did not"):
         meet(run, worlds(2, "7.0.0")[1], SHORT_S, "file")
 
 
-def test_a_launcher_that_may_use_a_name_again_gets_no_file(run: RunDir) -> None:
+def test_a_file_rendezvous_under_torchrun_is_refused(run: RunDir) -> None:
     world = replace(worlds(2, "torchrun-29500.0")[0], master_addr="127.0.0.1", master_port=29500)
     with pytest.raises(UserError, match=r"train.rendezvous is file, but a launcher has set MASTER_ADDR"):
         meet(run, world, SHORT_S, "file")

@@ -1,4 +1,4 @@
-"""The ranks of one attempt find each other, and no others; who does not come is named."""
+"""The ranks of one attempt find each other, and no others; missing ranks are named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from toolkit.run.run_dir import RunDir
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
-def test_all_ranks_meet_at_one_store_whoever_comes_first(
+def test_all_ranks_meet_at_one_store_in_any_order_of_arrival(
     run: RunDir, threads: ThreadPoolExecutor, order: list[int]
 ) -> None:
     ranks = worlds(4)
@@ -33,14 +33,14 @@ def test_all_ranks_meet_at_one_store_whoever_comes_first(
     assert all(each.store.get("greeting") == b"hello" for each in joined)
 
 
-def test_two_starts_at_once_do_not_mix(run: RunDir, threads: ThreadPoolExecutor) -> None:
+def test_two_simultaneous_attempts_do_not_mix(run: RunDir, threads: ThreadPoolExecutor) -> None:
     first, second = worlds(2, "job.1"), worlds(2, "job.2")
     joined = [each.result() for each in start(threads, run, [*first, *second], PATIENCE_S)]
     ports = [each.world.master_port for each in joined]
     assert ports[0] == ports[1] != ports[2] == ports[3]
 
 
-def test_publication_of_another_start_is_never_joined(run: RunDir, threads: ThreadPoolExecutor) -> None:
+def test_rank_does_not_join_the_store_of_another_attempt(run: RunDir, threads: ThreadPoolExecutor) -> None:
     """Though a store listens there: that of the attempt before, which is still ending."""
     old = [each.result() for each in start(threads, run, worlds(2, "job.1"), PATIENCE_S)]
     assert run.rendezvous("job.1").is_file()
@@ -52,7 +52,7 @@ def test_publication_of_another_start_is_never_joined(run: RunDir, threads: Thre
 @pytest.mark.parametrize(
     "present, way", [([0], "auto"), ([1, 2], "auto"), ([0, 1], "auto"), ([0, 1], "file"), ([1, 2], "file")]
 )
-def test_a_process_that_cannot_take_part_ends_the_wait_of_the_others(
+def test_a_refusal_of_one_process_ends_the_wait_of_the_others(
     run: RunDir, threads: ThreadPoolExecutor, present: list[int], way: str
 ) -> None:
     ranks = worlds(3, "job.1")
@@ -90,7 +90,7 @@ def test_unreachable_rank_0_names_both_hosts_and_the_port(run: RunDir) -> None:
             meet(run, world, SHORT_S)
 
 
-def test_first_address_that_answers_is_taken(run: RunDir, threads: ThreadPoolExecutor) -> None:
+def test_first_reachable_address_of_rank_0_is_used(run: RunDir, threads: ThreadPoolExecutor) -> None:
     """Rank 0 lists all of its host's addresses; some may lead nowhere."""
     ranks = worlds(2)
     publication = run.rendezvous(ranks[0].nonce)
@@ -102,7 +102,7 @@ def test_first_address_that_answers_is_taken(run: RunDir, threads: ThreadPoolExe
     assert joined.world.master_port == host.result().world.master_port
 
 
-def test_interface_towards_rank_0_is_told_to_gloo(
+def test_gloo_uses_the_interface_towards_rank_0(
     tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # First set, so that the end of the test puts back what was there.
@@ -113,8 +113,8 @@ def test_interface_towards_rank_0_is_told_to_gloo(
     assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
 
 
-def test_ranks_of_two_worlds_are_told_at_once_on_both_sides(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    """As where somebody has typed another number of processes on the second machine."""
+def test_different_world_sizes_are_reported_on_every_rank(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """For example, another number of processes was typed on the second machine."""
     ranks = [*worlds(4, "typed")[:2], worlds(5, "typed")[3]]
     expected = r"rank 3 on .* has a world of 5 ranks, rank 0 on .* of 4"
     for each in start(threads, run, ranks, PATIENCE_S):
@@ -122,9 +122,7 @@ def test_ranks_of_two_worlds_are_told_at_once_on_both_sides(run: RunDir, threads
             each.result()
 
 
-def test_two_processes_with_one_rank_are_told_at_once_on_every_side(
-    run: RunDir, threads: ThreadPoolExecutor
-) -> None:
+def test_duplicate_ranks_are_reported_on_every_rank(run: RunDir, threads: ThreadPoolExecutor) -> None:
     ranks = worlds(3, "typed")
     started = start(threads, run, [ranks[0], ranks[1], ranks[1]], PATIENCE_S)
     for each in started:
@@ -137,14 +135,14 @@ def exchange(pool: ThreadPoolExecutor, joined: list[Rendezvous], timeout_s: floa
 
 
 @pytest.mark.parametrize("way", ["auto", "file"])
-def test_every_rank_learns_what_the_others_tell(run: RunDir, threads: ThreadPoolExecutor, way: str) -> None:
+def test_exchange_returns_values_of_all_ranks(run: RunDir, threads: ThreadPoolExecutor, way: str) -> None:
     started = [threads.submit(meet, run, world, PATIENCE_S, way) for world in worlds(3)]
     joined = [each.result() for each in started]
     told = [{"rank": rank} for rank in range(3)]
     assert [each.result() for each in exchange(threads, joined, PATIENCE_S)] == [told] * 3
 
 
-def test_a_rank_that_tells_nothing_is_named(run: RunDir, threads: ThreadPoolExecutor) -> None:
+def test_exchange_names_a_rank_that_sends_nothing(run: RunDir, threads: ThreadPoolExecutor) -> None:
     joined = [each.result() for each in start(threads, run, worlds(3), PATIENCE_S)]
     for each in exchange(threads, joined[:2], SHORT_S):
         with pytest.raises(RendezvousError, match="rank 2 did not send their device"):

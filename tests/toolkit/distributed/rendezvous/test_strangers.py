@@ -1,4 +1,4 @@
-"""Who does not know the secret of an attempt neither joins it nor is joined."""
+"""A process without the secret of an attempt can neither join it nor act as its rank 0."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refused(run: RunDir) -> list[str]:
     return [line["address"] for line in lines]
 
 
-def test_a_stranger_who_joins_as_a_rank_does_not_count_and_is_named(
+def test_a_process_without_the_secret_cannot_join_and_is_recorded(
     run: RunDir, threads: ThreadPoolExecutor
 ) -> None:
     ranks = worlds(2)
@@ -57,8 +57,8 @@ def test_a_stranger_who_joins_as_a_rank_does_not_count_and_is_named(
     assert {*refused(run)} == {"127.0.0.1"}
 
 
-def test_torchs_own_store_gets_nothing_from_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    """As a stranger would speak to it who knows how torch's ranks meet."""
+def test_a_client_of_torchs_own_store_is_refused_by_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """An attacker may speak the protocol of torch's own store."""
     ranks = worlds(2)
     (host,) = start(threads, run, ranks[:1], PATIENCE_S)
     port = place_of(run, ranks[0])["port"]
@@ -85,7 +85,7 @@ def test_a_false_rank_0_is_not_joined(run: RunDir, threads: ThreadPoolExecutor) 
 
 
 @pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "{}", '{"host": 1, "addresses": 2, "port": 1e999}'])
-def test_a_publication_that_nobody_understands_counts_as_none(run: RunDir, text: str) -> None:
+def test_an_invalid_publication_counts_as_missing(run: RunDir, text: str) -> None:
     world = worlds(2)[1]
     run.rendezvous(world.nonce).parent.mkdir()
     run.rendezvous(world.nonce).write_text(text)
@@ -93,7 +93,7 @@ def test_a_publication_that_nobody_understands_counts_as_none(run: RunDir, text:
         meet(run, world, SHORT_S)
 
 
-def test_one_machine_listens_where_no_other_machine_can_connect(
+def test_a_rendezvous_on_one_machine_listens_on_loopback_only(
     run: RunDir, threads: ThreadPoolExecutor
 ) -> None:
     for each in start(threads, run, worlds(2), PATIENCE_S):

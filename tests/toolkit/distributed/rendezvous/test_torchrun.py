@@ -48,7 +48,7 @@ def test_ranks_of_torchrun_meet_beside_its_store(
     assert agent.num_keys() == keys
 
 
-def test_a_start_of_torchrun_may_have_the_name_of_one_that_was_killed(
+def test_torchrun_may_reuse_the_name_of_a_killed_attempt(
     run: RunDir, threads: ThreadPoolExecutor, agent: Any
 ) -> None:
     """Its publication is still there, and nobody answers."""
@@ -60,7 +60,7 @@ def test_a_start_of_torchrun_may_have_the_name_of_one_that_was_killed(
             assert each.result().world.size == 2
 
 
-def test_ranks_of_torchrun_without_a_common_folder_need_a_secret_of_the_user(
+def test_ranks_of_torchrun_without_a_shared_folder_need_a_given_secret(
     tmp_path: Path, threads: ThreadPoolExecutor, agent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")

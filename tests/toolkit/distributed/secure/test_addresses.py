@@ -1,4 +1,4 @@
-"""Rank 0 of a job on several hosts listens on the interface by which Slurm's hosts know each other."""
+"""Rank 0 of a job on several hosts listens on the interface that Slurm's host names resolve to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ("n1", "n2", "10.1.0.12")
 def towards(
     names: Mapping[str, Sequence[str]], own: Sequence[str] = OWN, known_as: Sequence[str] = NAMES
 ) -> list[str]:
-    """As on a host on which these names are known, and whose routes lead to the networks of its addresses."""
+    """The result on a host that resolves these names and has routes to the networks of its addresses."""
 
     def look_up(name: str) -> Sequence[str]:
         return names.get(name, [name] if name[0].isdigit() else [])
@@ -37,38 +37,36 @@ def towards(
     return addresses_towards(known_as, own, look_up, source_for)
 
 
-def test_the_name_that_slurm_gives_this_host_decides() -> None:
+def test_the_address_of_this_hosts_slurm_name_is_used() -> None:
     assert towards({"n1": [COMPUTE], "n2": ["10.2.0.12"]}) == [COMPUTE]
 
 
-def test_of_several_interfaces_only_the_named_ones_are_used() -> None:
+def test_all_addresses_of_this_hosts_name_are_used_and_no_others() -> None:
     assert towards({"n1": [STORAGE, COMPUTE]}) == [STORAGE, COMPUTE]
 
 
 @pytest.mark.parametrize("own_name", [["127.0.1.1"], ["127.0.0.1"], []])
-def test_if_the_own_name_is_loopback_or_unknown_the_route_to_another_host_decides(
+def test_the_route_to_another_host_is_used_if_the_own_name_is_loopback_or_unknown(
     own_name: list[str],
 ) -> None:
     assert towards({"n1": own_name, "n2": ["10.1.0.12"]}) == [COMPUTE]
 
 
-def test_where_no_name_is_known_the_address_of_the_launching_host_decides() -> None:
+def test_the_route_to_the_launching_host_is_used_if_no_name_resolves() -> None:
     assert towards({}) == [COMPUTE]
     assert towards({}, known_as=("n1", COMPUTE)) == [COMPUTE]
 
 
-def test_where_names_lead_nowhere_nothing_follows() -> None:
+def test_unreachable_names_give_no_addresses() -> None:
     assert towards({"n1": ["192.0.2.1"], "n2": ["192.0.2.2"]}, known_as=("n1", "n2")) == []
     assert towards({}, known_as=()) == []
 
 
-def test_a_host_without_ipv4_has_no_such_address() -> None:
+def test_a_host_with_loopback_alone_has_no_address() -> None:
     assert towards({"n1": ["127.0.1.1"], "n2": ["10.1.0.12"]}, own=["127.0.0.1"]) == []
 
 
-def test_the_interface_that_the_user_has_chosen_for_gloo_is_the_only_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unknown_gloo_interface_gives_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "none-such")
     assert addresses.known_addresses(["localhost", "127.0.0.1"]) == []
 
@@ -83,29 +81,25 @@ def recorded(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_rank_0_listens_at_the_known_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_0_listens_only_on_the_known_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
     assert where_to_listen(joining(tmp_path, 2), [COMPUTE]) == [COMPUTE]
     assert recorded(tmp_path) == []
 
 
-def test_that_it_listens_on_every_address_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_listening_on_every_address_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
     assert {*where_to_listen(joining(tmp_path, 2), [])} == {*OWN} - {"127.0.0.1"}
     (line,) = recorded(tmp_path)
     assert (line["event"], {*line["addresses"]}) == (EVENT, {*OWN} - {"127.0.0.1"})
 
 
-def test_on_one_machine_the_loopback_address_is_enough(tmp_path: Path) -> None:
+def test_rank_0_on_one_machine_listens_on_loopback_only(tmp_path: Path) -> None:
     assert where_to_listen(joining(tmp_path, 1), [COMPUTE]) == ["127.0.0.1"]
     assert recorded(tmp_path) == []
 
 
-def test_a_master_address_that_is_a_name_of_this_host_is_the_only_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_master_address_of_this_host_is_the_only_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
     assert addresses.addresses_of(COMPUTE, 2) == [COMPUTE]
     assert addresses.addresses_of("127.0.0.1", 2) == ["127.0.0.1"]

@@ -1,4 +1,4 @@
-"""A stranger who speaks the ranks' own protocol, and comes before them, is refused and named."""
+"""An attacker that connects first and speaks the ranks' protocol is refused and recorded."""
 
 from __future__ import annotations
 
@@ -125,9 +125,7 @@ def answer_to(link: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("rank", [1, 0, 2, 3, 99, -1])
-def test_a_false_proof_claims_no_rank_whether_it_is_free_taken_or_out_of_range(
-    attacked: Attacked, rank: int
-) -> None:
+def test_a_false_proof_cannot_claim_any_rank(attacked: Attacked, rank: int) -> None:
     link = attacked.connect()
     link.sendall(os.urandom(PROOF_BYTES) + claims(rank))
     assert answer_to(link) == b""
@@ -143,9 +141,7 @@ def test_a_claim_without_any_proof_is_refused(attacked: Attacked) -> None:
     assert_undisturbed(attacked)
 
 
-def test_a_proof_that_was_recorded_from_a_genuine_rank_is_refused_with_all_that_followed(
-    attacked: Attacked,
-) -> None:
+def test_a_replayed_proof_is_refused_with_the_messages_after_it(attacked: Attacked) -> None:
     recorded = attacked.record()
     link = attacked.connect()
     link.sendall(recorded)
@@ -155,7 +151,7 @@ def test_a_proof_that_was_recorded_from_a_genuine_rank_is_refused_with_all_that_
     assert assert_undisturbed(attacked).get("recorded") == b"1"
 
 
-def test_many_connections_that_say_nothing_keep_no_rank_out(attacked: Attacked) -> None:
+def test_many_silent_connections_do_not_block_the_ranks(attacked: Attacked) -> None:
     """More than may prove themselves at once: the oldest are closed."""
     links = [attacked.connect() for _ in range(150)]
     attacked.await_refusal()

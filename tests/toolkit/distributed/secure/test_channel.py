@@ -69,7 +69,7 @@ def test_messages_arrive_whole_and_in_order_both_ways(ends, thread) -> None:
     assert [server.receive(PATIENCE_S), server.receive(PATIENCE_S), server.receive()] == [b"one", b"", None]
 
 
-def test_a_guest_without_the_secret_is_not_let_in_and_learns_nothing(ends, thread) -> None:
+def test_a_client_without_the_secret_is_refused_on_both_sides(ends, thread) -> None:
     server = thread.submit(close_after, ends[0], authenticate_client)
     with pytest.raises(NotAuthenticated):
         authenticate_to_server(ends[1], OTHER, PATIENCE_S)
@@ -77,8 +77,8 @@ def test_a_guest_without_the_secret_is_not_let_in_and_learns_nothing(ends, threa
         server.result()
 
 
-def test_a_false_server_is_found_out(ends, thread) -> None:
-    """It takes the client's proof and answers with what it has seen, or with anything."""
+def test_a_server_that_echoes_the_proof_is_refused(ends, thread) -> None:
+    """It answers with the bytes of the client's own proof."""
 
     def pretend() -> None:
         ends[0].sendall(b"stk1" + bytes(32))
@@ -91,21 +91,21 @@ def test_a_false_server_is_found_out(ends, thread) -> None:
     false.result()
 
 
-def test_a_server_of_something_else_is_found_out(ends) -> None:
+def test_a_server_of_another_protocol_is_refused(ends) -> None:
     ends[0].sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(100))
     with pytest.raises(NotAuthenticated):
         authenticate_to_server(ends[1], SECRET, PATIENCE_S)
 
 
 @pytest.mark.parametrize("said", [b"", b"x", b"\x80\x04."])
-def test_a_guest_that_says_too_little_is_waited_for_a_bounded_time(ends, said: bytes) -> None:
+def test_a_client_that_sends_too_little_times_out(ends, said: bytes) -> None:
     ends[1].sendall(said)
     with pytest.raises(Lost):
         authenticate_client(ends[0], SECRET, SHORT_S)
 
 
 @given(st.binary(min_size=64, max_size=200))
-def test_no_bytes_let_a_stranger_in(said: bytes) -> None:
+def test_random_bytes_never_authenticate(said: bytes) -> None:
     server, client = socket.socketpair()
     with server, client:
         client.sendall(said)
@@ -127,7 +127,7 @@ class _Tcp:
         pass
 
 
-def test_an_altered_message_is_found_out(ends, thread) -> None:
+def test_an_altered_message_is_refused(ends, thread) -> None:
     server, client = (each.result() for each in proven(ends, thread))
     client.send(b"go")
     frame = ends[0].recv(1000)
@@ -140,7 +140,7 @@ def test_an_altered_message_is_found_out(ends, thread) -> None:
 
 
 @pytest.mark.parametrize("which", ["repeated", "sent back"])
-def test_a_message_out_of_its_place_is_found_out(ends, thread, which: str) -> None:
+def test_a_repeated_or_reflected_message_is_refused(ends, thread, which: str) -> None:
     server, client = (each.result() for each in proven(ends, thread))
     client.send(b"go")
     frame = ends[0].recv(1000)
@@ -153,14 +153,14 @@ def test_a_message_out_of_its_place_is_found_out(ends, thread, which: str) -> No
             [hears.receive(PATIENCE_S) for _ in range(2)]
 
 
-def test_a_message_that_would_fill_the_memory_is_not_waited_for(ends, thread) -> None:
+def test_a_message_that_announces_too_many_bytes_is_refused(ends, thread) -> None:
     server, _ = (each.result() for each in proven(ends, thread))
     ends[1].sendall(b"\xff\xff\xff\xff")
     with pytest.raises(Lost, match="announces"):
         server.receive(PATIENCE_S)
 
 
-def test_the_end_of_the_other_side_is_noticed(ends, thread) -> None:
+def test_receive_raises_after_the_peer_has_closed(ends, thread) -> None:
     server, client = (each.result() for each in proven(ends, thread))
     client.send(b"bye")
     client.close()

@@ -66,13 +66,13 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         pause.wait(0.01)
 
 
-def test_who_knows_the_secret_is_let_in_at_every_address(opened: Opened) -> None:
+def test_a_client_with_the_secret_is_accepted_at_every_address(opened: Opened) -> None:
     assert is_let_in(opened)
     assert is_let_in(opened, "127.0.0.2")
     assert opened.told == []
 
 
-def test_who_does_not_is_refused_and_named(opened: Opened) -> None:
+def test_a_client_without_the_secret_is_refused_and_recorded(opened: Opened) -> None:
     with pytest.raises(NotAuthenticated):
         opened.enter(OTHER)
     wait_until(lambda: bool(opened.told))
@@ -81,8 +81,8 @@ def test_who_does_not_is_refused_and_named(opened: Opened) -> None:
     assert opened.clients.empty()
 
 
-def test_a_flood_of_silent_connections_locks_nobody_out(opened: Opened) -> None:
-    """More than this process may have descriptors for, if all were kept."""
+def test_a_flood_of_silent_connections_does_not_block_clients(opened: Opened) -> None:
+    """More connections than this process has file descriptors for."""
     with ExitStack() as stack:
         for _ in range(1100):
             with suppress(OSError):
@@ -90,7 +90,7 @@ def test_a_flood_of_silent_connections_locks_nobody_out(opened: Opened) -> None:
         assert is_let_in(opened)
 
 
-def test_a_flood_makes_few_lines_and_is_counted(opened: Opened) -> None:
+def test_refusals_of_a_flood_are_recorded_in_two_lines_with_their_count(opened: Opened) -> None:
     for _ in range(200):
         with opened.knock() as stranger:
             stranger.sendall(bytes(64))
@@ -100,7 +100,7 @@ def test_a_flood_makes_few_lines_and_is_counted(opened: Opened) -> None:
     assert opened.told[1][1]["count"] == 200
 
 
-def test_a_flood_from_many_addresses_makes_few_lines() -> None:
+def test_refusals_from_many_addresses_are_recorded_in_few_lines() -> None:
     told: Told = []
     refusals = Refusals(lambda event, **facts: told.append((event, facts)))
     for number in range(1000):
@@ -111,14 +111,14 @@ def test_a_flood_from_many_addresses_makes_few_lines() -> None:
     assert len(told[-1][1]["addresses"]) <= 17
 
 
-def test_once_settled_it_listens_only_where_guests_came_in(opened: Opened) -> None:
+def test_a_settled_listener_keeps_only_the_addresses_with_clients(opened: Opened) -> None:
     assert is_let_in(opened)
     opened.listener.slow_down()
     assert is_let_in(opened)
     wait_until(lambda: not is_open("127.0.0.2", opened.listener.port))
 
 
-def test_once_closed_it_lets_nobody_in_and_keeps_its_guests(opened: Opened) -> None:
+def test_a_closed_listener_accepts_nobody_and_keeps_its_clients(opened: Opened) -> None:
     channel = opened.enter()
     client = opened.clients.get(timeout=PATIENCE_S)
     opened.listener.close()
@@ -135,7 +135,7 @@ def is_open(address: str, port: int) -> bool:
     return True
 
 
-def test_an_address_that_is_not_this_hosts_is_left_out() -> None:
+def test_an_address_of_another_host_is_skipped() -> None:
     (listener,) = listen(["192.0.2.1", "127.0.0.1"])
     with listener:
         assert listener.getsockname()[0] == "127.0.0.1"

@@ -67,13 +67,13 @@ def bytes_of_others(world: World, folder: Path) -> list[bytes]:
         return []
 
 
-def test_rank_0_receives_bytes_in_their_order_without_pickles(tmp_path: Path) -> None:
+def test_rank_0_receives_bytes_in_order_without_unpickling(tmp_path: Path) -> None:
     found, *others = in_ranks(3, without_pickle, bytes_of_others, tmp_path)
     assert found == [b"", b"", b"\x01"]
     assert others == [[], []]
 
 
-def test_values_and_bytes_go_to_all_ranks_without_pickles(tmp_path: Path) -> None:
+def test_ranks_exchange_values_and_bytes_without_unpickling(tmp_path: Path) -> None:
     expected = [
         {"from": 0, "text": "ä", "none": None},
         [["", 0], ["x", 1], ["xx", 2]],
@@ -94,7 +94,7 @@ def test_a_whole_run_unpickles_nothing(tmp_path: Path, reduction: str) -> None:
     assert in_ranks(2, without_pickle, train_rank, run.path, Attempt(size=2)) == ["finished"] * 2
 
 
-def test_a_value_that_is_no_json_is_refused_also_where_one_process_is_alone() -> None:
+def test_a_value_that_is_not_json_is_refused_even_by_a_single_process() -> None:
     group = Group(World.single(), torch.device("cpu"))
     for value in (b"bytes", {1, 2}, Path("x")):
         with pytest.raises(TypeError):
@@ -121,13 +121,13 @@ def carry_from(world: World, folder: Path, names: list[str]) -> str:
     return (own / "weights").read_bytes().hex()
 
 
-def test_a_checkpoint_is_carried_byte_by_byte_without_pickles(tmp_path: Path) -> None:
+def test_a_checkpoint_is_broadcast_without_unpickling(tmp_path: Path) -> None:
     expected = (bytes(range(256)) * 3).hex()
     assert in_ranks(2, without_pickle, carry_from, tmp_path, []) == [expected] * 2
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", ""])
-def test_a_carried_file_cannot_leave_the_checkpoint(tmp_path: Path, name: str) -> None:
+def test_a_broadcast_file_name_outside_the_checkpoint_is_refused(tmp_path: Path, name: str) -> None:
     _, receiver = run_ranks(2, carry_from, tmp_path, [name])
     assert receiver.error.startswith("CheckpointError")
     assert repr(name) in receiver.error

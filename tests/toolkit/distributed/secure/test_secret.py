@@ -19,7 +19,7 @@ def private(path: Path, content: str) -> Path:
     return path
 
 
-def test_whoever_comes_first_makes_it_and_all_have_the_same(tmp_path: Path) -> None:
+def test_concurrent_processes_get_the_same_secret(tmp_path: Path) -> None:
     path = tmp_path / "ranks" / "start.secret"
     with ThreadPoolExecutor(8) as pool:
         found = [*pool.map(lambda _: shared_secret(path, "start", {}), range(8))]
@@ -27,7 +27,7 @@ def test_whoever_comes_first_makes_it_and_all_have_the_same(tmp_path: Path) -> N
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
+def test_the_secret_file_is_readable_by_its_owner_alone_under_any_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         shared_secret(tmp_path / "secret", "start", {})
@@ -36,29 +36,29 @@ def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
 
 
-def test_two_purposes_have_two_secrets(tmp_path: Path) -> None:
+def test_secrets_differ_by_purpose(tmp_path: Path) -> None:
     assert shared_secret(tmp_path / "secret", "one", {}) != shared_secret(tmp_path / "secret", "other", {})
 
 
-def test_a_given_secret_is_the_same_in_folders_that_are_not_shared(tmp_path: Path) -> None:
+def test_a_given_secret_gives_the_same_secret_in_unshared_folders(tmp_path: Path) -> None:
     environ = {SECRET_FILE: str(private(tmp_path / "given", new_secret()))}
     here, there = tmp_path / "here" / "secret", tmp_path / "there" / "secret"
     assert shared_secret(here, "start", environ) == shared_secret(there, "start", environ)
     assert not here.exists()
 
 
-def test_none_is_given_unless_named() -> None:
+def test_no_secret_is_given_without_the_variable() -> None:
     assert given_secret({}) is None
     assert given_secret({SECRET_FILE: ""}) is None
 
 
-def test_a_given_secret_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_secret_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"{SECRET_FILE} names {tmp_path}/gone"):
         given_secret({SECRET_FILE: f"{tmp_path}/gone"})
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
-def test_a_secret_that_others_may_open_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_secret_file_readable_by_others_is_refused(tmp_path: Path, mode: int) -> None:
     path = private(tmp_path / "secret", new_secret())
     path.chmod(mode)
     with pytest.raises(UserError, match=f"{path}.* mode {mode:o}"):
@@ -66,20 +66,20 @@ def test_a_secret_that_others_may_open_is_refused(tmp_path: Path, mode: int) -> 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-def test_a_secret_that_another_user_has_planted_is_refused(tmp_path: Path) -> None:
-    """In a group's folder anybody may foretell the name of an attempt, and be first."""
+def test_a_secret_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    """In a group's folder anybody can predict the name of an attempt and create its secret first."""
     path = private(tmp_path / "secret", new_secret())
     os.chown(path, 65534, 65534)
     with pytest.raises(UserError, match=f"{path}.* belongs to user 65534"):
         shared_secret(path, "start", {})
 
 
-def test_a_pipe_in_its_place_is_refused_and_does_not_hang(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_the_secret_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "secret", 0o600)
     with pytest.raises(UserError, match="not an ordinary file"):
         shared_secret(tmp_path / "secret", "start", {})
 
 
-def test_a_secret_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
+def test_a_short_secret_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="expected at least 16"):
         shared_secret(private(tmp_path / "secret", "short\n"), "start", {})

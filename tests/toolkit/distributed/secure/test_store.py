@@ -1,4 +1,4 @@
-"""The store does what torch's own stores do, for proven ranks alone."""
+"""The store behaves like torch's own stores, for authenticated ranks only."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def store(
     return AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
 
 
-def test_values_are_any_bytes_and_any_text(store: Any) -> None:
+def test_values_may_be_any_bytes_or_text(store: Any) -> None:
     everything = bytes(range(256))
     # Through a prefix, torch itself calls the store, as its process groups do.
     PrefixStore("group", store).set(
@@ -85,7 +85,7 @@ def test_keys_are_counted_checked_compared_and_deleted(store: Any) -> None:
     assert not store.delete_key("m")
 
 
-def test_what_is_waited_for_may_come_later_or_not(store: Any) -> None:
+def test_wait_returns_when_the_key_is_set_and_times_out_otherwise(store: Any) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(store.clone().wait, ["late"], PATIENCE)
         store.set("late", "x")
@@ -94,13 +94,13 @@ def test_what_is_waited_for_may_come_later_or_not(store: Any) -> None:
         store.wait(["late", "never"], SHORT)
 
 
-def test_a_get_gives_up_after_the_stores_own_timeout(store: Any) -> None:
+def test_get_times_out_after_the_timeout_of_the_store(store: Any) -> None:
     store.set_timeout(SHORT)
     with pytest.raises(RuntimeError):
         store.get("never")
 
 
-def test_a_copy_does_not_wait_for_what_the_first_waits_for(
+def test_a_clone_works_while_the_original_waits(
     listener_and_server: tuple[SecureListener, StoreServer], connect: Callable[[SecureListener], Channel]
 ) -> None:
     listener, _ = listener_and_server
@@ -111,7 +111,7 @@ def test_a_copy_does_not_wait_for_what_the_first_waits_for(
         waiting.result()
 
 
-def test_a_copy_that_torch_makes_lasts(store: Any) -> None:
+def test_a_clone_made_by_torch_outlives_garbage_collection(store: Any) -> None:
     prefixed: Any = PrefixStore("group", store)
     copy = prefixed.clone()
     gc.collect()
@@ -119,7 +119,7 @@ def test_a_copy_that_torch_makes_lasts(store: Any) -> None:
     assert store.get("group/key") == b"value"
 
 
-def test_the_end_of_rank_0_is_an_error_of_the_store(connect: Callable[[SecureListener], Channel]) -> None:
+def test_the_store_raises_once_rank_0_is_gone(connect: Callable[[SecureListener], Channel]) -> None:
     listener = SecureListener(
         listen(["127.0.0.1"]), SECRET, Channel.close, Refusals(lambda event, **facts: None)
     )

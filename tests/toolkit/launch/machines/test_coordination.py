@@ -1,4 +1,4 @@
-"""Connected launchers send each other what the others must know, and notice the loss of one."""
+"""Connected launchers exchange their state and notice the loss of a machine."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def killed(rank: int) -> dict[str, Any]:
     return failure_record(NONCE, "killed", "it died", rank=rank, host="b", phase="backward", step=5)
 
 
-def test_where_rank_0_is_reaches_machines_that_do_not_see_its_folder(three: Three) -> None:
+def test_the_address_of_rank_0_is_sent_to_machines_without_its_folder(three: Three) -> None:
     begin(three)
     place = {"host": "a", "addresses": ["10.0.0.1"], "port": 1234}
     three.runs[0].rendezvous(NONCE).parent.mkdir()
@@ -84,7 +84,7 @@ def test_where_rank_0_is_reaches_machines_that_do_not_see_its_folder(three: Thre
         until(has_arrived)
 
 
-def test_a_failure_on_one_machine_is_heard_on_all(three: Three) -> None:
+def test_a_failure_on_one_machine_reaches_all_machines(three: Three) -> None:
     begin(three)
     here, there = three.members
     assert not there.has_failed(three.runs[2], NONCE)
@@ -93,7 +93,7 @@ def test_a_failure_on_one_machine_is_heard_on_all(three: Three) -> None:
     until(lambda: there.has_failed(three.runs[2], NONCE))
 
 
-def test_the_statuses_of_all_come_together_with_what_failed_first(three: Three) -> None:
+def test_machine_0_collects_all_statuses_and_the_first_failure(three: Three) -> None:
     begin(three)
     here, there = three.members
     write_first(three.runs[1], killed(2))
@@ -107,7 +107,7 @@ def test_the_statuses_of_all_come_together_with_what_failed_first(three: Three) 
     assert (failure["class"], failure["rank"]) == ("killed", 2)
 
 
-def test_what_all_do_next_is_told_with_the_failure(three: Three) -> None:
+def test_the_order_to_leave_is_sent_with_the_failure(three: Three) -> None:
     begin(three)
     failure = killed(2)
     write_json(three.runs[0].failure, failure)
@@ -116,7 +116,7 @@ def test_what_all_do_next_is_told_with_the_failure(three: Three) -> None:
         assert until(member.order) == {"leave": 4, "failure": failure}
 
 
-def test_a_new_start_is_a_clean_one(three: Three) -> None:
+def test_a_new_attempt_starts_without_the_earlier_failure(three: Three) -> None:
     begin(three)
     three.members[0].fail()
     until(lambda: three.leader.has_failed(three.runs[0], NONCE))
@@ -129,7 +129,7 @@ def test_a_new_start_is_a_clean_one(three: Three) -> None:
     assert not three.members[1].has_failed(three.runs[2], NONCE)
 
 
-def test_a_machine_that_is_gone_is_a_failure_with_its_name(three: Three) -> None:
+def test_a_lost_machine_is_a_node_failure_with_its_name(three: Three) -> None:
     begin(three)
     gone, there = three.members
     gone.close()
@@ -144,7 +144,7 @@ def test_a_machine_that_is_gone_is_a_failure_with_its_name(three: Three) -> None
     assert (failure["class"], failure["rank"], failure["host"]) == ("node_failure", 2, socket.gethostname())
 
 
-def test_without_machine_0_the_others_leave(three: Three) -> None:
+def test_the_other_machines_leave_if_machine_0_is_gone(three: Three) -> None:
     begin(three)
     three.leader.close()
     for member, run in zip(three.members, three.runs[1:], strict=True):
@@ -166,7 +166,7 @@ def test_without_machine_0_the_others_leave(three: Three) -> None:
         {"leave": 0},
     ],
 )
-def test_an_order_that_names_no_start_is_not_followed(three: Three, order: dict[str, Any]) -> None:
+def test_an_invalid_order_is_ignored(three: Three, order: dict[str, Any]) -> None:
     """The name of an attempt becomes a part of file names."""
     three.leader._send_all(**order)
     three.leader.start(NONCE)

@@ -1,4 +1,4 @@
-"""The launchers meet before anything is started; who is missing or was told otherwise is named."""
+"""The launchers meet before anything is started; missing or differing machines are named."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def answer(
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
-def test_all_machines_meet_whoever_comes_first(
+def test_all_machines_meet_in_any_order_of_arrival(
     threads: ThreadPoolExecutor, port: int, order: list[int]
 ) -> None:
     counts = [3, 1, 2]
@@ -99,7 +99,9 @@ def test_all_machines_meet_whoever_comes_first(
         peer.connection.close()
 
 
-def test_machines_that_do_not_come_are_named_to_all_who_came(threads: ThreadPoolExecutor, port: int) -> None:
+def test_missing_machines_are_named_on_every_connected_machine(
+    threads: ThreadPoolExecutor, port: int
+) -> None:
     counts = [1, 1, 3, 1]
     leader, member = call(threads, counts, port, 1.0), answer(threads, 1, counts, port)
     expected = r"2 of 4 machines did not connect .* within 1 s: node 2 \(ranks 2 to 4\), node 3 \(rank 5\)"
@@ -109,7 +111,7 @@ def test_machines_that_do_not_come_are_named_to_all_who_came(threads: ThreadPool
         member.result()
 
 
-def test_a_first_machine_that_does_not_listen_is_named(port: int) -> None:
+def test_an_unreachable_node_0_is_named(port: int) -> None:
     expected = (
         rf"node 1 on {socket.gethostname()} could not reach node 0 at 127.0.0.1 port {port} within 0.3 s"
     )
@@ -117,7 +119,7 @@ def test_a_first_machine_that_does_not_listen_is_named(port: int) -> None:
         join_nodes(machine(1, [1, 1], port), "run-1", SHORT_S, known)
 
 
-def test_a_name_that_nobody_knows_is_the_users_fault(port: int) -> None:
+def test_an_unknown_host_name_is_named(port: int) -> None:
     with pytest.raises((UserError, RendezvousError), match=r"node-x\.invalid"):
         join_nodes(machine(1, [1, 1], port, "node-x.invalid"), "run-1", SHORT_S, known)
 
@@ -130,14 +132,14 @@ def test_different_counts_name_both_machines(threads: ThreadPoolExecutor, port: 
             each.result()
 
 
-def test_two_experiments_are_not_mixed(threads: ThreadPoolExecutor, port: int) -> None:
+def test_machines_with_different_runs_are_refused(threads: ThreadPoolExecutor, port: int) -> None:
     leader, member = call(threads, [1, 1], port), answer(threads, 1, [1, 1], port, run="run-2")
     for each in (leader, member):
         with pytest.raises(UserError, match=r"node 0 \(.*\) on run-1, node 1 \(.*\) on run-2"):
             each.result()
 
 
-def test_two_machines_with_one_number_are_refused(threads: ThreadPoolExecutor, port: int) -> None:
+def test_machines_with_the_same_number_are_refused(threads: ThreadPoolExecutor, port: int) -> None:
     counts = [1, 1, 1]
     leader = call(threads, counts, port)
     members = [answer(threads, 1, counts, port) for _ in range(2)]
@@ -160,7 +162,7 @@ GARBAGE = (
 )
 
 
-def test_strangers_disturb_nobody_and_are_named(threads: ThreadPoolExecutor, port: int) -> None:
+def test_garbage_from_strangers_is_recorded_and_ignored(threads: ThreadPoolExecutor, port: int) -> None:
     told: list[str] = []
     leader = call(threads, [1, 1], port, refusals=Refusals(lambda event, **facts: told.append(event)))
     for garbage in GARBAGE:
@@ -177,7 +179,7 @@ def test_strangers_disturb_nobody_and_are_named(threads: ThreadPoolExecutor, por
     peer.connection.close()
 
 
-def test_a_machine_with_another_secret_is_told_how_to_give_one(
+def test_a_machine_with_another_secret_is_refused_with_the_variable_to_set(
     threads: ThreadPoolExecutor, port: int
 ) -> None:
     leader = call(threads, [1, 1], port, 1.0)
@@ -189,14 +191,14 @@ def test_a_machine_with_another_secret_is_told_how_to_give_one(
 
 
 def test_the_right_one_of_several_secrets_is_found(threads: ThreadPoolExecutor, port: int) -> None:
-    """Files that killed machines have left lie beside it."""
+    """Killed machines may have left other secret files."""
     leader = call(threads, [1, 1], port)
     member = answer(threads, 1, [1, 1], port, secrets=[OTHER, SECRET])
     member.result().connection.close()
     leader.result()[0].connection.close()
 
 
-def test_a_false_node_0_is_not_followed(threads: ThreadPoolExecutor, port: int) -> None:
+def test_a_node_0_without_the_secret_is_refused(threads: ThreadPoolExecutor, port: int) -> None:
     """It could name an attempt `../../x`, and the ranks would write there."""
     false = SecureListener(listen(["127.0.0.1"], port), OTHER, Channel.close, unheard())
     with pytest.raises(RendezvousError, match="was refused"):
@@ -205,7 +207,7 @@ def test_a_false_node_0_is_not_followed(threads: ThreadPoolExecutor, port: int) 
 
 
 @pytest.mark.parametrize("node", [99, -1, 2])
-def test_a_node_that_does_not_exist_is_told(threads: ThreadPoolExecutor, port: int, node: int) -> None:
+def test_a_node_number_out_of_range_is_refused(threads: ThreadPoolExecutor, port: int, node: int) -> None:
     leader = call(threads, [1, 1], port)
     message = {"stk": "run-1", "node": node, "counts": [1, 1], "host": "b"}
     with closing(JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S))) as connection:
@@ -218,7 +220,7 @@ def test_a_node_that_does_not_exist_is_told(threads: ThreadPoolExecutor, port: i
 @pytest.mark.parametrize(
     "message", [{}, {"node": 1}, {"node": float("inf"), "host": "b"}, {"node": [], "host": 1}]
 )
-def test_a_message_that_nobody_understands_is_told(
+def test_a_malformed_message_is_refused(
     threads: ThreadPoolExecutor, port: int, message: dict[str, Any]
 ) -> None:
     leader = call(threads, [1, 1], port)
@@ -228,7 +230,7 @@ def test_a_message_that_nobody_understands_is_told(
             leader.result()
 
 
-def test_a_machine_may_leave_and_come_again_before_all_are_there(
+def test_a_machine_may_leave_and_reconnect_before_the_meeting_is_complete(
     threads: ThreadPoolExecutor, port: int
 ) -> None:
     counts = [1, 1, 1]
@@ -242,7 +244,7 @@ def test_a_machine_may_leave_and_come_again_before_all_are_there(
         each.connection.close()
 
 
-def test_a_port_that_is_taken_is_named(port: int) -> None:
+def test_a_port_in_use_is_named(port: int) -> None:
     with (
         socket.create_server(("", port)),
         pytest.raises(UserError, match=rf"port {port} of .* is in use: give another --master-port"),

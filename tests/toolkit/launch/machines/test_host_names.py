@@ -16,7 +16,7 @@ from toolkit.launch.machines.host_names import is_same_host, named_twice
         ("node-a", "node-a."),
     ],
 )
-def test_a_host_has_several_names(one: str, other: str) -> None:
+def test_different_names_of_one_host_are_recognized(one: str, other: str) -> None:
     assert is_same_host(one, other)
     assert named_twice([one, "node-b", other]) == (one, other)
 
@@ -24,6 +24,6 @@ def test_a_host_has_several_names(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     "one, other", [("node-a", "node-b"), ("10.0.0.1", "10.0.0.2"), ("10.0.0.1", "10"), ("a.x.org", "a.y.org")]
 )
-def test_different_hosts_are_told_apart(one: str, other: str) -> None:
+def test_names_of_different_hosts_are_distinguished(one: str, other: str) -> None:
     assert not is_same_host(one, other)
     assert named_twice([one, other]) is None

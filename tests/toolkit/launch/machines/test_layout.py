@@ -58,12 +58,12 @@ def test_a_machine_without_a_process_is_refused(counts: list[int]) -> None:
 @pytest.mark.parametrize(
     "name", ["node-a", "NODE-A", "node-a.example.org", "10.0.0.7", "localhost", "127.0.0.1", "::1"]
 )
-def test_this_machine_goes_by_any_of_its_names(name: str) -> None:
+def test_this_machine_is_recognized_by_any_of_its_names(name: str) -> None:
     assert own_node(["node-b", name, "10.0.0.8"], OWN) == 1
 
 
 @pytest.mark.parametrize("name", ["node", "node-a2", "node-a.elsewhere.org", "10.0.0.70", "a"])
-def test_other_names_are_other_machines(name: str) -> None:
+def test_other_names_do_not_match_this_machine(name: str) -> None:
     assert own_node([name], OWN) is None
 
 
@@ -72,7 +72,7 @@ def test_this_machine_under_two_names_is_refused() -> None:
         own_node(["localhost", "node-a"], OWN)
 
 
-def test_hosts_are_numbered_in_their_order_and_meet_at_the_first() -> None:
+def test_hosts_are_numbered_in_order_and_the_first_is_the_master() -> None:
     machines = machines_of_hosts({"node-b": 3, "node-a": 0, "node-c": 2}, OWN)
     assert (machines.node, machines.master_addr) == (1, "node-b")
     # Without a GPU it runs one process.
@@ -80,39 +80,39 @@ def test_hosts_are_numbered_in_their_order_and_meet_at_the_first() -> None:
 
 
 @pytest.mark.parametrize("node, counts", [(None, (4, 3)), (0, (4, 3)), (1, (3, 4))])
-def test_a_machine_that_is_left_out_has_all_its_gpus(node: int | None, counts: tuple[int, ...]) -> None:
+def test_an_unlisted_machine_is_added_with_all_its_gpus(node: int | None, counts: tuple[int, ...]) -> None:
     machines = machines_of_hosts({"node-b": 3}, OWN, own_count=4, node=node)
     assert (machines.node, machines.layout.counts) == (node or 0, counts)
 
 
-def test_a_number_that_contradicts_the_hosts_is_refused() -> None:
+def test_a_node_rank_that_contradicts_the_hosts_is_refused() -> None:
     with pytest.raises(UserError, match=r"--node-rank is 1, but in the map of hosts this machine is node 0"):
         machines_of_hosts({"node-a": 1, "node-b": 1}, OWN, node=1)
 
 
 @pytest.mark.parametrize("node", [-1, 2])
-def test_a_number_beyond_the_machines_is_refused(node: int) -> None:
+def test_a_node_rank_out_of_range_is_refused(node: int) -> None:
     with pytest.raises(UserError, match="there are 2 machines: expected a number from 0 to 1"):
         Machines(layout=layout([3, 1]), node=node, master_addr="a")
 
 
-def test_another_machine_than_the_first_must_know_where_that_is() -> None:
+def test_every_machine_but_the_first_needs_a_master_address() -> None:
     with pytest.raises(UserError, match=r"node 1 needs the name or address of node 0: .*--master-addr"):
         Machines(layout=layout([3, 1]), node=1)
 
 
 @pytest.mark.parametrize("port", [0, 65536])
-def test_what_is_no_port_is_refused(port: int) -> None:
+def test_an_invalid_port_is_refused(port: int) -> None:
     with pytest.raises(UserError, match=f"the port is {port}"):
         Machines(layout=layout([3, 1]), node=0, master_port=port)
 
 
-def test_a_machine_is_told_by_number_name_and_ranks() -> None:
+def test_a_machine_is_described_by_number_name_and_ranks() -> None:
     machines = Machines(layout=layout([3, 1]), node=0, names=("node-a", "node-b"))
     assert machines.describe(0) == "node 0 (node-a, ranks 0 to 2)"
     assert machines.describe(1) == "node 1 (node-b, rank 3)"
 
 
-def test_this_machine_has_names() -> None:
+def test_own_names_include_localhost_and_its_address() -> None:
     assert own_node(["localhost"], own_names()) == 0
     assert "127.0.0.1" in own_names()

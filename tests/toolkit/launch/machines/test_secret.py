@@ -1,4 +1,4 @@
-"""Machines that share a folder of runs know each other by a file in it; others by what the user gives."""
+"""Machines with a shared folder of runs exchange a secret through it; others need a secret from the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.launch.machines.secret import known_secrets, offered_secret
 PORT = 29500
 
 
-def test_a_machine_that_shares_the_folder_knows_the_secret_while_they_meet(tmp_path: Path) -> None:
+def test_a_secret_is_in_the_shared_folder_during_the_meeting_only(tmp_path: Path) -> None:
     folder = tmp_path / "experiments"
     assert known_secrets(folder, {}) == []
     with offered_secret(folder, PORT, {}) as secret:
@@ -25,7 +25,7 @@ def test_a_machine_that_shares_the_folder_knows_the_secret_while_they_meet(tmp_p
     assert not folder.exists()
 
 
-def test_a_folder_with_runs_stays(tmp_path: Path) -> None:
+def test_a_folder_with_runs_is_kept(tmp_path: Path) -> None:
     with offered_secret(tmp_path / "experiments", PORT, {}):
         (tmp_path / "experiments" / "run-1").mkdir()
     assert [entry.name for entry in (tmp_path / "experiments").iterdir()] == ["run-1"]
@@ -36,7 +36,7 @@ def test_two_meetings_in_one_folder_do_not_disturb_each_other(tmp_path: Path) ->
         assert sorted(known_secrets(tmp_path, {})) == sorted([first, second])
 
 
-def test_what_a_killed_machine_left_is_replaced(tmp_path: Path) -> None:
+def test_a_secret_left_by_a_killed_machine_is_replaced(tmp_path: Path) -> None:
     left = offered_secret(tmp_path, PORT, {}).__enter__()
     with offered_secret(tmp_path, PORT, {}) as secret:
         assert known_secrets(tmp_path, {}) == [secret]
@@ -44,7 +44,7 @@ def test_what_a_killed_machine_left_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-def test_what_another_user_has_put_there_is_no_secret(tmp_path: Path) -> None:
+def test_a_secret_file_of_another_user_is_ignored(tmp_path: Path) -> None:
     with offered_secret(tmp_path, PORT, {}):
         (path,) = tmp_path.iterdir()
         os.chown(path, 65534, 65534)

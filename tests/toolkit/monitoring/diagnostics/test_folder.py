@@ -1,4 +1,4 @@
-"""A folder's file system is tried out within bounds, and nothing of that is left."""
+"""The checks of a folder's file system are bounded and leave no files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_BLOCK", 1 << 18)
 
 
-def test_an_ordinary_folder_does_all_that_runs_rely_on(tmp_path: Path) -> None:
+def test_an_ordinary_folder_passes_every_check(tmp_path: Path) -> None:
     tried = folder(tmp_path)["tried"]
     names = ("renames_over", "creates_once", "hard_links", "symlinks", "flock", "fcntl", "mmap", "keeps_case")
     assert {name: tried[name] for name in names} == dict.fromkeys(names, True)
@@ -34,25 +34,25 @@ def test_an_ordinary_folder_does_all_that_runs_rely_on(tmp_path: Path) -> None:
     assert abs(tried["clock_ahead_s"]) < 5
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_the_checks_leave_no_files(tmp_path: Path) -> None:
     folder(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_a_folder_that_is_not_there_yet_the_one_above_is_tried_and_nothing_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_checked_by_its_parent_and_not_created(tmp_path: Path) -> None:
     facts = folder(tmp_path / "not" / "yet")
     assert facts["tried"]["renames_over"]
     assert (facts["is_there"], list(tmp_path.iterdir())) == (False, [])
 
 
-def test_looking_alone_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_without_tries_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_try_out", lambda parent: pytest.fail("it wrote"))
     facts = folder(tmp_path, tries=False)
     assert facts["free_mb"] > 0
     assert facts["tried"] is None
 
 
-def test_an_attempt_that_fails_says_why_and_the_others_go_on(
+def test_a_failed_check_is_reported_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -65,19 +65,17 @@ def test_an_attempt_that_fails_says_why_and_the_others_go_on(
     assert tried["renames_over"]
 
 
-def test_locks_that_do_not_hold_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locks_without_effect_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
     assert folder(tmp_path)["tried"]["flock"] is False
 
 
-def test_a_probe_is_not_what_fills_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speed_check_is_skipped_if_space_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_ROOM", 1 << 40)
     assert folder(tmp_path)["tried"]["speed"] == {"error": "too little free space to try"}
 
 
-def test_a_slow_disk_is_written_to_for_a_bounded_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_speed_check_stops_after_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_LONGEST_S", 0.0)
     tried = folder(tmp_path)["tried"]
     assert tried["speed"]["mb"] < 1
@@ -85,7 +83,7 @@ def test_a_slow_disk_is_written_to_for_a_bounded_time(
     assert tried["sync_s"] > 0
 
 
-def test_a_probe_that_is_asked_to_leave_removes_its_folder(tmp_path: Path) -> None:
+def test_a_probe_ended_by_sigterm_removes_its_folder(tmp_path: Path) -> None:
     """Stopped while it waits for a pipe in the folder's place: a file system that hangs."""
     os.mkfifo(tmp_path / "pipe")
     code = (
@@ -114,7 +112,7 @@ late /home tmpfs rw 0 0
     "path, kind",
     [("/etc", "ext4"), ("/home/me", "tmpfs"), ("/home/my data/x", "lustre"), ("/homeless", "ext4")],
 )
-def test_the_innermost_mount_counts_and_of_two_in_one_place_the_last(
+def test_the_file_system_is_that_of_the_innermost_and_latest_mount(
     tmp_path: Path, path: str, kind: str
 ) -> None:
     table = tmp_path / "mounts"
@@ -123,7 +121,7 @@ def test_the_innermost_mount_counts_and_of_two_in_one_place_the_last(
 
 
 @given(st.text(max_size=200))
-def test_no_table_of_mounts_is_too_odd(text: str) -> None:
+def test_any_table_of_mounts_is_read_without_an_error(text: str) -> None:
     class Table:
         def read_text(self, **_: object) -> str:
             return text

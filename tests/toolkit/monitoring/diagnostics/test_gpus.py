@@ -1,4 +1,4 @@
-"""What the management library says of GPUs, and what a GPU does not tell."""
+"""Facts about GPUs from the management library, some of which a GPU may not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.monitoring.diagnostics.gpus import gpus
 
 
 class Untold(Exception):
-    """What the library raises where a GPU does not tell."""
+    """The library's error for an unsupported query."""
 
 
 def untold(*_: object) -> Any:
@@ -21,7 +21,7 @@ def untold(*_: object) -> Any:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A stand-in for the library, with one GPU that tells everything."""
+    """A fake library with one GPU that supports every query."""
     nvml: Any = ModuleType("pynvml")
     nvml.NVMLError, nvml.NVML_CLOCK_SM, nvml.NVML_TEMPERATURE_GPU = Untold, 1, 0
     nvml.nvmlInit = nvml.nvmlShutdown = lambda: None
@@ -43,7 +43,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return nvml
 
 
-def test_a_gpu_tells_what_it_is_and_what_slows_it_down(library: ModuleType) -> None:
+def test_gpu_facts_include_name_memory_and_throttle_reasons(library: ModuleType) -> None:
     facts = gpus()
     (gpu,) = facts["gpus"]
     assert (facts["driver"], facts["cuda"]) == ("570.1", "12.8")
@@ -53,7 +53,7 @@ def test_a_gpu_tells_what_it_is_and_what_slows_it_down(library: ModuleType) -> N
     assert (gpu["utilization"], gpu["is_cut"]) == (35, False)
 
 
-def test_what_a_gpu_does_not_tell_is_left_open(library: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_gpu_queries_are_none(library: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("UtilizationRates", "CurrentClocksThrottleReasons", "ComputeMode", "MigMode", "MemoryInfo"):
         monkeypatch.setattr(library, f"nvmlDeviceGet{name}", untold)
     (gpu,) = gpus()["gpus"]
@@ -61,7 +61,9 @@ def test_what_a_gpu_does_not_tell_is_left_open(library: ModuleType, monkeypatch:
     assert (gpu["slowed_by"], gpu["is_cut"]) == ([], False)
 
 
-def test_a_machine_without_a_driver_says_so(library: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_is_reported_with_its_error(
+    library: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(library, "nvmlInit", untold)
     facts = gpus()
     assert (facts["driver"], facts["gpus"]) == (None, [])

@@ -1,4 +1,4 @@
-"""Two sides of one folder: seen, answered, locked out."""
+"""Two processes probe one shared folder: files, answers and locks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def other(tmp_path: Path, over: threading.Event) -> threading.Thread:
     return thread
 
 
-def test_one_side_sees_the_other_and_its_lock(
+def test_each_side_sees_the_other_and_its_lock(
     tmp_path: Path, other: threading.Thread, over: threading.Event
 ) -> None:
     facts = ask(tmp_path, 60)
@@ -36,15 +36,15 @@ def test_one_side_sees_the_other_and_its_lock(
     assert not other.is_alive()
 
 
-def test_a_clock_that_is_ahead_is_told_by_how_much(tmp_path: Path) -> None:
+def test_the_clock_difference_is_computed_from_the_round_trip(tmp_path: Path) -> None:
     clock = shared_folder_probe._clock({"seen": 105.0, "sent": 106.0}, 100.0, 101.5, 1.5)
     assert clock == {"there_and_back_s": 1.5, "clock_ahead_s": 4.75}
 
 
-def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
+def test_no_answer_gives_no_lock_and_no_round_trip(tmp_path: Path) -> None:
     facts = ask(tmp_path, 0.05)
     assert (facts["sees_folder"], facts["lock_holds"], facts["there_and_back_s"]) == (True, None, None)
 
 
-def test_a_folder_that_is_not_seen_is_said(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     assert ask(tmp_path / "elsewhere", 0)["sees_folder"] is False

@@ -1,4 +1,4 @@
-"""What a build of torch is, told by a child process: a stand-in for torch, and the real one once."""
+"""Facts about a torch build from a child process, for a fake torch and once for the real one."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def told(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> dict[str, 
     return dict(ask_here(["torch"], 60)["torch"])
 
 
-def test_gpus_for_which_a_build_has_no_code_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_without_code_in_the_build_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = told(tmp_path, monkeypatch, STAND_IN.format(seen=True))
     assert facts["devices"] == ["H100", "V100"]
     assert facts["without_code"] == ["V100 (sm_70)"]
     assert (facts["cuda"], facts["nccl"]) == ("12.8", "2.27.3")
 
 
-def test_why_no_gpu_can_be_used_is_told_in_the_words_of_cuda(
+def test_unusable_gpus_are_reported_with_the_message_of_cuda(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = told(tmp_path, monkeypatch, STAND_IN.format(seen=False))
     assert (facts["devices"], facts["why"]) == ([], "the driver is too old")
 
 
-def test_a_torch_that_cannot_be_imported_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_that_cannot_be_imported_is_reported_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     facts = told(tmp_path, monkeypatch, "raise OSError('libcudart.so.12: cannot open')")
     assert facts == {"version": None, "why": "OSError: libcudart.so.12: cannot open"}
 
 
-def test_the_torch_that_is_installed_tells_of_itself() -> None:
+def test_the_installed_torch_is_reported_with_its_version() -> None:
     import torch
 
     facts = ask_here(["torch"], 300)["torch"]
@@ -73,7 +73,7 @@ def test_the_torch_that_is_installed_tells_of_itself() -> None:
         ((5, 0), [], True),
     ],
 )
-def test_code_runs_on_its_family_and_what_is_compiled_later_on_newer_ones(
+def test_binary_code_needs_its_family_and_ptx_runs_on_newer_gpus(
     capability: tuple[int, int], built_for: list[str], runs: bool
 ) -> None:
     assert _has_code(*capability, built_for) is runs

@@ -18,17 +18,17 @@ def history_of(count: int, longest: int = LONGEST) -> list[float]:
     return [moment.time for moment in history.moments]
 
 
-def test_a_short_one_is_kept_whole() -> None:
+def test_a_short_history_keeps_every_point() -> None:
     assert history_of(LONGEST) == [float(second) for second in range(LONGEST)]
 
 
-def test_a_full_one_drops_every_second_point() -> None:
+def test_a_full_history_drops_every_second_point() -> None:
     assert history_of(5, longest=4) == [0.0, 2.0, 4.0]
     assert history_of(9, longest=4) == [0.0, 4.0, 8.0]
 
 
 @given(st.integers(1, 3000), st.integers(2, 20))
-def test_it_is_even_from_the_first_point_to_the_newest(count: int, longest: int) -> None:
+def test_points_are_evenly_spaced_over_the_whole_time(count: int, longest: int) -> None:
     times = history_of(count, longest)
     gaps = {later - earlier for earlier, later in itertools.pairwise(times)}
     assert len(times) <= longest

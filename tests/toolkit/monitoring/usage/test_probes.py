@@ -1,4 +1,4 @@
-"""What a process takes is measured with its children; the GPU is the one that it means."""
+"""The usage of a process is measured with its children and on its own GPU."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def child() -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_memory_is_that_of_the_process_and_its_children(child: subprocess.Popen[str]) -> None:
+def test_memory_includes_the_children_of_the_process(child: subprocess.Popen[str]) -> None:
     own_mb = psutil.Process().memory_info().rss / 2**20
     rss_mb, _ = ProcessProbe().read()
     assert rss_mb > own_mb + 90
 
 
-def test_a_child_that_has_gone_takes_its_memory_along(child: subprocess.Popen[str]) -> None:
+def test_memory_excludes_a_child_that_has_ended(child: subprocess.Popen[str]) -> None:
     probe = ProcessProbe()
     before_mb, _ = probe.read()
     child.communicate()
@@ -44,14 +44,14 @@ def test_a_child_that_has_gone_takes_its_memory_along(child: subprocess.Popen[st
     assert cpu_percent >= 0
 
 
-def test_work_counts_as_time_of_the_processor() -> None:
+def test_work_is_measured_as_cpu_time() -> None:
     probe = ProcessProbe()
     sum(range(3_000_000))
     _, cpu_percent = probe.read()
     assert cpu_percent > 1
 
 
-def test_cores_and_the_highest_water_are_told() -> None:
+def test_cpu_count_and_peak_memory_are_measured() -> None:
     assert 1 <= cpu_count() <= (psutil.cpu_count() or 1)
     assert peak_rss_mb() >= psutil.Process().memory_info().rss / 2**20 / 2
     assert peak_rss_mb(Path("/nowhere")) == 0.0
@@ -67,7 +67,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     return stand_in
 
 
-def test_the_gpu_is_the_one_that_the_process_means(library: Library) -> None:
+def test_the_gpu_is_selected_by_cuda_visible_devices(library: Library) -> None:
     with gpu_probe("cuda:0", {"CUDA_VISIBLE_DEVICES": "1"}) as probe:
         assert probe is not None
         assert (probe.name, probe.uuid, probe.read()) == ("H100", "GPU-1abc", (90.0, 2048.0, 16384.0))
@@ -75,30 +75,30 @@ def test_the_gpu_is_the_one_that_the_process_means(library: Library) -> None:
     assert library.open == 0
 
 
-def test_a_gpu_that_does_not_tell_its_load_has_none(library: Library) -> None:
+def test_an_unsupported_gpu_utilization_is_none(library: Library) -> None:
     library.machine = [gpu(0, 100, -1)]
     with gpu_probe("cuda", {}) as probe:
         assert probe is not None
         assert probe.read() == (None, 100.0, 16384.0)
 
 
-def test_the_library_is_left_alone_on_the_cpu(library: Library) -> None:
+def test_the_gpu_library_is_not_used_on_the_cpu(library: Library) -> None:
     library.fault = "Driver Not Loaded"
     with gpu_probe("cpu", {}) as probe:
         assert probe is None
 
 
 @pytest.mark.parametrize("device, visible", [("cuda:3", "0"), ("cuda:0", ""), ("cuda:0", "MIG-1")])
-def test_a_gpu_that_cannot_be_told_is_said_once(
+def test_an_unidentifiable_gpu_is_logged_once(
     library: Library, caplog: pytest.LogCaptureFixture, device: str, visible: str
 ) -> None:
     with gpu_probe(device, {"CUDA_VISIBLE_DEVICES": visible}) as probe:
         assert probe is None
     (record,) = caplog.records
-    assert "what the GPU does is not measured" in record.getMessage()
+    assert "GPU usage is not measured" in record.getMessage()
 
 
-def test_a_driver_that_fails_later_is_told_as_such(library: Library) -> None:
+def test_a_later_driver_error_raises_no_gpus(library: Library) -> None:
     def fail() -> None:
         with gpu_probe("cuda:0", {}):
             raise library.NVMLError("GPU is lost")

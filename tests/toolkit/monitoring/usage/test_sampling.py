@@ -1,4 +1,4 @@
-"""Each rank measures itself while it works; whatever happens to that, the rank goes on."""
+"""Each rank samples its own usage; an error in the sampling never ends the rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def measured(run: RunDir, device: str = "cpu") -> RankUsage:
-    """What a rank has written that did nothing."""
+    """The usage file of a rank that did nothing."""
     with UsageSampler(run, WORLD, device):
         pass
     (usage,) = read_usage(run, "7.0.0")
@@ -37,7 +37,7 @@ def samplers() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "usage"]
 
 
-def test_even_the_shortest_start_has_one_measurement(run: RunDir) -> None:
+def test_even_the_shortest_attempt_has_one_measurement(run: RunDir) -> None:
     usage = measured(run)
     assert (usage.samples, len(usage.history)) == (1, 1)
     assert usage.rss_peak_mb >= usage.rss_mb > 1
@@ -45,7 +45,7 @@ def test_even_the_shortest_start_has_one_measurement(run: RunDir) -> None:
     assert samplers() == []
 
 
-def test_the_file_is_there_long_before_the_end_and_grows(run: RunDir) -> None:
+def test_the_file_is_updated_while_the_rank_runs(run: RunDir) -> None:
     seen: list[int] = []
     with UsageSampler(run, WORLD, "cpu", period_s=0.001):
         while len(set(seen)) < 3:
@@ -54,7 +54,7 @@ def test_the_file_is_there_long_before_the_end_and_grows(run: RunDir) -> None:
     assert read_usage(run, "7.0.0")[0].samples > seen[0]
 
 
-def test_the_file_is_as_the_contract_says(run: RunDir) -> None:
+def test_the_file_has_the_documented_keys(run: RunDir) -> None:
     measured(run)
     document = json.loads((run.path / "ranks" / "7.0.0.usage_00000.json").read_text())
     assert list(document) == [
@@ -64,7 +64,7 @@ def test_the_file_is_as_the_contract_says(run: RunDir) -> None:
     ]
 
 
-def test_a_gpu_is_measured_where_the_rank_has_one(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gpu_of_the_rank_is_measured(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setitem(sys.modules, "pynvml", Library([gpu(0), gpu(1, 2048, 90)]))
     usage = measured(run, "cuda:1")
@@ -77,14 +77,14 @@ def test_a_gpu_is_measured_where_the_rank_has_one(run: RunDir, monkeypatch: pyte
     assert (usage.history[0].gpu_utilization, usage.history[0].gpu_memory_mb) == (90.0, 2048.0)
 
 
-def test_a_folder_that_takes_nothing_more_ends_nothing(tmp_path: Path) -> None:
+def test_an_unwritable_folder_does_not_end_the_rank(tmp_path: Path) -> None:
     (tmp_path / "ranks").write_text("a file where a folder belongs")
     with UsageSampler(RunDir(tmp_path), WORLD, "cpu"):
         pass
     assert samplers() == []
 
 
-def test_a_driver_that_fails_ends_the_measuring_with_a_word(
+def test_a_driver_error_ends_the_sampling_with_a_warning(
     run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Library([gpu(0)])
@@ -98,7 +98,7 @@ def test_a_driver_that_fails_ends_the_measuring_with_a_word(
     assert machine.open == 0
 
 
-def test_a_driver_that_hangs_does_not_hold_the_rank_up(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_driver_does_not_block_the_rank(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs, may_go = threading.Event(), threading.Event()
 
     def hang(_: object) -> None:

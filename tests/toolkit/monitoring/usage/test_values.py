@@ -1,4 +1,4 @@
-"""What ranks wrote down of their machines is read back; what is damaged is left out."""
+"""Usage files of ranks are read back; damaged files are left out."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ def store(run: RunDir, usage: RankUsage) -> None:
     write_json(run.usage(usage.nonce, usage.rank), usage.to_json())
 
 
-def test_what_was_written_is_read_back(run: RunDir) -> None:
+def test_stored_usage_is_read_back_equal(run: RunDir) -> None:
     store(run, USAGE)
     assert read_usage(run, "7.0.0") == [USAGE]
 
 
-def test_a_history_is_rows_of_numbers(run: RunDir) -> None:
+def test_a_history_is_stored_as_rows_of_numbers(run: RunDir) -> None:
     store(run, USAGE)
     document = json.loads(run.usage("7.0.0", 0).read_text())
     assert document["history"] == [[990.0, 500.0, 170.0, 90.0, 900.0], [1000.0, 512.5, 180.0, None, None]]
 
 
-def test_ranks_come_in_order_and_those_of_another_start_stay_away(run: RunDir) -> None:
+def test_usage_is_sorted_by_rank_and_limited_to_its_attempt(run: RunDir) -> None:
     for nonce, rank in (("7.0.0", 10), ("7.0.0", 2), ("7.0.1", 0)):
         store(run, replace(USAGE, nonce=nonce, rank=rank, gpu=None))
     assert [usage.rank for usage in read_usage(run, "7.0.0")] == [2, 10]
 
 
-def test_the_name_of_a_start_is_no_pattern(run: RunDir) -> None:
+def test_the_name_of_an_attempt_is_not_a_glob_pattern(run: RunDir) -> None:
     store(run, USAGE)
     assert read_usage(run, "*") == []
 
 
-def test_a_run_without_any_has_none(tmp_path: Path) -> None:
+def test_a_run_without_usage_files_has_no_usage(tmp_path: Path) -> None:
     assert read_usage(RunDir(tmp_path / "nowhere"), "7.0.0") == []
 
 
@@ -99,6 +99,6 @@ def test_a_damaged_file_is_left_out(run: RunDir, text: str) -> None:
         {"history": None},
     ],
 )
-def test_a_file_with_a_foreign_value_is_left_out(run: RunDir, changes: dict[str, object]) -> None:
+def test_a_file_with_an_invalid_value_is_left_out(run: RunDir, changes: dict[str, object]) -> None:
     run.usage("7.0.0", 0).write_text(json.dumps({**USAGE.to_json(), **changes}))
     assert read_usage(run, "7.0.0") == []

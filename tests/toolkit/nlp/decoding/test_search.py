@@ -1,4 +1,4 @@
-"""Searches, against tables whose every sequence can be looked at."""
+"""Searches over small tables in which every sequence can be enumerated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SEARCHES: dict[str, Callable[[LanguageModel, Limits], list[Found]]] = {
 @pytest.mark.parametrize("name", list(SEARCHES))
 @few
 @given(models, st.integers(1, 4))
-def test_never_longer_than_the_limit_and_scored_as_the_model_does(
+def test_sequences_stay_within_the_limit_and_have_the_scores_of_the_model(
     name: str, model: TableModel, length: int
 ) -> None:
     limits = Limits(begin=BEGIN, end=END, length=length)
@@ -61,7 +61,7 @@ def test_never_longer_than_the_limit_and_scored_as_the_model_does(
 @pytest.mark.parametrize("name", list(SEARCHES))
 @few
 @given(model=models)
-def test_other_inputs_of_the_batch_change_nothing(name: str, model: TableModel) -> None:
+def test_a_result_does_not_depend_on_other_inputs_of_the_batch(name: str, model: TableModel) -> None:
     together = SEARCHES[name](model, LIMITS)
     alone = SEARCHES[name](_Only(model, len(model) - 1), LIMITS)
     assert alone[0].tokens == together[-1].tokens
@@ -70,7 +70,7 @@ def test_other_inputs_of_the_batch_change_nothing(name: str, model: TableModel) 
 @pytest.mark.parametrize("name", list(SEARCHES))
 @few
 @given(model=models, lengths=st.lists(st.integers(1, 5), min_size=3, max_size=3))
-def test_an_input_that_gets_fewer_tokens_is_searched_as_if_alone(
+def test_an_input_with_a_shorter_limit_is_searched_as_if_alone(
     name: str, model: TableModel, lengths: list[int]
 ) -> None:
     together = SEARCHES[name](model, replace(LIMITS, lengths=lengths))
@@ -91,7 +91,7 @@ def test_beam_of_width_one_is_greedy(model: TableModel) -> None:
 
 @few
 @given(models, st.sampled_from([0.0, 1.0]))
-def test_a_beam_as_wide_as_there_are_sequences_holds_the_best_one(model: TableModel, alpha: float) -> None:
+def test_a_beam_wider_than_the_search_space_ranks_every_sequence(model: TableModel, alpha: float) -> None:
     limits = Limits(begin=BEGIN, end=END, length=3)
     every = [sorted(_ranked(model, row, limits, alpha), reverse=True) for row in range(len(model))]
     for row, found in enumerate(beam(model, limits, width=200, alpha=alpha)):
@@ -122,14 +122,14 @@ def test_best_first_with_one_branch_is_greedy() -> None:
     assert [each.tokens for each in found] == [each.tokens for each in greedy(model, LIMITS)]
 
 
-def test_best_first_answers_when_its_budget_is_used_up() -> None:
+def test_best_first_returns_a_sequence_when_its_budget_is_used_up() -> None:
     model = TableModel(2, 5, 7, sharpness=0.0)
     (found, _) = best_first(model, Limits(begin=BEGIN, end=END, length=9), budget=2)
     assert found.complete or found.tokens
 
 
 @pytest.mark.parametrize("name", list(SEARCHES))
-def test_no_input_gives_nothing(name: str) -> None:
+def test_an_empty_batch_gives_no_results(name: str) -> None:
     assert SEARCHES[name](TableModel(0, 4, 1), LIMITS) == []
 
 

@@ -51,7 +51,7 @@ def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(TEXTS, max_size=6))
-def test_word_by_word_gives_what_the_whole_text_gives(bert_folder: str, texts: list[str]) -> None:
+def test_encoding_word_by_word_equals_encoding_the_whole_text(bert_folder: str, texts: list[str]) -> None:
     using = PretrainedEncoder(bert_folder, 128)
     assert using._words is not None
     expected = plain(bert_folder, texts)
@@ -62,7 +62,7 @@ def test_word_by_word_gives_what_the_whole_text_gives(bert_folder: str, texts: l
     assert found(using, texts) == hidden
 
 
-def test_words_are_remembered_and_forgotten(bert_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_word_cache_does_not_change_encoding(bert_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     using = PretrainedEncoder(bert_folder, 128)
     monkeypatch.setattr(wordpieces, "_REMEMBERED", 2)
     texts = [SENTENCE, "good film", "bad film , good letter"]
@@ -70,12 +70,12 @@ def test_words_are_remembered_and_forgotten(bert_folder: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("make", [byte_level, bare])
-def test_other_tokenizers_are_used_text_by_text(tmp_path: Path, make: Callable[[Path], str]) -> None:
+def test_tokenizers_without_words_encode_whole_texts(tmp_path: Path, make: Callable[[Path], str]) -> None:
     path, texts = make(tmp_path), ["aa  ab the hem\nba", "the é", "b"]
     assert found(PretrainedEncoder(path, 8), texts) == plain(path, texts)
 
 
-def test_special_tokens_are_those_of_the_tokenizers_own_post_processor(tmp_path: Path) -> None:
+def test_special_tokens_come_from_the_post_processor_of_the_tokenizer(tmp_path: Path) -> None:
     ids = Tokenizer.from_file(f"{bert(tmp_path / 'bert')}/tokenizer.json").token_to_id
     using = PretrainedEncoder(str(tmp_path / "bert"), 8)
     assert (list(using.before), list(using.after)) == ([ids("[CLS]")], [ids("[SEP]")])
@@ -85,8 +85,8 @@ def test_special_tokens_are_those_of_the_tokenizers_own_post_processor(tmp_path:
     assert (list(using.before), list(using.after), using.pad_id, using.unk_id) == ([], [], 0, 1)
 
 
-def test_truncation_and_padding_of_the_file_have_no_effect(tmp_path: Path) -> None:
-    """Files of sentence encoders often hold some."""
+def test_truncation_and_padding_in_the_file_are_ignored(tmp_path: Path) -> None:
+    """Tokenizer files of sentence encoders often set both."""
     path = bert(tmp_path)
     loaded = Tokenizer.from_file(f"{path}/tokenizer.json")
     loaded.enable_truncation(4)
@@ -98,14 +98,14 @@ def test_truncation_and_padding_of_the_file_have_no_effect(tmp_path: Path) -> No
     assert (len(using.before), len(using.after)) == (1, 1)
 
 
-def test_the_padding_token_in_a_text_is_unknown(tmp_path: Path) -> None:
+def test_a_padding_token_in_a_text_becomes_the_unknown_token(tmp_path: Path) -> None:
     using = PretrainedEncoder(bert(tmp_path), 8)
     (numbers,) = token_numbers(using.encode(["a [PAD] b"]))
     assert using.pad_id not in numbers
     assert numbers[1] == using.unk_id
 
 
-def test_a_text_of_which_nothing_is_left_is_one_unknown_token_without_special_ones(tmp_path: Path) -> None:
+def test_a_text_that_normalizes_to_nothing_is_one_unknown_token(tmp_path: Path) -> None:
     path = bare(tmp_path)
     loaded = json.loads((tmp_path / "tokenizer.json").read_text())
     loaded["normalizer"] = {"type": "Replace", "pattern": {"String": "!"}, "content": ""}
@@ -125,7 +125,7 @@ def test_a_text_of_which_nothing_is_left_is_one_unknown_token_without_special_on
         ({}, "[PAD]"),
     ],
 )
-def test_the_padding_is_found_where_models_keep_it(
+def test_the_padding_token_is_found_in_any_file_of_the_folder(
     tmp_path: Path, files: dict[str, dict[str, object]], pad_id: str
 ) -> None:
     path = bert(tmp_path, padding=None)
@@ -141,7 +141,7 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
         PretrainedEncoder(path, 8)
 
 
-def test_room_for_one_token_between_the_special_ones_is_needed(tmp_path: Path) -> None:
+def test_max_tokens_must_leave_room_for_one_token(tmp_path: Path) -> None:
     path = bert(tmp_path)
     with pytest.raises(DataError, match=r"max_tokens is 2, .* 2 special tokens .*expected at least 3"):
         PretrainedEncoder(path, 2)
@@ -152,7 +152,7 @@ def described(path: str) -> dict[str, object]:
     return tokenizer_files.content(path)
 
 
-def test_a_tokenizer_is_known_by_its_content_not_by_its_place(tmp_path: Path) -> None:
+def test_a_tokenizer_is_identified_by_its_content_not_by_its_path(tmp_path: Path) -> None:
     first, copy = bert(tmp_path / "first"), str(shutil.copytree(tmp_path / "first", tmp_path / "copy"))
     assert described(first) == described(copy)
     (Path(copy) / "tokenizer_config.json").write_text('{"pad_token": "c"}')
@@ -163,7 +163,7 @@ def test_a_tokenizer_is_known_by_its_content_not_by_its_place(tmp_path: Path) ->
 # -- what is missing -------------------------------------------------------------------------------
 
 
-def test_a_folder_without_tokenizer_is_answered_with_what_it_holds(tmp_path: Path) -> None:
+def test_a_folder_without_a_tokenizer_is_refused_with_its_file_names(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").touch()
     with pytest.raises(DataError, match=r"there is no tokenizer\.json.*it holds: vocab\.txt.*AutoTokenizer"):
         described(str(tmp_path))
@@ -175,7 +175,7 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
         PretrainedEncoder(str(tmp_path), 512)
 
 
-def test_a_damaged_file_beside_it_is_named(tmp_path: Path) -> None:
+def test_a_damaged_tokenizer_config_is_named(tmp_path: Path) -> None:
     path = bert(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(DataError, match=r"tokenizer_config\.json: no JSON"):
@@ -200,7 +200,7 @@ def test_a_hub_name_is_read_from_the_cache(tmp_path: Path, hub_cache: Path) -> N
 
 @pytest.mark.usefixtures("hub_cache")
 @pytest.mark.parametrize("name", ["some/encoder", "no such name"])
-def test_a_name_that_no_hub_knows_is_told_apart_from_a_folder(name: str) -> None:
+def test_a_name_that_is_neither_folder_nor_hub_model_is_refused(name: str) -> None:
     with pytest.raises(
         DataError, match=rf"'{name}' is not a folder here, and no hub gave a model of that name"
     ):
@@ -208,6 +208,6 @@ def test_a_name_that_no_hub_knows_is_told_apart_from_a_folder(name: str) -> None
 
 
 @pytest.mark.usefixtures("hub_cache")
-def test_a_whole_path_is_never_taken_for_a_name() -> None:
+def test_an_absolute_path_is_never_taken_for_a_hub_name() -> None:
     with pytest.raises(DataError, match="there is no folder /no/such/folder"):
         described("/no/such/folder")

@@ -1,4 +1,4 @@
-"""A real run tells its webhook what became of it, whoever of its processes lives to do so."""
+"""A real run reports its outcome to its webhook, whichever of its processes survives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def launch(run: RunDir, receiver: Receiver, spec: str = "") -> int:
 
 
 @pytest.mark.slow
-def test_a_killed_run_and_a_finished_one_are_told(run: RunDir) -> None:
+def test_a_killed_and_a_finished_run_each_send_one_message(run: RunDir) -> None:
     with receiving() as receiver:
         assert launch(run, receiver, "kill at=forward step=2") == 4
         assert launch(run, receiver) == 0
@@ -52,7 +52,7 @@ def test_a_killed_run_and_a_finished_one_are_told(run: RunDir) -> None:
 
 
 @pytest.mark.slow
-def test_a_start_that_is_refused_because_the_run_is_live_is_no_news(run: RunDir) -> None:
+def test_a_start_refused_because_the_run_is_live_sends_no_message(run: RunDir) -> None:
     with receiving() as receiver, FileLock(run.alive):
         assert launch(run, receiver) == 2
     assert receiver.messages == []

@@ -1,4 +1,4 @@
-"""A run tells its webhook once what happened to it, and is never hurt by that."""
+"""A run sends each event to its webhook once, and an error in doing so never ends it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fails(run: RunDir, message: str) -> None:
     )
 
 
-def test_an_end_tells_the_scores(run: RunDir) -> None:
+def test_the_message_of_an_end_has_the_scores(run: RunDir) -> None:
     metrics = {"train": {"loss": 0.5}, "test": {"loss": float("inf"), "accuracy": 0.875}}
     run.result.write_text(json.dumps({"step": 16, "epoch": 2.0, "metrics": metrics}))
     with receiving() as receiver:
@@ -47,7 +47,7 @@ def test_an_end_tells_the_scores(run: RunDir) -> None:
     assert (message["state"], message["step"], message["job"]) == ("finished", 16, "101")
 
 
-def test_a_failure_tells_who_failed_first(run: RunDir) -> None:
+def test_the_message_of_a_failure_names_the_first_failing_rank(run: RunDir) -> None:
     fails(run, "KeyError: 'x'\nmore of it")
     with receiving() as receiver:
         notify(run, "failure", environ={HOOK: receiver.url})
@@ -56,7 +56,7 @@ def test_a_failure_tells_who_failed_first(run: RunDir) -> None:
     assert (message["state"], message["reason"]) == ("failed", "rank 3 on w2: KeyError: 'x'")
 
 
-def test_a_reason_calls_no_channel(run: RunDir) -> None:
+def test_the_text_escapes_slack_commands_in_the_reason(run: RunDir) -> None:
     """Slack reads <!channel> as an order; the reason beside the text stays as it is."""
     with receiving() as receiver:
         notify(run, "hold", "bad <!channel> & more", environ={HOOK: receiver.url})
@@ -65,7 +65,7 @@ def test_a_reason_calls_no_channel(run: RunDir) -> None:
     assert message["reason"] == "bad <!channel> & more"
 
 
-def test_everything_is_told_once(run: RunDir) -> None:
+def test_each_event_is_sent_once_in_an_attempt_and_the_end_once_in_a_run(run: RunDir) -> None:
     """Rank 0 and the batch script may both want to; and a job that had finished may be started again."""
     with receiving() as receiver:
         for _ in range(2):
@@ -79,7 +79,7 @@ def test_everything_is_told_once(run: RunDir) -> None:
     assert [event["what"] for event in events(run, "notified")] == ["requeue", "requeue", "end"]
 
 
-def test_nobody_is_told_what_nobody_wants_to_know(tmp_path: Path) -> None:
+def test_unselected_events_are_not_sent(tmp_path: Path) -> None:
     with receiving() as receiver:
         for overrides in ((), (f"resources.webhook_env={HOOK}", "resources.webhook_events=[failure]")):
             run = create_run(tiny(tmp_path, *overrides), tmp_path / str(len(overrides)))
@@ -91,7 +91,7 @@ def test_nobody_is_told_what_nobody_wants_to_know(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "environ, reason", [({}, f"{HOOK} is not set here"), ({HOOK: nobody()}, "it cannot be reached")]
 )
-def test_what_went_wrong_is_noted_once_and_keeps_the_secret(
+def test_a_failed_message_is_recorded_once_without_the_address(
     run: RunDir, caplog: pytest.LogCaptureFixture, environ: dict[str, str], reason: str
 ) -> None:
     notify(run, "end", environ=environ)
@@ -102,7 +102,7 @@ def test_what_went_wrong_is_noted_once_and_keeps_the_secret(
     assert "secret" not in run.events.read_text() + caplog.text
 
 
-def test_a_damaged_folder_ends_nothing(run: RunDir) -> None:
+def test_a_damaged_config_is_recorded_and_does_not_raise(run: RunDir) -> None:
     run.config.write_text("{")
     notify(run, "end", environ={HOOK: "http://x/very-secret"})
     (event,) = events(run, "not_notified")

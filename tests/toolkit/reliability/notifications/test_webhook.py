@@ -1,4 +1,4 @@
-"""A message gets to whoever listens; whoever does not costs seconds and a sentence that keeps the secret."""
+"""A message is delivered, or fails within seconds with an error that does not contain the address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_message_arrives_as_json() -> None:
         ((404,), 1, "it answers 404 Not Found"),
     ],
 )
-def test_only_what_may_pass_is_tried_again_and_once(
+def test_only_server_errors_are_retried_and_only_once(
     answers: tuple[int, ...], tries: int, problem: str | None
 ) -> None:
     with receiving(*answers) as receiver:
@@ -34,7 +34,7 @@ def test_only_what_may_pass_is_tried_again_and_once(
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_and_is_told(code: int) -> None:
+def test_a_redirect_is_reported_and_not_followed(code: int) -> None:
     with receiving(code) as receiver:
         problem = post(receiver.url, {})
     assert problem is not None
@@ -44,21 +44,21 @@ def test_a_redirect_is_not_followed_and_is_told(code: int) -> None:
     assert receiver.gets == []
 
 
-def test_nobody_listening_is_told_without_the_address() -> None:
+def test_a_refused_connection_is_reported_without_the_address() -> None:
     problem = post(nobody(), {})
     assert problem is not None
     assert "cannot be reached" in problem
     assert "secret" not in problem
 
 
-def test_who_never_answers_is_given_up() -> None:
+def test_a_server_that_never_answers_times_out() -> None:
     with hint() as url:
         problem = post(url, {}, try_s=0.1)
     assert problem is not None
     assert "secret" not in problem
 
 
-def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_lookup_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time limit of a socket counts while its name is being resolved."""
     hangs = threading.Event()
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: hangs.wait())
@@ -69,12 +69,12 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "very-secret", "", "ftp://x/very-secret"])
-def test_other_addresses_are_not_asked(url: str) -> None:
+def test_addresses_of_other_schemes_are_refused(url: str) -> None:
     assert post(url, {}) == "the address does not begin with http:// or https://"
 
 
 @pytest.mark.parametrize("url", ["http://very-secret:port/", "http://very secret/", "http://[very-secret/"])
-def test_an_address_that_is_none_is_not_repeated(url: str) -> None:
+def test_an_invalid_address_is_reported_without_repeating_it(url: str) -> None:
     problem = post(url, {})
     assert problem is not None
     assert "secret" not in problem

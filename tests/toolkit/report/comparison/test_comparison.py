@@ -1,4 +1,4 @@
-"""Several runs side by side: settings, means over seeds, what differs; none of them stops the others."""
+"""Several runs side by side: settings, means over seeds, differences; a damaged run hides no other."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_runs_of_one_setting_differ_in_their_seeds_only(runs: list[RunDir]) -> N
     assert (second.label, second.seeds) == ("lr=0.01", (1,))
 
 
-def test_runs_of_one_seed_are_no_repetitions(tmp_path: Path) -> None:
+def test_runs_with_the_same_seed_count_once(tmp_path: Path) -> None:
     """Of two runs of a seed, the one that has finished counts."""
     found = [
         seeded(tmp_path / f"run-{name}", 0.001, seed, 0.8) for name, seed in (("a", 1), ("b", 1), ("c", 2))
@@ -120,7 +120,7 @@ def test_runs_of_different_code_are_no_repetitions(tmp_path: Path) -> None:
     assert third.label == third.runs[0].name
 
 
-def test_where_a_run_ran_makes_no_setting_of_its_own(tmp_path: Path) -> None:
+def test_resources_and_checkpoint_keys_do_not_separate_settings(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / name) for name in ("run-a", "run-b")]
     for nodes, run in enumerate(runs, start=1):
         with open(with_seed(run, nodes).config, "a") as stream:
@@ -129,7 +129,7 @@ def test_where_a_run_ran_makes_no_setting_of_its_own(tmp_path: Path) -> None:
     assert len(group.runs) == 2
 
 
-def test_mean_and_deviation_are_those_of_the_finished_runs(runs: list[RunDir]) -> None:
+def test_mean_and_deviation_cover_finished_runs_only(runs: list[RunDir]) -> None:
     (first, second) = groups_table([summarize(run) for run in runs]).rows
     deviation = 100 * statistics.stdev([0.8, 0.9])
     assert first[:2] == ("lr=0.001", "2 of 3")
@@ -145,7 +145,7 @@ def test_spread_is_mean_and_sample_deviation(values: list[float]) -> None:
     assert found.deviation == pytest.approx(statistics.stdev(values))
 
 
-def test_spread_of_one_run_has_no_deviation_and_of_none_is_nothing() -> None:
+def test_spread_of_one_run_has_no_deviation_and_of_no_run_is_a_dash() -> None:
     assert spread_text(LOSS, spread([0.25])) == "0.2500"
     assert spread_text(LOSS, spread([math.nan])) == "–"
 
@@ -159,7 +159,7 @@ def test_the_best_of_each_score_is_marked(runs: list[RunDir]) -> None:
     assert [row for row, at in found.best if at == column] == [1]
 
 
-def test_the_declared_goal_says_what_is_best_and_the_config_has_the_last_word(runs: list[RunDir]) -> None:
+def test_the_goal_in_the_config_overrides_the_declared_goal(runs: list[RunDir]) -> None:
     summaries = [summarize(run) for run in runs[:2]]
     assert best_places(summaries, "loss", [0.5, 0.25]) == [1]
     assert best_places(summaries, "accuracy", [0.5, 0.25]) == [0]
@@ -168,14 +168,14 @@ def test_the_declared_goal_says_what_is_best_and_the_config_has_the_last_word(ru
     assert best_places(summaries, "accuracy", [0.5, 0.25]) == [1]
 
 
-def test_nothing_is_best_where_nobody_says_which_way_or_two_disagree(runs: list[RunDir]) -> None:
+def test_nothing_is_best_if_the_goal_is_unknown_or_contradictory(runs: list[RunDir]) -> None:
     summaries = [summarize(run) for run in runs[:2]]
     assert best_places(summaries, "loss_of_an_old_run", [0.5, 0.25]) == []
     summaries[0].config["evaluation"] = {"metric": "accuracy:min"}
     assert best_places(summaries, "accuracy", [0.5, 0.25]) == []
 
 
-def test_what_looks_the_same_is_equally_good(runs: list[RunDir]) -> None:
+def test_scores_that_are_shown_equal_are_equally_good(runs: list[RunDir]) -> None:
     summaries = [summarize(run) for run in runs[:3]]
     assert best_places(summaries, "loss", [0.5, 0.5]) == []
     assert best_places(summaries, "loss", [None, math.nan, 0.5]) == []
@@ -191,7 +191,7 @@ def test_differences_are_grouped_with_resources_at_the_end(runs: list[RunDir], t
     assert found.parts == {1, 2, 3}
 
 
-def test_of_many_runs_each_has_a_row_where_keys_are_few(tmp_path: Path) -> None:
+def test_many_runs_with_few_differences_have_one_row_each(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"run-{number}", lr=0.1 * number) for number in range(1, 8)]
     found = differences_table([summarize(run) for run in runs])
     assert found.head == ("run", "optimizer.lr")
@@ -216,14 +216,14 @@ def test_costs_are_added_up(runs: list[RunDir]) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
-def test_runs_of_all_kinds_stand_in_a_terminal(motley: list[RunDir], width: int) -> None:
+def test_runs_in_any_state_are_shown_in_a_terminal(motley: list[RunDir], width: int) -> None:
     text = printed(motley, width)
     assert max(map(cell_len, text.splitlines())) <= width
     for word in ("finished", "failed", "pending", "unreadable"):
         assert word in text
 
 
-def test_narrow_terminal_leaves_out_what_matters_least(motley: list[RunDir]) -> None:
+def test_narrow_terminal_leaves_out_the_least_important_columns(motley: list[RunDir]) -> None:
     narrow, wide = (printed(motley, width).partition("key ")[0] for width in (60, 200))
     assert "test loss" in " ".join(wide.split())
     assert "best" in wide
@@ -231,7 +231,7 @@ def test_narrow_terminal_leaves_out_what_matters_least(motley: list[RunDir]) -> 
     assert "79.12 %" in narrow or "80.00 %" in narrow
 
 
-def test_damaged_run_is_named_with_its_trouble_and_the_others_stand(motley: list[RunDir]) -> None:
+def test_damaged_run_is_listed_with_its_error_beside_the_others(motley: list[RunDir]) -> None:
     found = compare(motley)
     assert len(found.runs) == 4
     (trouble,) = found.unreadable.values()
@@ -241,7 +241,7 @@ def test_damaged_run_is_named_with_its_trouble_and_the_others_stand(motley: list
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
-def test_runs_of_all_kinds_have_a_page(motley: list[RunDir], tmp_path: Path) -> None:
+def test_runs_in_any_state_are_shown_on_a_page(motley: list[RunDir], tmp_path: Path) -> None:
     page = parse(write_comparison(compare(motley), tmp_path / "all").read_text())
     assert page.unclosed == []
     assert page.headings[0] == "5 runs compared"
@@ -249,7 +249,7 @@ def test_runs_of_all_kinds_have_a_page(motley: list[RunDir], tmp_path: Path) -> 
     assert not page.tags & {"script", "link", "iframe", "b"}
 
 
-def test_no_run_at_all_can_be_read(motley: list[RunDir], tmp_path: Path) -> None:
+def test_comparison_without_any_readable_run_is_shown(motley: list[RunDir], tmp_path: Path) -> None:
     compared = compare([motley[-1]])
     assert comparison_plots(compared.runs) == {}
     assert "unreadable" in parse(write_comparison(compared, tmp_path / "all").read_text()).text
@@ -266,7 +266,7 @@ def folder(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> Path
     return write_comparison(compare(runs), tmp_path_factory.mktemp("out") / "new" / "all").parent
 
 
-def test_folder_holds_page_plots_and_tables(folder: Path) -> None:
+def test_comparison_folder_contains_page_plots_and_tables(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names >= {"report.html", "report.md", "report.json", "loss.png", "loss_seeds.png", "timelines.png"}
     assert {name for name in names if name.endswith(".csv")} == {
@@ -278,26 +278,26 @@ def test_folder_holds_page_plots_and_tables(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_target_that_is_a_page_is_all_that_is_written(runs: list[RunDir], tmp_path: Path) -> None:
+def test_html_target_writes_one_file(runs: list[RunDir], tmp_path: Path) -> None:
     assert write_comparison(compare(runs[:2]), tmp_path / "both.html") == tmp_path / "both.html"
     assert [path.name for path in tmp_path.iterdir()] == ["both.html"]
 
 
-def test_page_has_curves_means_and_time_lines(folder: Path) -> None:
+def test_page_has_its_sections_and_inline_pictures(folder: Path) -> None:
     page = parse((folder / "report.html").read_text())
     assert page.headings == [
         "4 runs compared",
         "Runs",
-        "Same but for the seed",
+        "Means over seeds",
         "What differs",
         "Curves",
         "Scores (test)",
-        "What they took",
+        "Costs",
     ]
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
 
 
-def test_json_holds_runs_groups_and_differences(folder: Path) -> None:
+def test_json_contains_runs_groups_and_differences(folder: Path) -> None:
     document = json.loads((folder / "report.json").read_text())
     assert [run["run_id"] for run in document["runs"]] == ["sst2-a1", "sst2-a2", "sst2-a3", "sst2-b1"]
     first = document["groups"][0]
@@ -306,7 +306,7 @@ def test_json_holds_runs_groups_and_differences(folder: Path) -> None:
     assert document["differences"]["optimizer.lr"]["sst2-b1"] == 0.01
 
 
-def test_csv_holds_a_line_for_each_run_setting_and_point(folder: Path) -> None:
+def test_csv_files_have_a_row_for_each_run_setting_and_point(folder: Path) -> None:
     head, *rows = table((folder / "runs.csv").read_text())
     assert [row[head.index("seed")] for row in rows] == ["1", "2", "3", "1"]
     assert rows[0][head.index("test_accuracy")] == "0.7999999999999999"
@@ -316,7 +316,7 @@ def test_csv_holds_a_line_for_each_run_setting_and_point(folder: Path) -> None:
     assert ["sst2-a1", "validation", "loss", "200", "0.4"] in rows
 
 
-def test_markdown_names_the_pictures_beside_it(folder: Path) -> None:
+def test_markdown_links_the_pictures_beside_it(folder: Path) -> None:
     text = (folder / "report.md").read_text()
     assert "| lr=0.01 | 1 |" in text
     assert "![Validation loss of each run](loss.png)" in text
@@ -327,15 +327,15 @@ def test_markdown_names_the_pictures_beside_it(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
-def test_plots_of_runs_of_all_kinds_are_drawn(motley: list[RunDir]) -> None:
+def test_plots_of_runs_in_any_state_are_drawn(motley: list[RunDir]) -> None:
     plots = comparison_plots(compare(motley).runs)
     assert "loss_seeds.png" in plots
     for draw in plots.values():
         assert len(draw(DARK)) > 1000
 
 
-def test_means_are_those_of_finished_runs_at_all_of_their_steps(tmp_path: Path) -> None:
-    """A run that has come to its first epoch must not cut the curves of the others."""
+def test_mean_curves_ignore_unfinished_runs(tmp_path: Path) -> None:
+    """A run in its first epoch must not shorten the mean curves."""
     runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(2)]
     young = RunDir(tmp_path / "young")
     write_config(young)

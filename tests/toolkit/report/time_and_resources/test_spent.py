@@ -1,4 +1,4 @@
-"""Where the time of a run went and what it took, as tables, bars and plots."""
+"""The time and the resources of a run as tables, bars and plots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_every_start_has_a_row_and_all_of_them_a_sum(run: RunDir) -> None:
+def test_every_attempt_has_a_row_and_the_table_has_a_total(run: RunDir) -> None:
     table = time_table(summarize(run))
     assert table.head == ("attempt", "waiting", "starting", "training", "repeated", "goodput", "GPU-h")
     assert table.rows == (
@@ -41,13 +41,13 @@ def test_every_start_has_a_row_and_all_of_them_a_sum(run: RunDir) -> None:
     assert table.feet == (("all", "0:02:30", "22.0 s", "0:04:29", "9.2 s", "89.6 %", "0.25"),)
 
 
-def test_headline_says_goodput_and_hours(run: RunDir) -> None:
+def test_headline_has_goodput_and_gpu_hours(run: RunDir) -> None:
     summary = summarize(run)
     assert goodput_words(summary) == "89.6 % of 5 min 00 s allocated"
     assert hours_words(summary.attempt_usage) == "0.25 GPU-hours: 0.22 useful, 0.029 lost"
 
 
-def test_run_on_cpus_is_told_in_their_hours(run: RunDir) -> None:
+def test_run_on_cpus_is_reported_in_cpu_hours(run: RunDir) -> None:
     run.attempts.write_text(run.attempts.read_text().replace("cuda", "cpu"))
     run.job.write_text("cpus_per_task: 2\n")
     summary = summarize(run)
@@ -55,7 +55,7 @@ def test_run_on_cpus_is_told_in_their_hours(run: RunDir) -> None:
     assert hours_words(summary.attempt_usage).startswith("0.50 CPU-hours")
 
 
-def test_each_cell_of_a_bar_shows_what_most_of_its_time_was_for(run: RunDir) -> None:
+def test_each_cell_of_a_bar_shows_the_main_use_of_its_time(run: RunDir) -> None:
     """Cells of ten seconds: 100 s of waiting, 12 of starting, 129 of training, 9 of repeated steps."""
     (first, following) = summarize(run).attempt_usage
     begin, end = START_S - 100, START_S + 350
@@ -70,7 +70,7 @@ def test_no_line_is_wider_than_the_terminal(run: RunDir, width: int) -> None:
     assert max(map(cell_len, text.splitlines())) <= width
 
 
-def test_of_many_starts_the_last_ones_are_shown(run: RunDir) -> None:
+def test_time_line_shows_the_last_of_many_attempts(run: RunDir) -> None:
     for number in range(2, 60):
         line = {"attempt": number, "time_start": START_S + 400 * number, "job_id": "4711", "restart": number}
         append_json_line(run.attempts, {**line, "time_end": START_S + 400 * number + 100})
@@ -81,7 +81,7 @@ def test_of_many_starts_the_last_ones_are_shown(run: RunDir) -> None:
     assert len(run_plots(summary)["timeline.png"](LIGHT)) > 1000
 
 
-def test_start_without_any_length_is_drawn(run: RunDir) -> None:
+def test_attempt_of_zero_seconds_is_drawn(run: RunDir) -> None:
     run.attempts.write_text('{"attempt": 1, "time_start": 5.0, "time_end": 5.0}\n')
     run.submissions.unlink()
     summary = summarize(run)
@@ -89,7 +89,7 @@ def test_start_without_any_length_is_drawn(run: RunDir) -> None:
     assert "Time line" not in printed([run], 80)
 
 
-def test_usage_has_a_row_for_each_rank_of_the_newest_start(run: RunDir) -> None:
+def test_usage_table_has_a_row_for_each_rank_of_the_last_attempt(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 0, "nonce": "a"})
     append_json_line(run.attempts, {"attempt": 1, "nonce": "b"})
     write_usage(run, "a", [{}])
@@ -104,7 +104,7 @@ def test_usage_has_a_row_for_each_rank_of_the_newest_start(run: RunDir) -> None:
     assert "history" not in to_json(summary)["usage"][0]
 
 
-def test_terminal_shows_the_first_of_many_ranks(run: RunDir) -> None:
+def test_terminal_shows_the_first_16_of_many_ranks(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 1, "nonce": "b"})
     write_usage(run, "b", [{}] * 40)
     text = printed([run], 80)
@@ -117,7 +117,7 @@ def test_page_of_a_run_without_usage_says_so(run: RunDir) -> None:
 
 
 @pytest.mark.slow
-def test_end_of_a_run_leaves_the_costly_plot_to_those_who_ask(run: RunDir) -> None:
+def test_report_at_the_end_of_a_run_omits_the_usage_plot(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 0, "nonce": "a"})
     write_usage(run, "a", [{"host": "<b>\x1b"}])
     page = parse(write_report(run, thorough=False).read_text())
@@ -127,7 +127,7 @@ def test_end_of_a_run_leaves_the_costly_plot_to_those_who_ask(run: RunDir) -> No
     assert (run.report / "usage.png").exists()
 
 
-def test_report_is_there_as_markdown_and_csv(run: RunDir) -> None:
+def test_report_is_written_as_markdown_and_csv(run: RunDir) -> None:
     write_report(run)
     text = run.report_markdown.read_text()
     assert "| all | 0:02:30 | 22.0 s | 0:04:29 | 9.2 s | 89.6 % | 0.25 |" in text

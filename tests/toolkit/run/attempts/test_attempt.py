@@ -1,4 +1,4 @@
-"""One line for each attempt of a run, whether it ended in order or not."""
+"""Each attempt of a run has one line in attempts.jsonl, even if it was killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def attempt(run: RunDir) -> Attempt:
     return Attempt(run, World.single())
 
 
-def test_start_is_one_line_from_the_beginning_that_its_end_completes(run: RunDir) -> None:
+def test_attempt_is_one_line_that_its_end_completes(run: RunDir) -> None:
     first = attempt(run)
     (line,) = read_json_lines(run.attempts)
     assert "first_step" not in line
@@ -46,7 +46,7 @@ def test_start_is_one_line_from_the_beginning_that_its_end_completes(run: RunDir
     assert lines[0]["step_s"] == 0.5
 
 
-def test_killed_start_stays_as_far_as_it_came_and_counts(run: RunDir) -> None:
+def test_killed_attempt_keeps_its_incomplete_line_and_counts(run: RunDir) -> None:
     attempt(run)
     attempt(run).started(0, resumed=False)
     later = attempt(run)
@@ -59,7 +59,7 @@ def test_killed_start_stays_as_far_as_it_came_and_counts(run: RunDir) -> None:
     assert ended["attempt"] == 3
 
 
-def test_first_step_tells_how_long_the_start_took(run: RunDir) -> None:
+def test_first_step_records_the_startup_time(run: RunDir) -> None:
     start = attempt(run)
     start.started(0, resumed=False)
     process_s = time.time() - process_start_time()
@@ -71,7 +71,7 @@ def test_first_step_tells_how_long_the_start_took(run: RunDir) -> None:
     assert list(read_json_lines(run.attempts)) == [line]
 
 
-def test_seconds_are_those_of_all_starts_that_ended(run: RunDir) -> None:
+def test_seconds_sum_all_attempts_that_ended(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 1, "time_start": 100.0, "time_end": 160.0})
     append_json_line(run.attempts, {"attempt": 2, "time_start": 200.0})
     append_json_line(run.attempts, {"attempt": 3, "time_start": 300.0, "time_end": 340.0})
@@ -79,14 +79,14 @@ def test_seconds_are_those_of_all_starts_that_ended(run: RunDir) -> None:
     assert 100.0 <= fourth.seconds() < 160.0
 
 
-def test_start_removes_the_failure_of_the_one_before(run: RunDir) -> None:
+def test_new_attempt_removes_the_failure_of_the_previous_one(run: RunDir) -> None:
     run.failure.write_text("{}")
     attempt(run)
     assert not run.failure.exists()
 
 
-def test_failed_start_takes_over_the_first_failure(run: RunDir) -> None:
-    """Rank 0 only loses its peers; rank 3 knows why."""
+def test_failed_attempt_records_the_first_failure_of_any_rank(run: RunDir) -> None:
+    """Rank 0 only loses its peers; rank 3 has the cause."""
     ranks = worlds(4)
     start = Attempt(run, ranks[0])
     start.started(4, resumed=True)
@@ -99,7 +99,7 @@ def test_failed_start_takes_over_the_first_failure(run: RunDir) -> None:
     assert "time_end" in line
 
 
-def test_failure_before_the_ranks_met_is_in_the_line_too(run: RunDir) -> None:
+def test_failure_before_the_rendezvous_is_recorded(run: RunDir) -> None:
     (world,) = worlds(1)
     start = Attempt(run, world)
     record_failure(run, world, "rendezvous", 0, RendezvousError("rank 1 is missing"))
@@ -107,7 +107,7 @@ def test_failure_before_the_ranks_met_is_in_the_line_too(run: RunDir) -> None:
     assert read_attempts(run)[0].why == "rendezvous"
 
 
-def test_last_line_can_be_explained_by_who_knows_more(run: RunDir) -> None:
+def test_reason_of_the_last_attempt_can_be_replaced(run: RunDir) -> None:
     for why in ("SIGTERM", "SIGTERM"):
         attempt(run).ended(3, why)
     explain_last(run, "preempted", by_job="99")
@@ -117,12 +117,12 @@ def test_last_line_can_be_explained_by_who_knows_more(run: RunDir) -> None:
     assert [line.get("by_job") for line in read_json_lines(run.attempts)] == [None, "99"]
 
 
-def test_there_may_be_nothing_to_explain(run: RunDir) -> None:
+def test_explaining_a_missing_attempt_writes_nothing(run: RunDir) -> None:
     explain_last(run, "preempted")
     assert not run.attempts.exists()
 
 
-def test_torn_and_foreign_lines_harm_nothing(run: RunDir) -> None:
+def test_torn_and_foreign_lines_are_ignored(run: RunDir) -> None:
     attempt(run).ended(3, "SIGTERM")
     with open(run.attempts, "a") as stream:
         stream.write('{"who": "somebody"}\n{"attempt": 2, "time_st')
@@ -132,13 +132,13 @@ def test_torn_and_foreign_lines_harm_nothing(run: RunDir) -> None:
     assert [line["attempt"] for line in read_json_lines(run.attempts)] == [1, 2]
 
 
-def test_lines_that_complete_each_other_are_one_start(run: RunDir) -> None:
+def test_lines_of_the_same_attempt_are_merged(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 1, "time_start": 1.0})
     append_json_line(run.attempts, {"attempt": 1, "why": "finished"})
     assert read_attempts(run) == [AttemptRecord(attempt=1, time_start=1.0, why="finished")]
 
 
-def test_full_disk_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_does_not_end_the_attempt(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -169,7 +169,7 @@ class OneGpu:
         return [value]
 
 
-def test_a_rank_names_its_gpu_by_uuid(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_record_has_the_uuid_of_its_gpu(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", "1234")
     attempt(run).joined(OneGpu())
@@ -178,7 +178,7 @@ def test_a_rank_names_its_gpu_by_uuid(run: RunDir, monkeypatch: pytest.MonkeyPat
     assert (rank["device"], rank["gpu"]) == ("cuda:0", "GPU-8f3a")
 
 
-def test_ranks_are_written_down_once_and_by_one(tmp_path: Path) -> None:
+def test_ranks_are_recorded_once_by_one_process(tmp_path: Path) -> None:
     append_json_line(RunDir(tmp_path).attempts, {"attempt": 1, "time_start": 1.0})
     pids, numbers = zip(*in_ranks(3, join_rank, tmp_path), strict=True)
     assert numbers == (2, 2, 2)

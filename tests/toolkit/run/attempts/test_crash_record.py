@@ -1,4 +1,4 @@
-"""How an attempt ended that could not say so itself."""
+"""How the end of an attempt is recorded that could not record it itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 
-def test_killed_start_gets_the_class_of_its_failure(run: RunDir) -> None:
+def test_killed_attempt_is_recorded_with_the_class_of_its_failure(run: RunDir) -> None:
     start(run, of=4)
     report(run, "start1", "hang", 3, "w2")
     record_crash(run, 77)
@@ -25,8 +25,8 @@ def test_killed_start_gets_the_class_of_its_failure(run: RunDir) -> None:
     assert line.last_step == 4
 
 
-def test_rank_that_said_nothing_is_the_one_that_died(run: RunDir, plain: Experiment) -> None:
-    """The others only lost it; its heartbeat tells how far it was."""
+def test_silent_rank_among_lost_peers_is_recorded_as_killed(run: RunDir, plain: Experiment) -> None:
+    """The other ranks only lost a peer; the heartbeat of the silent rank has its step."""
     start(run, of=4)
     ranks_of(run, "start1", "w1", "w1", "w2", "w2")
     for rank in (0, 1, 3):
@@ -43,8 +43,8 @@ def test_rank_that_said_nothing_is_the_one_that_died(run: RunDir, plain: Experim
     assert after_failure(run, plain).action == "retry"
 
 
-def test_a_heartbeat_from_before_the_resume_gives_no_step(run: RunDir) -> None:
-    """It is seconds old: the rank had loaded step 5, and was further."""
+def test_heartbeat_from_before_the_resume_does_not_set_the_step(run: RunDir) -> None:
+    """The heartbeat is seconds old; the rank had already loaded step 5."""
     start(run, of=5)
     ranks_of(run, "start1", "w1", "w2")
     for rank, phase in enumerate(("forward", "rendezvous")):
@@ -64,7 +64,7 @@ def test_a_heartbeat_from_before_the_resume_gives_no_step(run: RunDir) -> None:
         (("time-out", "time-out", "time-out", "time-out"), "communication", None),
     ],
 )
-def test_ranks_that_a_library_ended_are_explained_by_their_logs(
+def test_ranks_aborted_by_a_library_are_explained_by_their_logs(
     run: RunDir, plain: Experiment, ends: tuple[str, ...], kind: str, blamed: str | None
 ) -> None:
     start(run, of=4)
@@ -78,7 +78,7 @@ def test_ranks_that_a_library_ended_are_explained_by_their_logs(
     assert after_failure(run, plain).action == "retry"
 
 
-def test_host_whose_ranks_all_say_nothing_is_named(run: RunDir) -> None:
+def test_host_with_only_silent_ranks_is_named(run: RunDir) -> None:
     start(run, of=4, to=7, why=PEER_LOST, rank=0, host="w1", step=7)
     ranks_of(run, "start1", "w1", "w1", "w2", "w2")
     for rank in (0, 1):
@@ -88,7 +88,7 @@ def test_host_whose_ranks_all_say_nothing_is_named(run: RunDir) -> None:
     assert read_attempts(run)[0].why == "killed"
 
 
-def test_the_only_command_without_an_end_is_the_one_that_died(run: RunDir) -> None:
+def test_only_command_without_a_recorded_end_is_the_killed_one(run: RunDir) -> None:
     start(run, of=2)
     ranks_of(run, "start1", "w1", "w2")
     write_json(run.process("start1", 0), {"rank": 0, "host": "w1", "pid": 12, "ended": 1042.0})
@@ -107,7 +107,7 @@ def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
     assert (line.why, line.blamed) == (PEER_LOST, None)
 
 
-def test_nobody_said_anything(run: RunDir) -> None:
+def test_crash_without_any_report_blames_no_host(run: RunDir) -> None:
     start(run, of=4, hosts=["w1", "w2"])
     record_crash(run, 137)
     (line,) = read_attempts(run)
@@ -116,7 +116,7 @@ def test_nobody_said_anything(run: RunDir) -> None:
     assert message.startswith("all ranks exited without an error message (status 137)")
 
 
-def test_concluding_twice_changes_nothing(run: RunDir) -> None:
+def test_recording_a_crash_twice_changes_nothing(run: RunDir) -> None:
     start(run, of=4, job_id="12", restart=1)
     for _ in range(2):
         record_crash(run, 1, job="12", restart=1)
@@ -133,10 +133,10 @@ def test_concluding_twice_changes_nothing(run: RunDir) -> None:
         (1001 % 256, "launch", "status 233"),
     ],
 )
-def test_start_that_died_before_it_could_write_gets_a_line(
+def test_attempt_that_died_before_its_first_line_gets_one(
     run: RunDir, plain: Experiment, code: int, why: str, words: str
 ) -> None:
-    """Such as one whose code cannot be imported: the failure of the one before is not its own."""
+    """For example an import error: the failure of the previous attempt is not used for it."""
     start(run, of=0, to=4, why="hang", rank=1, host="w2", step=4)
     report(run, "start1", "hang", 1, "w2")
     record_crash(run, 77, nonce="start1")
@@ -149,7 +149,7 @@ def test_start_that_died_before_it_could_write_gets_a_line(
     assert after_failure(run, plain).action == ("stop" if why == "exception" else "retry")
 
 
-def test_starts_that_write_nothing_are_told_apart_without_their_name(run: RunDir) -> None:
+def test_each_attempt_without_a_line_and_nonce_gets_its_own_line(run: RunDir) -> None:
     start(run, of=0, to=4, why="preempted")
     for number in (2, 3):
         record_crash(run, 1)
@@ -157,7 +157,7 @@ def test_starts_that_write_nothing_are_told_apart_without_their_name(run: RunDir
     assert [line.why for line in read_attempts(run)] == ["preempted", "exception", "exception"]
 
 
-def test_failure_of_a_start_without_a_line_is_taken_over(run: RunDir) -> None:
+def test_failure_of_an_attempt_without_a_line_is_kept(run: RunDir) -> None:
     start(run, of=0, to=4, why="preempted")
     report(run, "start2", "no_progress", 0, "w1")
     record_crash(run, 4)
@@ -165,8 +165,8 @@ def test_failure_of_a_start_without_a_line_is_taken_over(run: RunDir) -> None:
     assert read_json(run.failure)["message"] == "no_progress!"
 
 
-def test_start_that_ended_in_order_keeps_its_word(run: RunDir, plain: Experiment) -> None:
-    """It had saved when handing over the job failed."""
+def test_attempt_that_ended_normally_keeps_its_reason(run: RunDir, plain: Experiment) -> None:
+    """The attempt had saved before the job could not be requeued."""
     start(run, of=0, to=4, why="preempted", job_id="12", restart=0)
     record_crash(run, 3, job="12", restart=0)
     (line,) = read_attempts(run)
@@ -175,7 +175,7 @@ def test_start_that_ended_in_order_keeps_its_word(run: RunDir, plain: Experiment
     assert after_failure(run, plain).action == "retry"
 
 
-def test_next_start_settles_what_the_one_before_could_not_write(run: RunDir) -> None:
+def test_next_attempt_closes_an_open_one_as_killed(run: RunDir) -> None:
     start(run, of=0, job_id="12", restart=0)
     close_open_attempt(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="b", job="13"))
     assert read_attempts(run)[0].why == "killed"
@@ -184,8 +184,8 @@ def test_next_start_settles_what_the_one_before_could_not_write(run: RunDir) -> 
     assert run.attempts.read_text() == before
 
 
-def test_job_that_the_scheduler_took_back_has_not_crashed(run: RunDir, plain: Experiment) -> None:
-    """A preemption without time to save looks like a kill: only that the same job comes back tells."""
+def test_requeued_job_does_not_count_as_a_crash(run: RunDir, plain: Experiment) -> None:
+    """A preemption without time to save looks like a kill, except that the same job starts again."""
     experiment = with_budget(plain, max_crashes=0)
     for restart in range(4):
         start(run, of=0, job_id="12", restart=restart, first_step_s=4.0)
@@ -198,19 +198,17 @@ def test_job_that_the_scheduler_took_back_has_not_crashed(run: RunDir, plain: Ex
         assert after_stop(run, experiment, "requeued").action == "retry"
 
 
-def test_job_that_the_scheduler_took_back_after_a_failure_has_failed(run: RunDir) -> None:
+def test_job_requeued_after_a_failure_counts_as_failed(run: RunDir) -> None:
     start(run, of=0, job_id="12", restart=0)
     report(run, "start1", "hang", 1, "w2")
     close_open_attempt(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="n", job="12", restart=1))
     assert read_attempts(run)[0].why == "hang"
 
 
-# ---- memory that ran out, as others than the ranks know it
+# ---- lack of memory, as reported by the system
 
 
-def test_rank_whose_memory_ran_out_is_named_though_others_only_lost_it(
-    run: RunDir, plain: Experiment
-) -> None:
+def test_rank_killed_for_lack_of_memory_is_named_despite_lost_peers(run: RunDir, plain: Experiment) -> None:
     start(run, of=4, hosts=["w1", "w2"])
     ranks_of(run, "start1", "w1", "w1", "w2", "w2")
     report(run, "start1", PEER_LOST, 0, "w1")
@@ -234,7 +232,7 @@ def test_rank_whose_memory_ran_out_is_named_though_others_only_lost_it(
     assert after_failure(run, plain).action == "stop"
 
 
-def test_memory_that_ran_out_somewhere_is_no_plain_kill(run: RunDir) -> None:
+def test_unknown_rank_killed_for_lack_of_memory_is_recorded_as_oom_killed(run: RunDir) -> None:
     start(run, of=4)
     record_crash(run, 137, hint=CrashHint(kind="oom_killed"))
     failure = read_json(run.failure)
@@ -243,7 +241,7 @@ def test_memory_that_ran_out_somewhere_is_no_plain_kill(run: RunDir) -> None:
     assert failure["message"].startswith(f"all ranks exited without an error message {cause}")
 
 
-def test_what_a_rank_said_itself_stands(run: RunDir) -> None:
+def test_report_of_a_rank_takes_precedence_over_the_crash_hint(run: RunDir) -> None:
     start(run, of=4)
     report(run, "start1", "exception", 1, "w1")
     record_crash(run, 137, hint=CrashHint(kind="oom_killed", rank=0))

@@ -1,4 +1,4 @@
-"""Every second of a run is accounted for, once."""
+"""Every second of a run is counted exactly once."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def goodput(run: RunDir, now: float) -> Goodput:
     return sum((each.spent for each in timeline(run, now)), Goodput())
 
 
-def test_run_without_a_stop_trains_but_for_its_start_and_its_saves(run: RunDir) -> None:
+def test_run_without_a_stop_spends_time_on_startup_saves_and_training(run: RunDir) -> None:
     told(run, start(100, 112, 0, 50), saves=((105, 0.5), (111, 0.25)))
     assert goodput(run, 999) == Goodput(training=9.25, saving=0.75, starting=2)
 
 
-def test_steps_that_are_done_again_do_not_count(run: RunDir) -> None:
+def test_repeated_steps_do_not_count_as_training(run: RunDir) -> None:
     """Ten steps a second; the kill costs twenty of eighty."""
     told(run, start(100, 110, 0, 80), start(130, 135, 60, 90))
     assert goodput(run, 999) == Goodput(training=6 + 3, repeated=2, starting=4, away=20)
 
 
-def test_start_that_made_no_step_was_a_start_and_nothing_else(run: RunDir) -> None:
+def test_attempt_without_a_step_counts_as_starting(run: RunDir) -> None:
     told(run, start(100, 107, 0, 0, ready_s=None), start(110, 115, 0, 30))
     assert goodput(run, 999) == Goodput(training=3, starting=7 + 2, away=3)
 
 
-def test_a_clock_that_was_put_back_gives_no_negative_time(run: RunDir) -> None:
+def test_clock_set_back_gives_no_negative_time(run: RunDir) -> None:
     told(run, start(100, 110, 0, 80, ready_s=-3600.0), start(20, 25, 60, 90))
     spent = goodput(run, 999)
     assert min(getattr(spent, name) for name in Goodput.__slots__) >= 0
@@ -65,7 +65,7 @@ def test_a_clock_that_was_put_back_gives_no_negative_time(run: RunDir) -> None:
     assert first.begin <= first.ready <= first.end
 
 
-def test_imports_before_a_start_wrote_its_line_are_part_of_it(run: RunDir) -> None:
+def test_imports_before_the_first_line_count_as_starting(run: RunDir) -> None:
     again = start(130, 135, 60, 90) | {"process_start": 124.5}
     told(run, start(100, 110, 0, 60) | {"process_start": 97}, again)
     first, second = timeline(run, 999)
@@ -73,18 +73,18 @@ def test_imports_before_a_start_wrote_its_line_are_part_of_it(run: RunDir) -> No
     assert (second.spent.starting, second.spent.away) == (5.5 + 2, 14.5)
 
 
-def test_process_that_is_older_than_the_start_before_it_begins_at_its_end(run: RunDir) -> None:
-    """As where two attempts follow each other in one process."""
+def test_second_attempt_in_one_process_begins_at_the_end_of_the_first(run: RunDir) -> None:
+    """For example, two consecutive attempts in one process."""
     told(run, start(100, 110, 0, 60), start(112, 120, 60, 90) | {"process_start": 50})
     assert goodput(run, 999) == Goodput(training=8 + 6, starting=2 + 2 + 2)
 
 
-def test_start_under_way_lasts_until_now(run: RunDir) -> None:
+def test_running_attempt_lasts_until_now(run: RunDir) -> None:
     told(run, start(100, None, 0, 5))
     assert goodput(run, 106) == Goodput(training=4, starting=2)
 
 
-def test_start_that_hung_until_it_was_replaced_ends_there(run: RunDir) -> None:
+def test_attempt_that_hung_ends_when_its_replacement_begins(run: RunDir) -> None:
     told(run, start(100, 150, 0, 10), start(120, 130, 10, 20))
     assert goodput(run, 999) == Goodput(training=18 + 8, starting=4)
 
@@ -102,7 +102,7 @@ def test_run_that_has_not_begun_has_no_time(run: RunDir) -> None:
     steps=st.lists(st.integers(0, 40), min_size=7, max_size=7),
     stalls=st.lists(st.tuples(st.floats(0, 300), st.floats(0, 9)), max_size=5),
 )
-def test_the_parts_are_the_whole(
+def test_the_parts_sum_to_the_total_time(
     tmp_path_factory: pytest.TempPathFactory,
     gaps: list[tuple[float, float, float | None]],
     steps: list[int],
@@ -133,20 +133,20 @@ def submitted(run: RunDir, *times: float) -> None:
         append_json_line(run.submissions, {"time": time, "cluster": "slurm", "job_id": "7"})
 
 
-def test_time_from_the_submission_to_the_first_start_is_waiting(run: RunDir) -> None:
+def test_time_from_submission_to_the_first_attempt_is_waiting(run: RunDir) -> None:
     submitted(told(run, start(100, 110, 0, 10)), 40)
     found = goodput(run, 999)
     assert found == Goodput(training=8, starting=2, waiting=60)
     assert (found.total, found.allocated, found.share) == (70, 10, 0.8)
 
 
-def test_job_that_was_put_back_waits_from_its_end_on(run: RunDir) -> None:
+def test_requeued_job_waits_from_its_end(run: RunDir) -> None:
     first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
     told(run, first, {**start(150, 160, 10, 20), "job_id": "7", "restart": 1})
     assert goodput(run, 999).waiting == 40
 
 
-def test_run_that_was_submitted_again_was_away_until_then(run: RunDir) -> None:
+def test_resubmitted_run_was_away_until_the_submission(run: RunDir) -> None:
     first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
     told(run, first, {**start(150, 160, 10, 20), "job_id": "8", "restart": 0})
     submitted(run, 90, 135)
@@ -154,7 +154,7 @@ def test_run_that_was_submitted_again_was_away_until_then(run: RunDir) -> None:
     assert (found.waiting, found.away) == (10 + 15, 25)
 
 
-def test_job_that_was_chained_before_its_end_waits_from_its_end_on(run: RunDir) -> None:
+def test_chained_job_waits_from_the_end_of_the_previous_one(run: RunDir) -> None:
     first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
     told(run, first, {**start(115, 160, 10, 20), "job_id": "8", "restart": 0})
     submitted(run, 100, 108)
@@ -162,13 +162,13 @@ def test_job_that_was_chained_before_its_end_waits_from_its_end_on(run: RunDir) 
     assert (found.waiting, found.away) == (5, 0)
 
 
-def test_line_of_a_submission_that_is_no_record_counts_as_none(run: RunDir) -> None:
+def test_damaged_submission_lines_are_ignored(run: RunDir) -> None:
     told(run, start(100, 110, 0, 10))
     run.submissions.write_text('{"time": "noon"}\n{"cluster": "slurm"}\n{"time": 9')
     assert goodput(run, 999).waiting == 0
 
 
-def test_time_line_of_a_start_has_its_stretches_in_their_places(run: RunDir) -> None:
+def test_time_line_of_an_attempt_has_its_spans_at_their_times(run: RunDir) -> None:
     told(run, start(100, 110, 0, 80), start(130, 135, 60, 90), saves=((105, 0.5),))
     first, second = timeline(run, 999)
     spans = {span.kind: (span.begin, span.end) for span in first.spans()}

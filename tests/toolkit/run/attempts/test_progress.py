@@ -1,4 +1,4 @@
-"""A run that goes nowhere is held until somebody has looked at it; none is started for ever."""
+"""A run without progress is held until a user releases it; no run is restarted for ever."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
 
 
-def test_three_starts_without_a_step_hold_the_run(run: RunDir, plain: Experiment) -> None:
+def test_three_attempts_without_a_step_hold_the_run(run: RunDir, plain: Experiment) -> None:
     for _ in range(2):
         start(run, of=4, to=4, why="killed", rank=0, host="w1")
         assert after_failure(run, plain).action == "retry"
@@ -46,7 +46,7 @@ def test_three_starts_without_a_step_hold_the_run(run: RunDir, plain: Experiment
         check_progress(run)
 
 
-def test_holding_again_says_the_same(run: RunDir, plain: Experiment) -> None:
+def test_repeated_hold_decision_is_unchanged(run: RunDir, plain: Experiment) -> None:
     for _ in range(3):
         start(run, of=0, to=0, why="killed")
     first, text = after_failure(run, plain), run.failure.read_text()
@@ -54,7 +54,7 @@ def test_holding_again_says_the_same(run: RunDir, plain: Experiment) -> None:
     assert run.failure.read_text() == text
 
 
-def test_start_with_a_step_begins_the_count_anew(run: RunDir) -> None:
+def test_attempt_with_a_step_resets_the_count(run: RunDir) -> None:
     start(run, of=0)
     start(run, of=0)
     start(run, of=0, to=1, why="preempted")
@@ -66,20 +66,20 @@ def test_start_with_a_step_begins_the_count_anew(run: RunDir) -> None:
         check_progress(run)
 
 
-def test_finding_all_steps_done_and_finishing_is_progress(run: RunDir) -> None:
+def test_finishing_without_a_new_step_is_progress(run: RunDir) -> None:
     start(run, of=16)
     start(run, of=16)
     start(run, of=16, to=16, why="finished")
     check_progress(run)
 
 
-def test_preempted_before_the_first_step_three_times_is_held_too(run: RunDir, plain: Experiment) -> None:
+def test_three_preemptions_before_the_first_step_hold_the_run(run: RunDir, plain: Experiment) -> None:
     for _ in range(3):
         start(run, of=0, to=0, why="preempted")
     assert after_stop(run, plain, "preempted").action == "hold"
 
 
-def test_steps_that_are_never_saved_are_no_progress_for_ever(run: RunDir, plain: Experiment) -> None:
+def test_repeated_attempts_without_a_saved_step_are_no_progress(run: RunDir, plain: Experiment) -> None:
     for _ in range(STARTS_FROM_ONE_STEP - 1):
         start(run, of=4, to=9, why="requeued")
         check_progress(run)
@@ -91,7 +91,7 @@ def test_steps_that_are_never_saved_are_no_progress_for_ever(run: RunDir, plain:
 
 
 @pytest.mark.parametrize("facts", [{"saved": True}, {"saved": False, "wrote": True}])
-def test_a_program_without_steps_makes_progress_by_what_it_has_written(
+def test_program_without_steps_makes_progress_by_writing_files(
     run: RunDir, plain: Experiment, facts: dict[str, bool]
 ) -> None:
     def leave(**facts: bool) -> None:
@@ -108,7 +108,7 @@ def test_a_program_without_steps_makes_progress_by_what_it_has_written(
     assert "checkpoint." not in decision.why
 
 
-def test_release_begins_all_counts_anew_but_keeps_the_strikes(run: RunDir, plain: Experiment) -> None:
+def test_release_resets_all_counts_but_keeps_the_strikes(run: RunDir, plain: Experiment) -> None:
     for _ in range(5):
         crash(run, "hang", step=0)
     assert after_failure(run, plain).action == "stop"
@@ -119,14 +119,14 @@ def test_release_begins_all_counts_anew_but_keeps_the_strikes(run: RunDir, plain
     assert (decision.action, decision.exclude) == ("retry", ("w2",))
 
 
-def test_release_that_only_says_when_counts_as_well(run: RunDir) -> None:
+def test_release_event_with_only_a_time_resets_the_count(run: RunDir) -> None:
     for _ in range(3):
         start(run, of=0)
     append_json_line(run.events, {"time": 3500.0, "event": "released"})
     check_progress(run)
 
 
-def test_run_that_never_began_needs_no_release(run: RunDir) -> None:
+def test_reset_of_a_run_without_attempts_writes_no_event(run: RunDir) -> None:
     reset_counters(run)
     assert not run.events.exists()
 
@@ -145,7 +145,7 @@ LINES = st.lists(
 
 @given(lines=LINES, max_crashes=st.integers(0, 4), max_timeouts=st.integers(0, 4))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_run_is_started_for_ever(
+def test_retries_of_any_history_are_bounded(
     plain: Experiment,
     tmp_path_factory: pytest.TempPathFactory,
     lines: Sequence[tuple[str, int, int, str]],
@@ -180,7 +180,7 @@ def test_no_run_is_started_for_ever(
         assert read_json(run.failure)["class"] == "no_progress"
 
 
-def test_event_tells_that_a_run_is_held(run: RunDir, plain: Experiment) -> None:
+def test_hold_is_recorded_as_an_event(run: RunDir, plain: Experiment) -> None:
     for _ in range(3):
         start(run, of=0, to=0, why="killed")
     after_failure(run, plain)

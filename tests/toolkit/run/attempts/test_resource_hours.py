@@ -29,41 +29,41 @@ def ranks(run: RunDir, *ranks: tuple[str, str, str | None]) -> None:
         append_json_line(run.ranks("a-0"), line)
 
 
-def test_every_gpu_of_every_host_counts(run: RunDir) -> None:
+def test_gpus_of_all_hosts_are_counted(run: RunDir) -> None:
     ranks(run, *((host, f"cuda:{number}", "0,1") for host in ("a", "b") for number in (0, 1)))
     (start,) = attempt_usage(run, 0, RunPolicy())
     assert (start.gpus, start.gpu_hours) == (4, Hours(allocated=4, useful=pytest.approx(3.2)))
     assert start.gpu_hours.lost == pytest.approx(0.8)
 
 
-def test_ranks_that_see_one_gpu_each_as_their_first_do_not_share_it(run: RunDir) -> None:
+def test_ranks_with_different_visible_devices_hold_different_gpus(run: RunDir) -> None:
     ranks(run, ("a", "cuda:0", "0"), ("a", "cuda:0", "1"))
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 2
 
 
-def test_ranks_on_one_gpu_hold_one(run: RunDir) -> None:
+def test_ranks_that_share_a_gpu_hold_one(run: RunDir) -> None:
     ranks(run, ("a", "cuda:0", "0"), ("a", "cuda:0", "0"))
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 1
 
 
-def test_gpus_are_told_apart_by_uuid_where_each_rank_sees_one_under_the_same_number(run: RunDir) -> None:
-    """As in a control group of its own, or in a container."""
+def test_gpus_with_equal_numbers_are_distinguished_by_uuid(run: RunDir) -> None:
+    """For example, each rank is in its own control group or container."""
     for rank, gpu in enumerate(("GPU-a", "GPU-b", "GPU-b")):
         line = {"rank": rank, "host": "a", "device": "cuda:0", "cuda_visible_devices": "0", "gpu": gpu}
         append_json_line(run.ranks("a-0"), line)
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 2
 
 
-def test_one_process_on_several_gpus_holds_all_that_it_sees(run: RunDir) -> None:
+def test_data_parallel_process_holds_all_visible_gpus(run: RunDir) -> None:
     ranks(run, ("a", "cuda:0", "0,1,2"))
     assert attempt_usage(run, 0, RunPolicy(), data_parallel=True)[0].gpus == 3
 
 
-def test_start_that_left_no_ranks_held_one_gpu_for_each(run: RunDir) -> None:
+def test_attempt_without_rank_records_holds_one_gpu_for_each_rank(run: RunDir) -> None:
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 4
 
 
-def test_run_on_cpus_holds_no_gpu_and_what_was_asked_for(run: RunDir) -> None:
+def test_run_on_cpus_holds_no_gpus_and_the_requested_cpus(run: RunDir) -> None:
     ranks(run, ("a", "cpu", None), ("a", "cpu", None))
     starts = attempt_usage(run, 0, Resources(cpus_per_task=2))
     assert total_gpu_hours(starts) == Hours()

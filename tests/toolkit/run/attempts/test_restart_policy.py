@@ -1,4 +1,4 @@
-"""Does a run go on after an attempt has ended: budgets, classes of failures, strikes against hosts."""
+"""Whether a run is retried after an attempt: budgets, failure classes, strikes against hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_failure_of_the_infrastructure_is_retried(run: RunDir, plain: Experiment
 @pytest.mark.parametrize(
     "why", [name for name, kind in FAILURE_CLASSES.items() if kind.policy is Policy.STOP]
 )
-def test_failure_of_the_user_is_not(run: RunDir, plain: Experiment, why: str) -> None:
+def test_failure_of_the_user_is_not_retried(run: RunDir, plain: Experiment, why: str) -> None:
     crash(run, why)
     assert after_failure(run, plain).action == "stop"
 
@@ -46,7 +46,7 @@ def test_crashes_have_a_budget(run: RunDir, plain: Experiment) -> None:
     assert "resources.max_crashes allows 2" in decision.why
 
 
-def test_preemptions_are_no_crashes(run: RunDir, plain: Experiment) -> None:
+def test_preemptions_do_not_use_the_crash_budget(run: RunDir, plain: Experiment) -> None:
     experiment = with_budget(plain, max_crashes=1, max_timeouts=0)
     for number in range(50):
         start(run, of=number, to=number + 1, why="preempted")
@@ -68,7 +68,7 @@ def test_time_limits_have_a_budget_of_their_own(run: RunDir, plain: Experiment) 
     assert after_stop(run, experiment, "preempted").action == "retry"
 
 
-def test_cancelled_run_stays_where_it_is(run: RunDir, plain: Experiment) -> None:
+def test_cancelled_run_is_not_retried(run: RunDir, plain: Experiment) -> None:
     start(run, of=0, to=5, why="SIGTERM")
     assert after_stop(run, plain, "cancelled").action == "stop"
     explain_last(run, "cancelled", by="somebody")
@@ -76,7 +76,7 @@ def test_cancelled_run_stays_where_it_is(run: RunDir, plain: Experiment) -> None
     assert [line["by"] for line in read_json_lines(run.attempts)] == ["somebody"]
 
 
-def test_divergence_is_tried_again_once_for_each_step(run: RunDir, plain: Experiment) -> None:
+def test_divergence_is_retried_once_for_each_step(run: RunDir, plain: Experiment) -> None:
     crash(run, "diverged", step=7)
     assert after_failure(run, plain).action == "retry"
     crash(run, "diverged", step=9)
@@ -87,7 +87,7 @@ def test_divergence_is_tried_again_once_for_each_step(run: RunDir, plain: Experi
     assert "again at the same step" in decision.why
 
 
-def test_quarantine_gets_the_failures_that_it_needs_to_find_a_sample(run: RunDir, plain: Experiment) -> None:
+def test_exceptions_are_retried_while_quarantine_looks_for_a_sample(run: RunDir, plain: Experiment) -> None:
     experiment = with_budget(replace(plain, train=replace(plain.train, quarantine=1)), max_crashes=2)
     for _ in range(2):
         crash(run, "exception", step=7)
@@ -102,7 +102,7 @@ def test_quarantine_gets_the_failures_that_it_needs_to_find_a_sample(run: RunDir
     assert "quarantine has not helped" in decision.why
 
 
-def test_error_before_training_is_no_samples_fault(run: RunDir, plain: Experiment) -> None:
+def test_error_before_training_is_not_retried_for_quarantine(run: RunDir, plain: Experiment) -> None:
     experiment = replace(plain, train=replace(plain.train, quarantine=5))
     append_json_line(run.attempts, {"attempt": 1, "nonce": "n", "why": "exception", "rank": 0, "step": 0})
     assert after_failure(run, experiment).action == "stop"
@@ -111,7 +111,7 @@ def test_error_before_training_is_no_samples_fault(run: RunDir, plain: Experimen
 # -- hosts
 
 
-def test_host_is_avoided_after_two_strikes(run: RunDir, plain: Experiment) -> None:
+def test_host_is_excluded_after_two_strikes(run: RunDir, plain: Experiment) -> None:
     crash(run, "hang", host="w2", step=5)
     crash(run, "killed", host="w3", step=6)
     assert after_failure(run, plain).exclude == ()
@@ -121,13 +121,13 @@ def test_host_is_avoided_after_two_strikes(run: RunDir, plain: Experiment) -> No
 
 
 @pytest.mark.parametrize("why", ["exception", "peer_lost", "rendezvous", "io", "diverged"])
-def test_host_where_a_failure_was_only_noticed_gets_no_strike(run: RunDir, why: str) -> None:
+def test_failure_that_does_not_blame_the_host_gives_no_strike(run: RunDir, why: str) -> None:
     for _ in range(3):
         crash(run, why, host="w2")
     assert suspect_hosts(run) == ()
 
 
-def test_strike_that_the_scheduler_names_counts(run: RunDir) -> None:
+def test_node_failure_named_by_the_scheduler_counts_as_a_strike(run: RunDir) -> None:
     for _ in range(2):
         start(run, of=0, to=4, why="SIGTERM")
         explain_last(run, "node_failure", host="w4")

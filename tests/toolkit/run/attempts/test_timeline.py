@@ -1,4 +1,4 @@
-"""The time of a run is told without gaps, from its submission to now."""
+"""The time line of a run has no gaps from its submission to now."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def told(
     return [(span.kind, span.begin, span.end) for span in spans(lines, since, now, **options)]
 
 
-def test_a_start_waits_then_starts_then_trains() -> None:
+def test_an_attempt_waits_then_starts_then_trains() -> None:
     assert told([start(100.0)], 200.0, 50.0) == [
         ("waiting", 50.0, 100.0),
         ("starting", 100.0, 110.0),
@@ -32,7 +32,7 @@ def test_a_start_waits_then_starts_then_trains() -> None:
     ]
 
 
-def test_between_two_starts_of_a_job_the_run_waits() -> None:
+def test_a_requeued_run_waits_between_its_attempts() -> None:
     lines = [
         start(100.0, 150.0, first_step=0, last_step=10, job_id="7", restart=0),
         start(180.0, 250.0, first_step=10, last_step=30, job_id="7", restart=1),
@@ -47,16 +47,16 @@ def test_between_two_starts_of_a_job_the_run_waits() -> None:
     ]
 
 
-def test_a_run_that_is_over_waits_for_nothing() -> None:
+def test_a_run_that_has_ended_does_not_wait() -> None:
     assert told([start(100.0, 150.0)], 300.0, is_live=False)[-1] == ("training", 110.0, 150.0)
 
 
-def test_steps_that_the_next_start_did_again_were_lost() -> None:
+def test_steps_that_the_next_attempt_repeats_are_marked_repeated() -> None:
     lines = [start(100.0, 150.0, first_step=0, last_step=40), start(150.0, 160.0, first_step=30)]
     assert ("repeated", 140.0, 150.0) in told(lines, 160.0)
 
 
-def test_a_start_without_a_step_only_started() -> None:
+def test_an_attempt_without_a_step_is_only_starting() -> None:
     assert told([start(100.0, 130.0, first=None)], 130.0, is_live=False) == [("starting", 100.0, 130.0)]
 
 
@@ -73,7 +73,7 @@ _LENGTHS = st.lists(st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.floats(0,
 
 
 @given(_LENGTHS, st.lists(st.integers(0, 50), min_size=16, max_size=16), st.floats(0, 100))
-def test_the_line_has_no_gaps_and_never_runs_back(
+def test_spans_have_no_gaps_and_never_overlap(
     lengths: list[tuple[float, float, float]], steps: list[int], before: float
 ) -> None:
     clock, lines = 1000.0, []

@@ -1,4 +1,4 @@
-"""What people read of a failure."""
+"""The text of a failure for users."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from toolkit.run.failure.format import format_failure
 from toolkit.run.failure.records import failure_record
 
 
-def test_out_of_memory_tells_the_batch_and_the_memory_seen() -> None:
+def test_out_of_memory_is_formatted_with_batch_and_memory() -> None:
     record = failure_record(
         "n", "out_of_memory", "CUDA out of memory", rank=3, host="w2", phase="forward", step=417
     )
@@ -29,11 +29,11 @@ def test_out_of_memory_tells_the_batch_and_the_memory_seen() -> None:
     ]
 
 
-def test_a_record_of_which_little_is_left_is_told_as_far_as_it_goes() -> None:
+def test_an_incomplete_record_is_formatted() -> None:
     assert format_failure({}).splitlines()[0] == "error: unknown"
     assert "boom" in format_failure({"message": "boom", "gpu": {}, "batch": None, "memory": {"gpu": None}})
 
 
-def test_samples_without_lengths_are_only_counted() -> None:
+def test_samples_without_lengths_are_formatted_without_tokens() -> None:
     batch = {"samples": 8, "tokens": 8, "longest": 1}
     assert "tokens" not in format_failure({"message": "boom", "batch": batch})

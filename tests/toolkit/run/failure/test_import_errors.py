@@ -1,4 +1,4 @@
-"""Code that cannot be imported is a failure with a place and a stack trace like any other."""
+"""An import error is recorded as a failure with its rank and stack trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ with record_import_error(RunDir(Path(sys.argv[1])), world):
 """
 
 
-def test_the_log_of_a_rank_on_a_terminal_has_the_stack_trace_too(tmp_path: Path) -> None:
+def test_an_import_error_is_written_to_the_log_and_the_failure_record(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     world = World(rank=2, size=4, local_rank=2, local_size=4, nonce="n")
     with pytest.raises(ModuleNotFoundError), record_import_error(run, world):
@@ -36,7 +36,7 @@ def test_the_log_of_a_rank_on_a_terminal_has_the_stack_trace_too(tmp_path: Path)
     assert "Install what is missing" in failure["advice"]
 
 
-def test_a_log_that_gets_it_anyway_has_it_once(tmp_path: Path) -> None:
+def test_a_log_that_receives_standard_error_has_the_import_error_once(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.logs.mkdir()
     with run.log("n", 0).open("ab") as log:
@@ -44,7 +44,7 @@ def test_a_log_that_gets_it_anyway_has_it_once(tmp_path: Path) -> None:
     assert run.log("n", 0).read_text().count("No module named") == 1
 
 
-def test_a_full_disk_does_not_hide_the_error(tmp_path: Path) -> None:
+def test_an_unwritable_run_folder_does_not_hide_the_import_error(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.logs.write_text("no folder")
     run.ranks("n").parent.write_text("no folder")

@@ -84,7 +84,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("text, kind", ENDS.values(), ids=ENDS)
-def test_the_end_of_a_log_tells_what_ended_its_process(text: str, kind: str, tmp_path: Path) -> None:
+def test_the_end_of_a_log_gives_the_failure_class(text: str, kind: str, tmp_path: Path) -> None:
     log = tmp_path / "rank.log"
     log.write_text("step 1\n" * 50_000 + text)
     found = last_words(log)
@@ -103,13 +103,13 @@ def test_the_end_of_a_log_tells_what_ended_its_process(text: str, kind: str, tmp
         "Fatal Python error: Segmentation fault\nuncorrectable ECC error\n",
     ],
 )
-def test_a_log_that_tells_of_no_abort_or_no_cause_says_nothing(text: str, tmp_path: Path) -> None:
+def test_a_log_without_an_abort_or_a_cause_gives_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "rank.log").write_text(text)
     assert last_words(tmp_path / "rank.log") is None
     assert last_words(tmp_path / "none.log") is None
 
 
-def test_of_several_ranks_the_one_with_a_cause_is_named(tmp_path: Path) -> None:
+def test_the_first_cause_is_found_among_the_logs_of_several_ranks(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.logs.mkdir()
     for rank, name in enumerate(("time-out", "peer", "ecc", "time-out")):
@@ -120,7 +120,7 @@ def test_of_several_ranks_the_one_with_a_cause_is_named(tmp_path: Path) -> None:
     assert first_cause(run, "other", {0: "host"}) is None
 
 
-def test_a_fault_of_the_network_blames_no_host_and_one_of_a_gpu_does() -> None:
+def test_communication_failures_blame_no_host_and_device_failures_do() -> None:
     assert not FAILURE_CLASSES["communication"].blames_host
     assert FAILURE_CLASSES["communication"].policy is Policy.RETRY
     assert FAILURE_CLASSES["device"].blames_host

@@ -109,7 +109,7 @@ def test_failure_has_a_class_and_advice(error: BaseException, name: str, advice:
     assert advice in what_to_do
 
 
-def test_failure_says_who_where_when_and_why(run: RunDir) -> None:
+def test_failure_record_has_rank_phase_step_message_and_traceback(run: RunDir) -> None:
     world = worlds(4)[2]
     with pytest.raises(ZeroDivisionError) as caught:
         raise ZeroDivisionError("in the model")
@@ -128,12 +128,12 @@ def test_failure_says_who_where_when_and_why(run: RunDir) -> None:
     assert [event["rank"] for event in events(run, "failure")] == [2]
 
 
-def test_message_for_users_stands_without_the_name_of_its_class(run: RunDir) -> None:
+def test_message_for_users_has_no_exception_class_name(run: RunDir) -> None:
     record_failure(run, World.single(), "data preparation", 0, DataError("films.tsv is empty"))
     assert read_json(run.failure)["message"] == "films.tsv is empty"
 
 
-def test_first_failing_rank_stands(run: RunDir) -> None:
+def test_first_failure_is_kept(run: RunDir) -> None:
     first, second = worlds(2)
     assert record_failure(run, second, "forward", 3, ValueError("cause"))
     assert not record_failure(run, first, "forward", 3, KeyError("later"))
@@ -141,7 +141,7 @@ def test_first_failing_rank_stands(run: RunDir) -> None:
     assert len(events(run, "failure")) == 2
 
 
-def test_consequence_gives_way_to_the_cause_and_the_cause_to_nothing(run: RunDir) -> None:
+def test_cause_replaces_a_consequence_and_is_never_replaced(run: RunDir) -> None:
     first, second = worlds(2)
     assert record_failure(run, first, "communication", 3, PEER_LOST)
     assert record_failure(run, second, "forward", 3, ValueError("cause"))
@@ -149,19 +149,19 @@ def test_consequence_gives_way_to_the_cause_and_the_cause_to_nothing(run: RunDir
     assert read_json(run.failure)["message"] == "ValueError: cause"
 
 
-def test_failure_of_an_earlier_start_gives_way(run: RunDir) -> None:
-    """An attempt that fails before it has begun has not removed it."""
+def test_failure_of_an_earlier_attempt_is_replaced(run: RunDir) -> None:
+    """An attempt that fails early has not yet removed the earlier failure."""
     record_failure(run, worlds(1, "first")[0], "forward", 3, ValueError("of the first attempt"))
     assert record_failure(run, worlds(1, "second")[0], "rendezvous", 0, RendezvousError("of the second"))
     assert read_json(run.failure)["nonce"] == "second"
 
 
-def test_every_class_says_what_to_do() -> None:
+def test_advice_of_every_failure_class_ends_with_a_full_stop() -> None:
     for name, kind in FAILURE_CLASSES.items():
         assert re.fullmatch(r"(\S+ ){3,}\S+\.", kind.advice), name
 
 
-def test_ranks_whose_weights_differ_are_the_culprits_whoever_says_so(run: RunDir) -> None:
+def test_diverged_rank_is_blamed_whichever_rank_reports(run: RunDir) -> None:
     """The comparison raises the same on every rank."""
     world = worlds(3)[0]
     run.ranks(world.nonce).parent.mkdir()
@@ -172,20 +172,18 @@ def test_ranks_whose_weights_differ_are_the_culprits_whoever_says_so(run: RunDir
     assert (record["rank"], record["host"], record["blamed"]) == (2, "w2", "w2")
 
 
-def test_of_two_ranks_whose_weights_differ_no_host_is_blamed(run: RunDir) -> None:
+def test_diverged_ranks_without_a_majority_blame_no_host(run: RunDir) -> None:
     assert record_failure(run, worlds(2)[0], "communication", 500, RanksDiverged("no majority", []))
     assert read_json(run.failure)["blamed"] is None
 
 
-def test_host_is_blamed_only_where_its_own_rank_failed(run: RunDir) -> None:
+def test_exception_of_the_user_blames_no_host(run: RunDir) -> None:
     record_failure(run, worlds(2)[1], "forward", 3, ValueError("of the user"))
     assert read_json(run.failure)["blamed"] is None
 
 
-def test_consequence_that_is_written_late_does_not_hide_the_cause(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cause comes between the moment that a lost peer looks for it and the moment that it writes."""
+def test_late_consequence_does_not_replace_the_cause(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cause is recorded after a lost peer has looked for it and before the peer writes."""
     first, second = worlds(2)
     create = create_once
 
@@ -203,7 +201,7 @@ def test_consequence_that_is_written_late_does_not_hide_the_cause(
     assert found["message"] == "ValueError: cause"
 
 
-def test_start_of_a_name_used_before_forgets_what_failed_then(run: RunDir) -> None:
+def test_forgotten_failure_of_a_reused_nonce_is_removed(run: RunDir) -> None:
     (world,) = worlds(1)
     record_failure(run, world, "forward", 3, ValueError("of the first attempt"))
     forget_failure(run, world.nonce)
@@ -212,13 +210,13 @@ def test_start_of_a_name_used_before_forgets_what_failed_then(run: RunDir) -> No
     assert record_failure(run, world, "forward", 3, ValueError("of the second"))
 
 
-def test_full_disk_does_not_hide_the_error_behind_its_own(run: RunDir) -> None:
+def test_unwritable_failure_record_does_not_raise(run: RunDir) -> None:
     run.ranks("n").parent.write_text("no folder")
     record = failure_record("n", "exception", "it broke", rank=0, host="w", phase="forward", step=1)
     assert not write_first(run, record)
 
 
-def test_people_are_told_what_where_and_what_to_do(run: RunDir) -> None:
+def test_failure_is_formatted_with_message_place_class_and_advice(run: RunDir) -> None:
     record = failure_record("n", "hang", "rank 3 on w2 stands", rank=3, host="w2", phase="data", step=7)
     what, where, kind, advice = format_failure(record).splitlines()
     assert what == "error: rank 3 on w2 stands"
@@ -231,7 +229,7 @@ def fail(world: World, path: Path) -> bool:
     return record_failure(RunDir(path), world, "forward", 1, ValueError(f"rank {world.rank}"))
 
 
-def test_of_ranks_that_fail_together_one_is_written_whole(run: RunDir) -> None:
+def test_one_of_several_simultaneous_failures_is_recorded(run: RunDir) -> None:
     won = in_ranks(4, fail, run.path)
     # All ranks of one attempt have one nonce.
     assert won.count(True) == 1
@@ -243,7 +241,7 @@ def fail_or_lose(world: World, path: Path) -> bool:
     return record_failure(RunDir(path), world, "forward", 1, error)
 
 
-def test_cause_stands_among_consequences_that_come_together(run: RunDir) -> None:
+def test_cause_is_recorded_among_simultaneous_consequences(run: RunDir) -> None:
     in_ranks(4, fail_or_lose, run.path)
     assert read_json(run.failure)["message"] == "ValueError: cause"
 

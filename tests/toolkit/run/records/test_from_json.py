@@ -36,10 +36,10 @@ def test_known_keys_become_fields_and_unknown_ones_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {}, True, "x", float("nan"), 10**40])
-def test_a_value_that_is_no_number_leaves_the_default(value: Any) -> None:
+def test_a_value_that_is_not_a_number_keeps_the_default(value: Any) -> None:
     assert from_json(Record, {"number": value, "seconds": value}) == Record()
 
 
 @pytest.mark.parametrize("value", [None, {}, 1, "w1"])
-def test_a_value_that_is_no_list_leaves_the_default(value: Any) -> None:
+def test_a_value_that_is_not_a_list_keeps_the_default(value: Any) -> None:
     assert from_json(Record, {"hosts": value}).hosts == ()

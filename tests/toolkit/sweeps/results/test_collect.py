@@ -1,4 +1,4 @@
-"""What the runs of a sweep came to, and how that is shown."""
+"""The results of the runs of a sweep, and how they are shown."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("metric, step", [("accuracy", 3), ("train.loss", 4)])
-def test_the_step_of_a_score_is_that_of_its_weights(tmp_path: Path, metric: str, step: int) -> None:
+def test_the_step_of_a_score_is_the_step_of_its_weights(tmp_path: Path, metric: str, step: int) -> None:
     metrics = {"validation": {"accuracy": 0.5}, "train": {"loss": 1.0}}
     known = json.dumps({"step": 4, "best": {"step": 3}, "metrics": metrics})
     (row,) = results(tmp_path, {"1": known}, metric=metric).rows
     assert (row.value is not None, row.step) == (True, step)
 
 
-def test_finished_runs_whose_score_is_no_number_have_no_best(tmp_path: Path) -> None:
+def test_finished_runs_with_nan_scores_have_no_best(tmp_path: Path) -> None:
     """Such a score is null in result.json."""
     found = results(tmp_path, {"1": float("nan"), "2": float("nan")})
     assert found.best is None
@@ -85,7 +85,7 @@ def test_finished_runs_without_the_metric_count_as_finished(tmp_path: Path) -> N
     assert results(tmp_path / "again", {"1": 0.5, "3": None}).finished == "1 of 2 finished"
 
 
-def test_a_sweep_of_a_command_names_no_file(tmp_path: Path) -> None:
+def test_a_sweep_without_an_experiment_file_names_none(tmp_path: Path) -> None:
     found = results(tmp_path, {"1": 0.5}, config=str(tmp_path / "<train 289de897>.yaml"))
     assert to_json(found)["config"] is None
     sweep = SweepDir(tmp_path / "sweeps" / "mine")
@@ -93,7 +93,7 @@ def test_a_sweep_of_a_command_names_no_file(tmp_path: Path) -> None:
     assert "mine.yaml" in write_report(sweep, results(tmp_path / "again", {"1": 0.5})).read_text()
 
 
-def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
+def test_values_with_markup_and_formulas_are_escaped(tmp_path: Path) -> None:
     hostile = "<script>|\x1b[31m$x^{"
     found = results(tmp_path, {hostile: 0.5, "=1+1": 0.7, "null": 0.7}, key="a.<b>|[red]")
     sweep = SweepDir(tmp_path / "sweeps" / "mine")
@@ -105,7 +105,7 @@ def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
     assert "|  | a.\\<b\\>\\|\\[red\\] |" in sweep.report_markdown.read_text()
 
 
-def test_values_are_those_that_their_texts_mean(tmp_path: Path) -> None:
+def test_values_are_parsed_in_json_and_plain_in_csv(tmp_path: Path) -> None:
     found = results(tmp_path, {"0.1": 0.9, '"a b"': 0.8, "[1, b]": 0.7, "true": 0.6, ".nan": 0.5, "{": 0.4})
     document = json.loads(json.dumps(to_json(found), allow_nan=False))
     assert [row["values"]["lr"] for row in document["rows"]] == [0.1, "a b", [1, "b"], True, ".nan", "{"]
@@ -116,12 +116,12 @@ def test_values_are_those_that_their_texts_mean(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scores", [{}, {"1": None}, {"1": 0.5}, {"1": 0.5, "2": 0.5}])
-def test_a_report_of_little_is_written_too(tmp_path: Path, scores: dict[str, object]) -> None:
+def test_a_report_of_few_or_no_scores_is_written(tmp_path: Path, scores: dict[str, object]) -> None:
     found = results(tmp_path, scores)
     assert write_report(SweepDir(tmp_path / "sweeps" / "mine"), found).exists()
 
 
-def test_an_axis_is_logarithmic_where_the_numbers_span_much() -> None:
+def test_an_axis_over_a_wide_range_is_logarithmic() -> None:
     assert axis("lr", ["0.1", "0.001", "0.01"]).is_log
     assert not axis("lr", ["0.1", "0.2"]).is_log
     assert not axis("lr", ["0.0001", "0.5"], is_log=False).is_log
@@ -138,21 +138,21 @@ def test_tiny_numbers_have_places_of_their_own_on_an_axis() -> None:
     assert labels == ["0", "2e-13", "4e-13", "6e-13", "8e-13"]
 
 
-def test_names_stand_beside_each_other_on_an_axis() -> None:
+def test_names_are_evenly_spaced_on_an_axis() -> None:
     named = axis("kernels", ["[2, 3]", "[2]", None, "[2]"])
     assert named.is_named
     assert named.places == (1.0, 0.0, None, 0.0)
     assert named.ticks == ((0.0, "[2]"), (1.0, "[2, 3]"))
 
 
-def test_keys_are_called_by_their_last_part_where_that_is_theirs_alone() -> None:
+def test_keys_are_shortened_to_their_last_part_if_it_is_unique() -> None:
     assert list(short_names(["optimizer.lr", "model.kind", "task.kind"]).values()) == [
         "lr", "model.kind", "task.kind",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])
-def test_a_narrow_terminal_cuts_keys_and_not_ids(width: int) -> None:
+def test_a_narrow_terminal_cuts_values_but_not_run_ids(width: int) -> None:
     from rich.console import Console
 
     shown = io.StringIO()

@@ -1,4 +1,4 @@
-"""No text in a CSV file is a formula to a spreadsheet, and each can be had back."""
+"""No text in a CSV file is a formula to a spreadsheet, and the quoting can be undone."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_a_formula_becomes_text(text: str) -> None:
+def test_a_formula_is_quoted(text: str) -> None:
     assert quoted(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "good", "-", "+", "-1", "+1.5e-3", "-.5", "'tis", "a=b", "3 - 2"])
-def test_what_is_no_formula_stays(text: str) -> None:
+def test_text_that_is_not_a_formula_is_unchanged(text: str) -> None:
     assert quoted(text) == text
 
 
 @given(st.one_of(st.text(), st.text("'=+-@\t\r1.ex", max_size=6)))
-def test_each_text_can_be_had_back(text: str) -> None:
+def test_quoting_can_be_undone(text: str) -> None:
     assert unquoted(quoted(text)) == text
 
 
-def test_numbers_stay_numbers() -> None:
+def test_numbers_are_not_quoted() -> None:
     assert harmless([-1, -0.5, None, True, "=1"]) == [-1, -0.5, None, True, "'=1"]
 
 
-def test_tables_of_a_report_hold_no_formulas_in_heads_and_rows() -> None:
+def test_formulas_in_heads_and_rows_of_a_table_are_quoted() -> None:
     assert csv_text(["class", "=head"], [["=row", -1.5]]) == "class,'=head\n'=row,-1.5\n"

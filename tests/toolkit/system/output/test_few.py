@@ -12,5 +12,5 @@ from toolkit.system.output.few import few
 @pytest.mark.parametrize(
     "names, text", [([], ""), (["a"], "a"), ([1, 2], "1, 2"), (["a", "b", "c", "d"], "a, b and 2 more")]
 )
-def test_the_first_are_named_and_the_others_counted(names: Sequence[object], text: str) -> None:
+def test_few_names_the_first_and_counts_the_others(names: Sequence[object], text: str) -> None:
     assert few(names, 2) == text

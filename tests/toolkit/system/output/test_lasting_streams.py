@@ -23,7 +23,7 @@ sys.exit(5)
 """
 
 
-def test_a_reader_that_leaves_does_not_end_the_process() -> None:
+def test_a_closed_pipe_does_not_end_the_process() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -36,13 +36,13 @@ def test_a_reader_that_leaves_does_not_end_the_process() -> None:
     assert process.wait() == 5
 
 
-def test_a_disk_that_is_full_does_not_end_it_either() -> None:
+def test_a_full_disk_does_not_end_the_process() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", _PROGRAM], stdout=full, stderr=full, check=False)
     assert done.returncode == 5
 
 
-def test_what_can_be_written_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_passed_through(monkeypatch: pytest.MonkeyPatch) -> None:
     stream: TextIO = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
     monkeypatch.setattr(sys, "stderr", stream)

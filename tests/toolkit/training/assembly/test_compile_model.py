@@ -1,4 +1,4 @@
-"""torch.compile for the model of a run: when, and that what is learnt stays the same."""
+"""When the model of a run is compiled with torch.compile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_gpu_compiles_what_need_not_be_deterministic() -> None:
+def test_a_gpu_compiles_the_model_unless_deterministic_off_or_dp() -> None:
     assert not why_not_compiled(MODEL, Train(deterministic=False), CUDA)
     assert "deterministic" in why_not_compiled(MODEL, Train(), CUDA)
     assert "off" in why_not_compiled(MODEL, Train(deterministic=False, compile="off"), CUDA)
@@ -30,7 +30,7 @@ def test_a_gpu_compiles_what_need_not_be_deterministic() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_an_old_gpu_and_a_cpu_compile_nothing_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_gpu_and_a_cpu_do_not_compile_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "CPU" in why_not_compiled(MODEL, Train(deterministic=False), CPU)
     assert not why_not_compiled(MODEL, Train(deterministic=False, compile="on"), CPU)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
@@ -38,13 +38,13 @@ def test_an_old_gpu_and_a_cpu_compile_nothing_by_themselves(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_convolution_over_texts_is_compiled_only_if_asked_for() -> None:
+def test_a_convolution_over_texts_is_compiled_only_if_requested() -> None:
     model = nn.Sequential(nn.Embedding(2, 1), nn.Conv1d(1, 1, 2))
     assert "convolution" in why_not_compiled(model, Train(deterministic=False), CUDA)
     assert not why_not_compiled(model, Train(deterministic=False, compile="on"), CUDA)
 
 
 @pytest.mark.usefixtures("gpu")
-def test_without_triton_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_not_compiled_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_reduction, "find_spec", lambda name: None)
     assert "Triton" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)

@@ -37,14 +37,16 @@ def _heard(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="toolkit")
 
 
-def test_dp_on_one_device_is_none_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_dp_on_one_device_is_the_same_as_none_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     model = nn.Linear(2, 1)
     assert wrap_data_parallel(model, Train(parallel="dp"), ALONE) is model
     assert "train.parallel: dp on cpu is the same as none" in caplog.text
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_dp_takes_all_gpus_and_says_what_would_be_better(caplog: pytest.LogCaptureFixture) -> None:
+def test_dp_uses_all_gpus_and_warns_that_one_process_per_gpu_is_faster(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     model = nn.Linear(2, 1)
     module = wrap_data_parallel(model, Train(parallel="dp"), ALONE)
     assert isinstance(module, nn.DataParallel)
@@ -56,17 +58,17 @@ def test_dp_takes_all_gpus_and_says_what_would_be_better(caplog: pytest.LogCaptu
 
 @pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize("wanted", ["auto", "ddp", "none"])
-def test_others_take_one_device_and_name_those_that_idle(
+def test_other_modes_use_one_gpu_and_report_the_idle_ones(
     caplog: pytest.LogCaptureFixture, wanted: str
 ) -> None:
     model = nn.Linear(2, 1)
     assert wrap_data_parallel(model, Train(parallel=wanted), ALONE) is model
-    assert "computes on one of 2 GPUs: `stk run --gpus 2` takes all of them" in caplog.text
+    assert "training uses one of 2 GPUs: `stk run --gpus 2` uses all of them" in caplog.text
 
 
 @pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize("kind", ["exact", "fast"])
-def test_gradients_under_dp_are_those_of_the_model_itself(kind: str) -> None:
+def test_gradients_under_dp_equal_those_without_it(kind: str) -> None:
     """Batch sizes are global: what is spread is a micro-batch, and the sums stay the same."""
 
     def gradient(train: Train) -> torch.Tensor:
@@ -93,7 +95,7 @@ def test_gradients_under_dp_are_those_of_the_model_itself(kind: str) -> None:
 @pytest.mark.parametrize(
     "precision, dtype", [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)]
 )
-def test_threads_of_dp_compute_in_the_precision_of_the_run(precision: str, dtype: torch.dtype) -> None:
+def test_threads_of_dp_use_the_precision_of_the_run(precision: str, dtype: torch.dtype) -> None:
     module = wrap_data_parallel(nn.Linear(2, 1), Train(parallel="dp", precision=precision), ALONE)
     assert isinstance(module, nn.DataParallel)
     found: list[torch.Tensor] = []
@@ -105,13 +107,13 @@ def test_threads_of_dp_compute_in_the_precision_of_the_run(precision: str, dtype
 
 
 @pytest.mark.parametrize("wanted", ["dp", "none"])
-def test_what_is_for_one_process_refuses_more(wanted: str) -> None:
+def test_dp_and_none_refuse_several_processes(wanted: str) -> None:
     check_parallel(wanted, 1)
     with pytest.raises(UserError, match=f"train.parallel is {wanted}, .* but 2 were started: .*--procs 1"):
         check_parallel(wanted, 2)
 
 
 @pytest.mark.parametrize("wanted", ["auto", "ddp"])
-def test_a_process_for_each_device_is_any_number(wanted: str) -> None:
+def test_auto_and_ddp_accept_any_number_of_processes(wanted: str) -> None:
     check_parallel(wanted, 1)
     check_parallel(wanted, 8)

@@ -1,4 +1,4 @@
-"""A stop while data is prepared: the attempt leaves as one that was asked to, and the next one prepares."""
+"""A stop during data preparation: the attempt exits as requested, and the next one prepares the data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.run.attempts.records import read_attempts
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_run_that_is_stopped_while_its_data_is_prepared_leaves_and_prepares_anew(
+def test_a_run_stopped_during_data_preparation_prepares_again_and_finishes(
     lab: Lab, tmp_path: Path, size: int
 ) -> None:
     run = lab.start(tiny(tmp_path))

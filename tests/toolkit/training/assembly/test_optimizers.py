@@ -1,4 +1,4 @@
-"""Optimizers leave out of weight decay what is named."""
+"""Optimizers: parameter groups, weight decay, and equality with torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
-def test_what_is_named_takes_no_weight_decay(kind: str) -> None:
+def test_parameters_in_no_decay_have_no_weight_decay(kind: str) -> None:
     block = Block()
     optimizer = build_optimizer(block, Optimizer(kind=kind, weight_decay=0.1, lr=0.5))
     assert names(optimizer, block) == [
@@ -45,7 +45,7 @@ def test_what_is_named_takes_no_weight_decay(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
-def test_weights_that_no_fused_kernel_can_take_are_updated_too(kind: str) -> None:
+def test_weights_that_fused_kernels_do_not_support_are_updated(kind: str) -> None:
     """A fused kernel reads a part of a larger tensor as one piece, and knows no complex numbers."""
     whole = torch.ones(2, 6)
     parts = nn.ParameterList([whole[:, :3], torch.ones(2, dtype=torch.complex64)])
@@ -58,7 +58,7 @@ def test_weights_that_no_fused_kernel_can_take_are_updated_too(kind: str) -> Non
     assert (whole[:, 3:] == 1).all()
 
 
-def test_order_of_parameters_is_that_of_the_model() -> None:
+def test_parameters_are_in_the_order_of_the_model() -> None:
     block = model()
     optimizer = build_optimizer(block, Optimizer(no_decay=()))
     assert names(optimizer, block) == [[name for name, _ in block.named_parameters()]]
@@ -74,7 +74,7 @@ def test_settings_reach_the_optimizer() -> None:
     assert sgd.defaults["momentum"] == 0.9
 
 
-def test_decay_shrinks_only_the_weights() -> None:
+def test_weight_decay_changes_only_the_weights() -> None:
     block = Block()
     before = {name: value.clone() for name, value in block.named_parameters()}
     optimizer = build_optimizer(block, Optimizer(kind="adamw", weight_decay=0.1, lr=0.5))
@@ -86,7 +86,7 @@ def test_decay_shrinks_only_the_weights() -> None:
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_steps_are_those_of_torchs_own_optimizer(kind: str) -> None:
+def test_steps_equal_those_of_torchs_own_optimizer(kind: str) -> None:
     config = Optimizer(kind=kind, lr=0.1, momentum=0.9, no_decay=(), arguments={"maximize": True})
     theirs = getattr(torch.optim, OPTIMIZERS[kind].name)
     special = {name: getattr(config, name) for name, kinds in SECTION_KEYS.items() if kind in kinds}
@@ -109,13 +109,13 @@ def test_steps_are_those_of_torchs_own_optimizer(kind: str) -> None:
     assert torch.equal(*trained)
 
 
-def test_values_that_torch_refuses_are_told_as_a_mistake() -> None:
+def test_values_that_torch_refuses_raise_a_user_error() -> None:
     config = Optimizer(kind="adadelta", arguments={"rho": 7.0})
     with pytest.raises(UserError, match="Adadelta refuses its arguments: Invalid rho"):
         build_optimizer(model(), config)
 
 
-def test_no_compiler_is_imported_to_take_a_step() -> None:
+def test_an_optimizer_step_does_not_import_dynamo() -> None:
     program = """
 import sys
 import torch

@@ -1,4 +1,4 @@
-"""What a failure finds around it: as much as can be told, and never another failure."""
+"""The context of a failure: all available facts, and never another exception."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def at_work(*samples: int) -> SimpleNamespace:
     )
 
 
-def test_batch_and_memory_are_told() -> None:
+def test_failure_context_has_batch_and_memory() -> None:
     found = failure_context(at_work(0, 5, 90), torch.device("cpu"), {})
     assert found["batch"] == {"samples": 3, "tokens": 10 + 15 + 100, "longest": 100, "micro_batches": 8}
     memory = found["memory"]
@@ -40,7 +40,7 @@ def test_batch_and_memory_are_told() -> None:
     assert "gpu" not in found
 
 
-def test_what_cannot_be_told_is_left_out() -> None:
+def test_unavailable_facts_are_left_out() -> None:
     """A device that has failed; a task that is not there yet."""
     broken = at_work(0)
     broken.task = None
@@ -48,18 +48,18 @@ def test_what_cannot_be_told_is_left_out() -> None:
     assert set(failure_context(None, None, {})) == {"memory"}
 
 
-def test_a_processor_is_no_gpu() -> None:
+def test_describe_gpu_is_empty_for_the_cpu() -> None:
     assert describe_gpu(torch.device("cpu")) == {}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="of a GPU that does not answer")
-def test_a_gpu_that_does_not_answer_has_at_least_its_number_in_the_host() -> None:
+def test_an_unresponsive_gpu_is_described_by_its_index_on_the_host() -> None:
     assert describe_gpu(torch.device("cuda:1"), {"CUDA_VISIBLE_DEVICES": "4,6"}) == {"index": 6}
     assert describe_gpu(torch.device("cuda:1"), {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}) == {"index": 1}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_has_name_and_memory() -> None:
+def test_a_gpu_is_described_with_name_uuid_and_memory() -> None:
     gpu = describe_gpu(torch.device("cuda:0"))
     assert gpu["name"]
     assert gpu["uuid"].startswith("GPU-")
@@ -67,11 +67,11 @@ def test_a_gpu_has_name_and_memory() -> None:
     assert 0 < memory["free_mb"] < memory["total_mb"]
 
 
-def test_advice_says_by_what_it_was_too_much() -> None:
+def test_memory_advice_names_the_key_to_change() -> None:
     gpu = {"others_mb": 40960.0, "total_mb": 81920.0}
     told = memory_advice({"batch": {"samples": 64}, "memory": {"gpu": gpu}}, accumulation=2)
     assert "The micro-batch of 64 samples did not fit: train.accumulation=4" in told
-    assert "Others take 40.0 GiB of this GPU" in told
+    assert "Other processes use 40.0 GiB of this GPU" in told
     told = memory_advice({"memory": {"gpu": gpu}}, accumulation=2, evaluation=Evaluation())
     assert told.startswith("evaluation.batch_size=128")
     told = memory_advice({"memory": {"limit_mb": 2048.0}}, accumulation=1)
@@ -79,7 +79,7 @@ def test_advice_says_by_what_it_was_too_much() -> None:
 
 
 @pytest.mark.usefixtures("threads_restored")
-def test_a_run_out_of_memory_records_what_it_had_at_hand(
+def test_a_run_out_of_memory_records_batch_memory_and_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The text classifier asks for more than there is, in its second step."""

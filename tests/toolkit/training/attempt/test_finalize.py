@@ -29,10 +29,10 @@ def run(tmp_path: Path) -> RunDir:
     return create_run(experiment, tmp_path / "experiments")
 
 
-def test_all_steps_are_told_before_the_best_weights_are_scored(
+def test_progress_shows_all_steps_before_the_best_weights_are_scored(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run of a moment has ended before progress.json is due for a second time."""
+    """A very short run ends before progress.json is due a second time."""
     told: list[tuple[int, int]] = []
 
     def look(*arguments: Any, **options: Any) -> Any:
@@ -46,7 +46,7 @@ def test_all_steps_are_told_before_the_best_weights_are_scored(
     assert told == [(step, step)] * 2
 
 
-def test_a_failure_in_the_last_scoring_is_one_of_evaluation(
+def test_a_failure_in_the_final_scoring_has_phase_evaluation(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:
@@ -58,7 +58,7 @@ def test_a_failure_in_the_last_scoring_is_one_of_evaluation(
     assert read_json(run.failure)["phase"] == "evaluation"
 
 
-def test_run_with_a_score_that_is_no_number_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_a_nan_score_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a precision of a class that nothing was assigned to."""
 
     def one_is_none(*arguments: Any) -> dict[str, float]:

@@ -12,9 +12,7 @@ from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
 
 
-def test_a_log_names_the_variable_of_a_secret_that_an_error_quotes(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_replaces_secrets_by_their_variables(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYTOKEN", "hush-one-0123")
     world = World.single()
     with log_to_file(run, world):
@@ -28,7 +26,7 @@ def test_a_log_names_the_variable_of_a_secret_that_an_error_quotes(
     assert "KeyError: '${oc.env:MYTOKEN}'" in text
 
 
-def test_rank_0_shows_its_log_where_its_output_goes(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
+def test_rank_0_prints_its_log_to_standard_output(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
     world = World.single()
     with log_to_file(run, world):
         logging.getLogger("toolkit").warning("no room for a checkpoint")
@@ -36,8 +34,8 @@ def test_rank_0_shows_its_log_where_its_output_goes(run: RunDir, capfd: pytest.C
     assert "WARNING no room for a checkpoint" in run.log(world.nonce, world.rank).read_text()
 
 
-def test_in_a_job_a_line_comes_once(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
-    """Slurm writes standard output to the same file."""
+def test_a_line_is_written_once_if_stdout_is_the_log(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
+    """In a Slurm job, standard output is the log file."""
     world = World.single()
     run.logs.mkdir(exist_ok=True)
     log = run.log(world.nonce, world.rank)

@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> RunDir:
     return create_run(experiment, tmp_path / "experiments")
 
 
-def test_run_leaves_what_the_readme_promises(run: RunDir) -> None:
+def test_finished_run_has_all_documented_files(run: RunDir) -> None:
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     result = read_json(run.result)
     assert result.keys() == {"state", "step", "epoch", "metrics", "best", "attempts", "seconds"}
@@ -51,7 +51,7 @@ def test_run_leaves_what_the_readme_promises(run: RunDir) -> None:
     ]
 
 
-def test_second_worker_on_a_live_run_is_refused_and_touches_nothing(run: RunDir) -> None:
+def test_second_worker_on_a_live_run_is_refused_and_changes_no_file(run: RunDir) -> None:
     with FileLock(run.alive):
         before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
         with pytest.raises(RunBusy, match="is being trained by another process"):

@@ -1,4 +1,4 @@
-"""The scale of the loss with which fp16 begins."""
+"""The initial loss scale of fp16."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolkit.training.numerics.arithmetic import first_scale
     "train, scale",
     [(Train(batch_size=1), 2**16), (Train(batch_size=64), 2**10), (Train(batch_max_length=5000), 2**4)],
 )
-def test_the_scale_of_a_sum_is_that_of_its_mean_over_its_terms(train: Train, scale: float) -> None:
+def test_first_scale_decreases_with_the_batch_size(train: Train, scale: float) -> None:
     assert first_scale(train) == scale
 
 
-def test_any_batch_has_a_scale_above_zero() -> None:
+def test_first_scale_is_positive_for_any_batch_size() -> None:
     assert first_scale(Train(batch_size=10**9)) > 0

@@ -1,4 +1,4 @@
-"""A line of metrics appears once, also after a resume, and views' files never end a run."""
+"""Each metrics line is written once, even after a resume, and an output error never ends a run."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
     assert len(list(run.tensorboard.glob("events.*"))) == 1
 
 
-def test_lines_after_the_step_that_a_run_resumes_from_are_dropped(run: RunDir) -> None:
+def test_lines_after_the_resumed_step_are_dropped(run: RunDir) -> None:
     for step in (2, 4, 6, 8, 10):
         append_json_line(
             run.metrics, {"time": 1.0, "step": step, "epoch": step / 10, "split": "train", "loss": 0.1 + 0.2}
@@ -110,8 +110,8 @@ def test_torn_line_of_a_killed_writer_is_dropped(run: RunDir) -> None:
     assert [line["step"] for line in metrics_lines(run)] == [2, 6]
 
 
-def test_scores_of_the_test_set_are_written_anew_by_an_end_that_was_not_reached(run: RunDir) -> None:
-    """They stand under the best step, which lies before the step that the run resumes from."""
+def test_test_scores_of_an_unfinished_end_are_replaced(run: RunDir) -> None:
+    """They are recorded under the best step, which is before the step that the run resumes from."""
     append_json_line(run.metrics, {"step": 10, "split": "validation", "loss": 0.5})
     append_json_line(run.metrics, {"step": 10, "split": "test", "loss": 0.6})
     writing = metrics_writer(run)
@@ -121,7 +121,7 @@ def test_scores_of_the_test_set_are_written_anew_by_an_end_that_was_not_reached(
     assert [line["split"] for line in metrics_lines(run)] == ["validation", "test"]
 
 
-def test_progress_says_where_the_run_stands(run: RunDir) -> None:
+def test_progress_has_step_epoch_and_metrics(run: RunDir) -> None:
     writing = metrics_writer(run)
     writing.start(0)
     writing.count(1, totals(), 4)
@@ -143,7 +143,7 @@ def test_a_resumed_run_shows_its_last_evaluation_until_the_next_one(run: RunDir)
     assert read_json(run.progress)["metrics"] == {"validation_loss": 0.7}
 
 
-def test_progress_that_cannot_be_written_is_no_failure(run: RunDir) -> None:
+def test_unwritable_progress_does_not_raise(run: RunDir) -> None:
     run.progress.mkdir()
     metrics_writer(run).progress(3)
     assert run.progress.is_dir()
@@ -159,7 +159,7 @@ def test_other_ranks_write_nothing(run: RunDir) -> None:
     assert list(run.path.iterdir()) == []
 
 
-def test_display_is_told(run: RunDir) -> None:
+def test_display_receives_start_evaluation_and_stop(run: RunDir) -> None:
     display = Remembering()
     writing = metrics_writer(run, display=display)
     writing.start(6)
@@ -172,8 +172,8 @@ def steps(run: RunDir) -> list[int]:
     return [line["step"] for line in metrics_lines(run)]
 
 
-def test_lines_wait_for_room_on_the_disk_and_keep_their_order(run: RunDir) -> None:
-    """A folder in the file's place stands in for a disk that takes nothing."""
+def test_lines_wait_for_disk_space_and_keep_their_order(run: RunDir) -> None:
+    """A folder in place of the file simulates a full disk."""
     writing = metrics_writer(run)
     writing.start(0)
     run.metrics.mkdir()
@@ -187,7 +187,7 @@ def test_lines_wait_for_room_on_the_disk_and_keep_their_order(run: RunDir) -> No
     assert steps(run) == [2, 4, 6]
 
 
-def test_lines_for_which_there_was_no_room_to_the_end_are_missed_aloud(
+def test_lines_that_could_not_be_written_are_logged_as_lost(
     run: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     writing = metrics_writer(run)
@@ -198,7 +198,7 @@ def test_lines_for_which_there_was_no_room_to_the_end_are_missed_aloud(
     assert f"1 lines of {run.metrics} are lost" in caplog.messages
 
 
-def test_start_without_room_drops_the_later_lines_as_soon_as_there_is_some(
+def test_later_lines_are_dropped_once_there_is_disk_space(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for step in (2, 4, 6):
@@ -218,7 +218,7 @@ def test_start_without_room_drops_the_later_lines_as_soon_as_there_is_some(
     assert [(line["step"], line["loss"]) for line in metrics_lines(run)] == [(2, 0.5), (4, 0.25), (6, 0.25)]
 
 
-def test_tensorboard_that_cannot_be_written_ends_nothing(run: RunDir) -> None:
+def test_unwritable_tensorboard_folder_does_not_stop_metrics(run: RunDir) -> None:
     run.tensorboard.write_text("in its place")
     writing = metrics_writer(run)
     writing.start(0)
@@ -227,7 +227,7 @@ def test_tensorboard_that_cannot_be_written_ends_nothing(run: RunDir) -> None:
     assert steps(run) == [2]
 
 
-def test_tensorboard_whose_thread_has_died_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_error_does_not_stop_metrics(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -240,9 +240,7 @@ def test_tensorboard_whose_thread_has_died_ends_nothing(run: RunDir, monkeypatch
     assert steps(run) == [2, 4]
 
 
-def test_without_tensorboard_the_metrics_are_written_alone(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_are_written_without_tensorboard(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     writing = metrics_writer(run)
     writing.start(0)

@@ -1,4 +1,4 @@
-"""A log gets plain lines, a terminal a bar, other ranks nothing."""
+"""A log gets plain lines, a terminal gets a bar, and other ranks show nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = {"train_loss": 0.51234, "train_samples_per_s": 1234.5}
 
 
 def show(shown: Display) -> None:
-    """What a run shows, from the first line to the last."""
+    """All calls of a run to its display, in order."""
     shown.preparing("reading films.tsv", 10, 100)
     shown.start(200, 40)
     shown.step(41, 0.41, METRICS)
@@ -31,7 +31,7 @@ def show(shown: Display) -> None:
     shown.stop()
 
 
-def test_lines_are_plain_text(capfd: pytest.CaptureFixture[str]) -> None:
+def test_log_lines_are_plain_text(capfd: pytest.CaptureFixture[str]) -> None:
     show(LogDisplay())
     printed = capfd.readouterr().out
     assert printed.splitlines()[0] == "training: step 40 of 200"
@@ -41,7 +41,7 @@ def test_lines_are_plain_text(capfd: pytest.CaptureFixture[str]) -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", printed)
 
 
-def test_lines_tell_of_steps_only_now_and_then(
+def test_log_lines_of_steps_are_rate_limited(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = 1000.0
@@ -57,7 +57,7 @@ def test_lines_tell_of_steps_only_now_and_then(
     ]
 
 
-def test_lines_tell_of_long_preparations(
+def test_log_lines_report_long_preparations(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = 1000.0
@@ -72,7 +72,7 @@ def test_lines_tell_of_long_preparations(
     assert capfd.readouterr().out.splitlines() == ["encode entities: 2,900 of 4,000", "read films.tsv: 10"]
 
 
-def test_bar_shows_progress_and_takes_text_as_it_is() -> None:
+def test_bar_shows_progress_and_does_not_interpret_markup() -> None:
     terminal = io.StringIO()
     console = Console(file=terminal, force_terminal=True, width=110, legacy_windows=False)
     show(BarDisplay(console))
@@ -90,7 +90,7 @@ def test_other_ranks_show_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_display_fits_where_the_output_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_display_is_chosen_by_rank_and_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(choose_display(is_main=False)) is NullDisplay
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
@@ -102,7 +102,7 @@ def test_display_fits_where_the_output_goes(monkeypatch: pytest.MonkeyPatch) -> 
     assert type(live) is BarDisplay
 
 
-def test_lines_of_a_run_go_to_its_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_logged_display_writes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """With the times of `logging`, so that the logs of several ranks can be merged."""
     caplog.set_level(logging.INFO, logger="toolkit")
     show(choose_display(is_main=True, is_logged=True))

@@ -1,4 +1,4 @@
-"""When things are due depends on the step alone."""
+"""Which actions are due depends on the step alone."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def calendars(draw: st.DrawFn) -> StepSchedule:
 
 
 @given(schedule=calendars())
-def test_every_epoch_has_as_many_logs_and_evaluations_as_asked_or_as_it_has_steps(
-    schedule: StepSchedule,
-) -> None:
+def test_each_epoch_has_the_requested_logs_and_evaluations_or_one_per_step(schedule: StepSchedule) -> None:
     for first in range(0, schedule.total_steps, schedule.steps_per_epoch):
         steps = range(first + 1, first + schedule.steps_per_epoch + 1)
         logs = sum(schedule.logs_at(step) for step in steps)
@@ -49,25 +47,25 @@ def test_last_step_of_every_epoch_is_due(schedule: StepSchedule) -> None:
 
 
 @given(schedule=calendars())
-def test_dates_are_spread_evenly(schedule: StepSchedule) -> None:
+def test_evaluations_are_evenly_spaced(schedule: StepSchedule) -> None:
     due = [step for step in range(1, schedule.total_steps + 1) if schedule.evaluates_at(step)]
     distances = {after - before for before, after in itertools.pairwise(due)}
     assert max(distances, default=0) - min(distances, default=0) <= 1
 
 
 @given(schedule=calendars(), step=st.integers(1, 1000))
-def test_saves_between_evaluations_are_every_so_many_steps(schedule: StepSchedule, step: int) -> None:
+def test_saves_are_due_every_save_every_steps(schedule: StepSchedule, step: int) -> None:
     assert schedule.saves_at(step) == (schedule.save_every is not None and step % schedule.save_every == 0)
 
 
-def test_every_epoch_takes_its_steps(tmp_path: Path) -> None:
+def test_schedule_is_built_from_epochs_and_steps_per_epoch(tmp_path: Path) -> None:
     experiment = tiny(tmp_path, "train.epochs=3", "checkpoint.every_steps=5")
     schedule = StepSchedule.of(experiment, 9)
     assert (schedule.steps_per_epoch, schedule.total_steps, schedule.save_every) == (9, 27, 5)
 
 
 @given(steps=st.integers(1, 1000), of_epoch=st.integers(1, 100), every=st.integers(1, 300))
-def test_a_run_of_steps_is_evaluated_every_so_many_and_at_its_end(
+def test_run_of_steps_is_evaluated_every_eval_steps_and_at_its_end(
     steps: int, of_epoch: int, every: int
 ) -> None:
     schedule = StepSchedule.of(_with(Train(steps=steps, eval_steps=every)), of_epoch)
@@ -78,7 +76,7 @@ def test_a_run_of_steps_is_evaluated_every_so_many_and_at_its_end(
 
 
 @given(epochs=st.integers(1, 20), of_epoch=st.integers(1, 50), every=st.integers(1, 25))
-def test_evaluations_can_be_epochs_apart(epochs: int, of_epoch: int, every: int) -> None:
+def test_evaluations_follow_eval_epochs(epochs: int, of_epoch: int, every: int) -> None:
     schedule = StepSchedule.of(_with(Train(epochs=epochs, eval_epochs=every)), of_epoch)
     due = [step for step in range(1, epochs * of_epoch + 1) if schedule.evaluates_at(step)]
     assert due == [of_epoch * epoch for epoch in sorted({*range(every, epochs + 1, every), epochs})]

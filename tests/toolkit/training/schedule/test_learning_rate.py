@@ -1,4 +1,4 @@
-"""Learning rates follow from the step."""
+"""Learning rates are functions of the step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def trace(config: LrScheduler, total: int, steps_per_epoch: int = 4) -> list[flo
         (LrScheduler(kind="linear", warmup=1), [1 / 8, 2 / 8, 3 / 8, 4 / 8, 5 / 8, 6 / 8, 7 / 8, 1]),
     ],
 )
-def test_schedule_is_this_trace(config: LrScheduler, expected: list[float]) -> None:
+def test_schedule_equals_the_expected_factors(config: LrScheduler, expected: list[float]) -> None:
     assert trace(config, 8) == pytest.approx(expected)
 
 
@@ -68,7 +68,7 @@ schedules = st.builds(
 
 
 @given(config=schedules, total=st.integers(1, 200), steps_per_epoch=st.integers(1, 50))
-def test_every_step_learns_and_none_exceeds_the_peak(
+def test_factor_is_positive_and_at_most_the_peak(
     config: LrScheduler, total: int, steps_per_epoch: int
 ) -> None:
     factors = trace(config, total, steps_per_epoch)
@@ -76,7 +76,7 @@ def test_every_step_learns_and_none_exceeds_the_peak(
 
 
 @given(config=schedules, total=st.integers(1, 200))
-def test_after_warm_up_the_rate_never_rises(config: LrScheduler, total: int) -> None:
+def test_factor_never_rises_after_the_warm_up(config: LrScheduler, total: int) -> None:
     factors = trace(config, total)
     peak = factors.index(max(factors))
     assert factors[:peak] == sorted(factors[:peak])
@@ -104,10 +104,10 @@ def test_schedule_reaches_its_final_factor_after_the_last_step(kind: str) -> Non
         ("warmup_stable_decay", {"num_decay_steps": 6}, "get_wsd_schedule"),
     ],
 )
-def test_schedules_of_transformers_are_those_that_it_steps_through(
+def test_schedules_of_transformers_equal_the_originals_after_warm_up(
     kind: str, arguments: dict[str, object], of_transformers: str
 ) -> None:
-    """Save for the first step, whose rate is zero there."""
+    """During warm-up ours is one step ahead, as theirs begins at zero."""
     total, lr = 20, 0.5
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
     make = getattr(optimization, of_transformers)
@@ -126,7 +126,7 @@ def test_schedules_of_transformers_are_those_that_it_steps_through(
     assert ours[4:] == pytest.approx(rates[4:])
 
 
-def test_arguments_that_transformers_refuses_are_told_as_a_mistake() -> None:
+def test_arguments_that_transformers_refuses_raise_a_user_error() -> None:
     config = LrScheduler(kind="warmup_stable_decay", arguments={"num_decay_steps": 2, "decay_type": "x"})
     with pytest.raises(UserError, match="warmup_stable_decay refuses its arguments"):
         lr_factor(config, 0, 10, 10)

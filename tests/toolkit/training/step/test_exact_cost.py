@@ -1,4 +1,4 @@
-"""What exactness takes of a step is measured once in an attempt, by rank 0."""
+"""Rank 0 measures once in an attempt which share of a step exactness takes."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def measured(
     return noted, computed
 
 
-def test_the_passes_of_a_step_are_compared_with_one_pass_over_its_samples(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_exact_cost_compares_the_passes_of_a_step_with_a_single_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     noted, computed = measured(monkeypatch, [(0,), (1,)])
     (facts,) = noted
     assert facts["exact_s"] >= 0.0
@@ -52,7 +50,7 @@ def test_the_passes_of_a_step_are_compared_with_one_pass_over_its_samples(
     [{"passes": [(0, 1)]}, {"passes": [(2,), (3,)], "rank": 1}, {"passes": [(0,), (1,)], "longest_s": 0.0}],
     ids=["one pass", "another rank", "a long step"],
 )
-def test_nothing_is_measured_where_it_would_tell_nothing(
+def test_exact_cost_is_not_measured_for_one_pass_other_ranks_or_long_steps(
     monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]
 ) -> None:
     assert measured(monkeypatch, **case) == ([], [])

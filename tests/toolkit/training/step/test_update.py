@@ -13,7 +13,7 @@ from toolkit.config.schema import LrScheduler, Optimizer
 from toolkit.training.step.take_step import update
 
 
-def test_gradients_that_the_optimizer_does_not_use_do_not_count_in_the_norm() -> None:
+def test_gradient_norm_covers_only_parameters_of_the_optimizer() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
     optimizer = torch.optim.SGD(model[1].parameters(), lr=1.0)
     scaler = torch.amp.GradScaler("cpu", enabled=False)

@@ -1,4 +1,4 @@
-"""Weights of an earlier run, which a new one begins with."""
+"""A new run starts from the weights of an earlier one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def begun(experiment: Experiment) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("of", ["run", "checkpoint", "file"])
-def test_a_run_begins_with_the_best_weights_of_another(lab: Lab, source: RunDir, of: str) -> None:
+def test_a_run_starts_from_the_best_weights_of_another(lab: Lab, source: RunDir, of: str) -> None:
     best = source.checkpoint(read_json(source.result)["best"]["step"])
     named = {"run": source.path, "checkpoint": best, "file": best / WEIGHTS}[of]
     wanted, found = load_file(best / WEIGHTS), begun(from_it(lab, named))
@@ -57,7 +57,7 @@ def test_a_run_begins_with_the_best_weights_of_another(lab: Lab, source: RunDir,
     assert all(torch.equal(found[name], value) for name, value in wanted.items())
 
 
-def test_one_process_and_two_begin_with_the_same_and_a_resume_reads_nothing(
+def test_initial_weights_are_equal_on_1_and_2_processes_and_not_read_on_resume(
     lab: Lab, source: RunDir, tmp_path: Path
 ) -> None:
     copy = shutil.copytree(source.path, tmp_path / "source")
@@ -73,9 +73,7 @@ def test_one_process_and_two_begin_with_the_same_and_a_resume_reads_nothing(
     assert [Path(line["file"]).name for line in loaded] == [WEIGHTS]
 
 
-def test_weights_that_are_missing_or_none_of_the_model_are_named(
-    lab: Lab, source: RunDir, tmp_path: Path
-) -> None:
+def test_missing_and_unexpected_weights_are_named(lab: Lab, source: RunDir, tmp_path: Path) -> None:
     weights = load_file(find_weights(KEY, str(source.path)).file)
     name = next(iter(weights))
     save_file({"elsewhere": weights.pop(name), **weights}, tmp_path / WEIGHTS)
@@ -94,13 +92,13 @@ def test_damaged_weights_are_refused(lab: Lab, source: RunDir, tmp_path: Path) -
         begun(from_it(lab, copy))
 
 
-def test_what_is_no_source_is_refused_before_anything_is_started(
+def test_an_invalid_source_is_refused_before_the_run(
     lab: Lab, source: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(source.path.parent))
     with pytest.raises(DataError, match=f"did you mean {source.path}"):
         check_inputs(from_it(lab, tmp_path / source.run_id))
-    with pytest.raises(DataError, match=rf"{KEY}: .*nowhere is not there"):
+    with pytest.raises(DataError, match=rf"{KEY}: .*nowhere does not exist"):
         check_inputs(from_it(lab, tmp_path / "nowhere"))
     with pytest.raises(DataError, match="holds neither a run nor a checkpoint"):
         check_inputs(from_it(lab, tmp_path))
@@ -112,7 +110,7 @@ def test_what_is_no_source_is_refused_before_anything_is_started(
     check_inputs(from_it(lab, unfinished, "resources.dependency=afterok:1"))
 
 
-def test_another_source_makes_another_run(lab: Lab, source: RunDir) -> None:
+def test_another_source_changes_the_identity(lab: Lab, source: RunDir) -> None:
     one, other = from_it(lab, source), from_it(lab, source.checkpoints / "best")
     none = replace(one, train=replace(one.train, start_from_checkpoint=None))
     assert len({identity(each) for each in (one, other, none)}) == 3

@@ -1,4 +1,4 @@
-"""The shapes of a model are told without its values: those that it is saved with, by all its names."""
+"""The shapes of a model under all its tensor names, computed without its values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def made() -> Make:
     return tiny
 
 
-def test_the_shapes_are_those_that_the_model_is_saved_with(tmp_path: Path, made: Make) -> None:
+def test_reported_shapes_equal_those_of_the_saved_model(tmp_path: Path, made: Make) -> None:
     experiment = made(tmp_path)
     task = task_class(experiment)(experiment)
     save_model(task.model(), str(tmp_path / "model.safetensors"))

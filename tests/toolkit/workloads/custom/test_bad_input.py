@@ -1,4 +1,4 @@
-"""What is wrong with a user's files is said with file, line and what to write; nothing is left behind."""
+"""Errors in a user's files are reported with file, line and a correction; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -70,30 +70,30 @@ def _add(text: str) -> None:
 
 
 def _refused(capfd: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a command says that is refused before it leaves a trace."""
+    """The error of a command that is refused before it writes any file."""
     before = sorted(Path().rglob("*"))
     assert main([*words]) == ExitCode.WRONG_INPUT
     assert sorted(Path().rglob("*")) == before
     return capfd.readouterr().err
 
 
-# -- functions: from their text, before anything is started
+# -- functions: errors found in their text, before anything is started
 
 
 @pytest.mark.parametrize("command", ["run", "submit"])
-def test_a_file_that_is_not_there(capfd: pytest.CaptureFixture[str], command: str) -> None:
+def test_missing_file_is_reported(capfd: pytest.CaptureFixture[str], command: str) -> None:
     _edit("mine.yaml", "mine.py", "mien.py")
     said = _refused(capfd, command, "mine.yaml")
     assert "mine.yaml:2: task.module: mien.py: there is no file mien.py" in said
     assert "as in task: digits.py" in said
 
 
-def test_a_file_without_its_ending(capfd: pytest.CaptureFixture[str]) -> None:
+def test_file_name_without_ending_is_reported_with_a_suggestion(capfd: pytest.CaptureFixture[str]) -> None:
     _edit("mine.yaml", "mine.py", "mine")
     assert "did you mean mine.py?" in _refused(capfd, "submit", "mine.yaml")
 
 
-def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
+def test_missing_module_is_reported_with_advice(capfd: pytest.CaptureFixture[str]) -> None:
     _edit("mine.yaml", "mine.py", "my_project.mine")
     said = _refused(capfd, "submit", "mine.yaml")
     assert "mine.yaml:2: " in said
@@ -102,7 +102,7 @@ def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("is_package", [True, False])
-def test_a_file_that_imports_from_its_package(capfd: pytest.CaptureFixture[str], is_package: bool) -> None:
+def test_relative_import_in_a_file_is_refused(capfd: pytest.CaptureFixture[str], is_package: bool) -> None:
     Path("src/mine").mkdir(parents=True)
     Path("mine.py").rename("src/mine/digits.py")
     if is_package:
@@ -119,7 +119,7 @@ def test_a_file_that_imports_from_its_package(capfd: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     "line", ["from toolkit.layers import Block", "import slurm.layers", "from toolkit import layers"]
 )
-def test_a_file_that_imports_from_a_package_named_as_one_of_ours(
+def test_import_from_a_package_named_toolkit_or_slurm_is_refused(
     capfd: pytest.CaptureFixture[str], line: str
 ) -> None:
     (name,) = (each for each in ("toolkit", "slurm") if each in line)
@@ -145,7 +145,7 @@ def test_a_file_that_imports_from_a_package_named_as_one_of_ours(
     ],
     ids=["for a type checker", "with another import for a file", "with none", "in a function"],
 )
-def test_a_file_may_import_from_its_package_where_it_can_do_without(lines: str) -> None:
+def test_optional_relative_import_is_accepted(lines: str) -> None:
     with open("mine.py", "a", encoding="utf-8") as stream:
         stream.write(lines)
     assert main(["plan", "mine.yaml"]) == 0
@@ -163,7 +163,7 @@ def test_a_file_may_import_from_its_package_where_it_can_do_without(lines: str) 
     ],
     ids=["data without a split", "step without a batch", "no loss", "a name", "no Python", "no step"],
 )
-def test_a_function_that_does_not_fit(
+def test_invalid_function_is_reported_with_its_line(
     capfd: pytest.CaptureFixture[str], old: str, new: str, line: int, right: str
 ) -> None:
     _edit("mine.py", old, new)
@@ -187,7 +187,7 @@ def test_a_function_that_does_not_fit(
     ],
     ids=["collate", "lengths", "optimizer", "schedule", "predict", "sample", "report", "metrics", "prepare"],
 )
-def test_what_a_file_may_have_and_does_not_fit(
+def test_invalid_optional_function_is_reported_with_its_line(
     capfd: pytest.CaptureFixture[str], written: str, right: str
 ) -> None:
     _add(written)
@@ -196,24 +196,24 @@ def test_what_a_file_may_have_and_does_not_fit(
     assert right in said
 
 
-def test_a_metric_that_step_does_not_return(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unknown_metric_is_reported_with_the_line_of_step(capfd: pytest.CaptureFixture[str]) -> None:
     said = _refused(capfd, "submit", "mine.yaml", "evaluation.metric=accuracy:max")
     assert f"step (mine.py:{STEP}) returns loss" in said
     assert 'return {"loss": …, "accuracy": one_value_per_sample}' in said
 
 
 @pytest.mark.parametrize("command", ["run", "submit", "sweep"])
-def test_a_python_file_in_place_of_an_experiment(capfd: pytest.CaptureFixture[str], command: str) -> None:
+def test_python_file_is_refused_as_an_experiment(capfd: pytest.CaptureFixture[str], command: str) -> None:
     said = _refused(capfd, command, "mine.py", *(["model.width=1,2"] if command == "sweep" else []))
     assert "mine.py: this is a Python file, expected a YAML file" in said
     assert "`task: mine.py`" in said
 
 
-# -- functions: what only the job can see
+# -- functions: errors that only a job can find
 
 
 def _started() -> Any:
-    """The task with a model that was used once for each thing, as a job does; refused where one is wrong."""
+    """Use task and model once for each purpose, as a job does at its start."""
     experiment = load(Path("mine.yaml"))
     task = open_task(experiment)
     model = new_model(task)
@@ -267,7 +267,7 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         "a mean for a metric", "nothing for a metric", "a list of weights", "a name",
     ],
 )  # fmt: skip
-def test_what_a_function_returns_and_does_not_fit(old: str, new: str, line: int, right: str) -> None:
+def test_error_at_job_start_is_reported_with_its_line(old: str, new: str, line: int, right: str) -> None:
     _edit("mine.py", old, new)
     said = _said_at_start()
     assert f"mine.py:{line}: " in said
@@ -283,7 +283,7 @@ def test_what_a_function_returns_and_does_not_fit(old: str, new: str, line: int,
         ("def predict(model, batch):\n    return torch.zeros(2)", "def predict(model, batch): return"),
     ],
 )
-def test_what_a_file_may_have_returns_and_does_not_fit(written: str, right: str) -> None:
+def test_invalid_result_of_an_optional_function_is_reported_with_its_line(written: str, right: str) -> None:
     _add(written)
     said = _said_at_start()
     assert f"mine.py:{ADDED}: " in said
@@ -295,7 +295,7 @@ def _stk(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env={**os.environ}, capture_output=True, text=True, check=False)
 
 
-def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
+def test_job_with_an_invalid_step_exits_with_wrong_input() -> None:
     _edit("mine.py", _LOSS, "3.0")
     done = _stk("run", "mine.yaml")
     assert done.returncode == ExitCode.WRONG_INPUT
@@ -343,7 +343,7 @@ def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
         "all files as code",
     ],
 )
-def test_a_command_that_does_not_fit(
+def test_invalid_experiment_of_a_command_is_refused_with_its_key(
     capfd: pytest.CaptureFixture[str], old: str, new: str, key: str, right: str
 ) -> None:
     _edit("train.yaml", old, new)
@@ -361,7 +361,7 @@ def test_a_command_that_does_not_fit(
         (["--nodes", "two", "--", "python", "train.py"], "resources.nodes"),
     ],
 )
-def test_words_of_a_command_line_that_do_not_fit(
+def test_invalid_command_line_is_refused(
     capfd: pytest.CaptureFixture[str], words: list[str], right: str
 ) -> None:
     assert right in _refused(capfd, "submit", "--cluster", "local", *words)
@@ -372,7 +372,7 @@ def test_words_of_a_command_line_that_do_not_fit(
 
 @pytest.fixture
 def signals() -> Iterator[None]:
-    """Those that a script catches from its first call on."""
+    """Restores the signals that a script catches from its first call on."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     current_run.cache_clear()
@@ -406,7 +406,7 @@ def signals() -> Iterator[None]:
         ("run.leave(75)", "run.leave()"),
     ],
 )
-def test_a_call_that_does_not_fit_is_named_with_its_line(call: str, right: str) -> None:
+def test_invalid_call_of_the_run_is_reported_with_its_line(call: str, right: str) -> None:
     Path("script.py").write_text(f"import stk\n\nrun = stk.current_run()\n{call}\n")
     with pytest.raises(UserError, match=r"script\.py:4: run\.") as caught:
         runpy.run_path("script.py")
@@ -414,13 +414,13 @@ def test_a_call_that_does_not_fit_is_named_with_its_line(call: str, right: str) 
 
 
 @pytest.mark.usefixtures("signals")
-def test_an_error_of_the_type_in_a_block_of_the_script_stays_what_it_is() -> None:
+def test_type_error_in_a_checkpoint_block_of_the_script_is_not_replaced() -> None:
     Path("script.py").write_text("import stk\n\nwith stk.current_run().checkpoint(1):\n    len(3)\n")
     with pytest.raises(TypeError, match=r"object of type 'int' has no len"):
         runpy.run_path("script.py")
 
 
-def test_a_script_that_does_so_ends_its_run_with_the_exit_code_of_wrong_input() -> None:
+def test_script_with_an_invalid_call_exits_with_wrong_input() -> None:
     Path("train.py").write_text("import stk\n\nstk.current_run().log(step='a')\n")
     done = _stk("run", "train.yaml")
     assert done.returncode == ExitCode.WRONG_INPUT

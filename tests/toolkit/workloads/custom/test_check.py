@@ -1,4 +1,4 @@
-"""`stk check` on files of users: what it finds, and what it says of it."""
+"""`stk check` on users' files: its findings and messages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _check(config: Path, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_a_good_task_passes_and_its_cost_is_told(tmp_path: Path) -> None:
+def test_valid_task_passes_and_its_cost_is_reported(tmp_path: Path) -> None:
     code, printed = _check(_written(tmp_path, ""), "--json")
     answer: dict[str, Any] = json.loads(printed)
     assert code == 0
@@ -87,7 +87,7 @@ def test_a_good_task_passes_and_its_cost_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_trials_have_a_part_for_each_process_and_end_at_their_first_failure(tmp_path: Path) -> None:
+def test_trial_has_two_logical_ranks_and_neither_restarts_nor_notifications(tmp_path: Path) -> None:
     words = ["train.logical_ranks=1", "train.accumulation=3", "resources.webhook_env=STK_WEBHOOK_URL"]
     trial = trial_runs.on_trial(load(_written(tmp_path, ""), words))
     assert (trial.train.logical_ranks, trial.train.accumulation) == (2, 2)
@@ -95,21 +95,21 @@ def test_trials_have_a_part_for_each_process_and_end_at_their_first_failure(tmp_
 
 
 @pytest.mark.slow
-def test_what_depends_on_the_process_is_found_by_training_again(tmp_path: Path) -> None:
+def test_dependence_of_training_on_the_process_is_found(tmp_path: Path) -> None:
     code, printed = _check(_written(tmp_path, "inputs = inputs * (1 + os.getpid() % 89)"))
     assert code == 1
     assert "failed: 1 process = 2, stopped = not stopped" in printed
 
 
-def test_a_model_that_does_not_see_its_inputs_cannot_learn(
+def test_model_that_ignores_its_inputs_fails_to_learn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = _found(tmp_path, "inputs = inputs * 0", monkeypatch)
     assert found["loss is finite"].is_good
-    assert found["learns by heart"].is_good is False
+    assert found["overfits a batch"].is_good is False
 
 
-def test_a_mistake_in_step_is_named_with_its_line_and_nothing_more_is_tried(tmp_path: Path) -> None:
+def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Path) -> None:
     code, printed = _check(_written(tmp_path, "inputs = inputs @ torch.ones(3, 3)"))
     line = 1 + _FILE.splitlines().index("    CHANGE")
     checks = [each.split("  ")[0] for each in printed.splitlines()]
@@ -118,9 +118,7 @@ def test_a_mistake_in_step_is_named_with_its_line_and_nothing_more_is_tried(tmp_
     assert checks == ["ok", "ok", "FAILED", "", "failed: loss is finite"]
 
 
-def test_samples_that_change_at_random_have_no_sums_to_compare(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_are_not_compared_if_step_is_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = _found(tmp_path, "inputs = inputs + torch.randn(4)", monkeypatch)
     assert (found["loss adds up"].is_good, found["scores add up"].is_good) == (None, None)
     assert found["same seed, same model"].is_good
@@ -129,7 +127,7 @@ def test_samples_that_change_at_random_have_no_sums_to_compare(
 def test_parameters_without_a_gradient_are_named_and_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as those of a pretrained layer whose output is not used."""
+    """For example the parameters of an unused pretrained layer."""
     found = _found(tmp_path, "model[1].unused = nn.Linear(2, 2)", monkeypatch)
     assert found["loss is finite"].is_good
     assert "no gradient for 1.unused.weight, 1.unused.bias" in found["loss is finite"].found
@@ -140,7 +138,7 @@ def test_a_loss_that_is_not_finite_fails(tmp_path: Path, monkeypatch: pytest.Mon
     assert found["loss is finite"].is_good is False
 
 
-def test_a_model_that_is_compiled_for_a_gpu_is_not_tried_without_one(
+def test_compilation_for_a_gpu_is_skipped_without_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(try_experiment, "choose_device", lambda wanted: torch.device("cpu"))
@@ -179,6 +177,6 @@ def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path,
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_a_command_cannot_be_tried(tmp_path: Path) -> None:
+def test_check_refuses_a_command(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("name: own\ntask: {kind: command, run: [python, -V]}\n")
     assert _check(tmp_path / "own.yaml") == (2, "")

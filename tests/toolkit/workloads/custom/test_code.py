@@ -1,4 +1,4 @@
-"""The user's own code in a run: copies of what is code, links to what lies beside it."""
+"""The user's code in a run: code is copied, other files are linked."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
 
 
-def test_small_files_are_copied_and_what_is_hidden_or_large_is_not(folder: Path, run: RunDir) -> None:
+def test_small_files_are_copied_but_not_hidden_or_large_files(folder: Path, run: RunDir) -> None:
     keep(run, folder, folder)
     assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
 
 
-def test_where_git_tracks_files_these_are_the_code(folder: Path, run: RunDir) -> None:
+def test_files_tracked_by_git_are_the_code(folder: Path, run: RunDir) -> None:
     git(folder, "init", "-q")
     git(folder, "add", "train.py", "models")
     (folder / "train.py").write_text("edited since")
@@ -79,16 +79,14 @@ def test_where_git_tracks_files_these_are_the_code(folder: Path, run: RunDir) ->
     assert (run.user_code / "train.py").read_text() == "edited since"
 
 
-def test_a_script_that_git_does_not_track_yet_is_code_too(folder: Path, run: RunDir) -> None:
+def test_script_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir) -> None:
     git(folder, "init", "-q")
     git(folder, "add", "models")
     keep(run, folder, folder)
     assert files(run.user_code) == {"train.py", "models/net.py"}
 
 
-def test_a_folder_that_somebody_else_has_closed_is_linked_unseen(
-    folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_folder_is_linked(folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests run as root, to whom nothing is closed."""
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "data" and may(path, mode))
@@ -98,7 +96,7 @@ def test_a_folder_that_somebody_else_has_closed_is_linked_unseen(
     assert (run.work / "data").is_symlink()
 
 
-def test_the_program_finds_everything_under_its_name_and_no_later_edit(folder: Path, run: RunDir) -> None:
+def test_work_folder_has_all_files_without_later_edits(folder: Path, run: RunDir) -> None:
     experiment = keep(run, folder, folder / "train.py", folder / "models")
     (folder / "train.py").write_text("edited")
     make_work_folder(run, experiment)
@@ -108,7 +106,7 @@ def test_the_program_finds_everything_under_its_name_and_no_later_edit(folder: P
     assert files(run.work) == {"train.py", "models/net.py"}
 
 
-def test_what_the_program_wrote_is_there_at_its_next_start(folder: Path, run: RunDir) -> None:
+def test_output_of_the_program_is_kept_for_its_next_start(folder: Path, run: RunDir) -> None:
     experiment = keep(run, folder, folder)
     make_work_folder(run, experiment)
     (run.work / "state.txt").write_text("7")
@@ -136,10 +134,8 @@ def test_files_added_later_are_linked_at_the_next_start_unless_they_are_code(
     assert not (run.work / "models" / "net.py").exists()
 
 
-def test_output_that_comes_to_the_folder_later_is_not_mixed_with_that_of_the_run(
-    folder: Path, run: RunDir
-) -> None:
-    """Such as that of a trial in the folder after the run was submitted."""
+def test_later_output_in_the_user_folder_is_not_linked_into_the_run(folder: Path, run: RunDir) -> None:
+    """For example output of a trial in the folder after the run was submitted."""
     experiment = keep(run, folder, folder)
     make_work_folder(run, experiment)
     (run.work / "states").mkdir()
@@ -153,7 +149,7 @@ def test_output_that_comes_to_the_folder_later_is_not_mixed_with_that_of_the_run
     assert files(run.work / "states") == set()
 
 
-def test_output_that_all_runs_would_write_into_is_named(folder: Path) -> None:
+def test_outputs_shared_by_all_runs_are_named_in_a_warning(folder: Path) -> None:
     for name in ("out/.gitkeep", "logs/small.txt", "src/out.py", "results/large"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
@@ -165,14 +161,14 @@ def test_output_that_all_runs_would_write_into_is_named(folder: Path) -> None:
     assert "last.pt, out, results." in warning.problem
 
 
-def test_an_empty_folder_is_made_for_each_run(folder: Path, run: RunDir) -> None:
+def test_empty_folder_is_created_and_not_linked(folder: Path, run: RunDir) -> None:
     (folder / "out").mkdir()
     make_work_folder(run, keep(run, folder, folder))
     assert (run.work / "out").is_dir()
     assert not (run.work / "out").is_symlink()
 
 
-def test_runs_are_no_code_wherever_they_lie(folder: Path, run: RunDir) -> None:
+def test_folders_of_runs_are_not_code(folder: Path, run: RunDir) -> None:
     for name in ("attempts.jsonl", "config.yaml", "logs/a.log"):
         (folder / "of before" / "train-1" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "of before" / "train-1" / name).touch()
@@ -181,14 +177,14 @@ def test_runs_are_no_code_wherever_they_lie(folder: Path, run: RunDir) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.py", ".."])
-def test_code_that_is_missing_or_elsewhere_is_refused(folder: Path, run: RunDir, name: str) -> None:
+def test_code_that_is_missing_or_outside_the_folder_is_refused(folder: Path, run: RunDir, name: str) -> None:
     path = (folder / name).resolve()
     with pytest.raises(UserError, match=f"{path}"):
         keep(run, folder, path)
     assert not run.user_code.exists()
 
 
-def test_too_much_is_refused_before_anything_is_written(
+def test_too_many_files_are_refused_before_anything_is_written(
     folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "MOST_FILES", 2)

@@ -1,4 +1,4 @@
-"""A command as a run, with real processes: what it finds, and what its end means."""
+"""A command as a run, with real processes: its environment, and the meaning of its exit."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def start(*words: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_each_process_finds_its_place_and_its_parameters(stk: Stk) -> None:
+def test_each_process_gets_its_rank_and_parameters(stk: Stk) -> None:
     script(
         "import json, os, pathlib, sys\n"
         "import beside\n"
@@ -134,8 +134,8 @@ def test_each_process_finds_its_place_and_its_parameters(stk: Stk) -> None:
     assert hosts_of(run, last_attempt().nonce) == dict.fromkeys(range(2), socket.gethostname())
 
 
-def test_a_command_that_runs_is_running_from_its_beginning(stk: Stk) -> None:
-    """Not from the next heartbeat on, which comes every 15 s."""
+def test_heartbeat_shows_the_program_soon_after_its_start(stk: Stk) -> None:
+    """Without waiting for the next regular heartbeat, which comes every 15 s."""
     script(
         "import os, pathlib, time\n"
         "heartbeat = pathlib.Path(os.environ['STK_RUN_DIR'], 'ranks')\n"
@@ -148,7 +148,7 @@ def test_a_command_that_runs_is_running_from_its_beginning(stk: Stk) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_on_each_node_one_process_starts_the_others(stk: Stk) -> None:
+def test_launch_node_starts_one_process_on_each_node(stk: Stk) -> None:
     script(
         "import os\n"
         "names = 'RANK WORLD_SIZE PET_NNODES PET_NODE_RANK PET_MASTER_PORT'.split()\n"
@@ -162,7 +162,7 @@ def test_on_each_node_one_process_starts_the_others(stk: Stk) -> None:
     assert port == same
 
 
-def test_asked_to_leave_it_saves_and_goes_on_at_its_next_start(stk: Stk) -> None:
+def test_command_saves_on_sigterm_and_resumes_at_its_next_start(stk: Stk) -> None:
     script(SAVES)
     words = ("--", sys.executable, "train.py")
     process = start(*words)
@@ -171,7 +171,7 @@ def test_asked_to_leave_it_saves_and_goes_on_at_its_next_start(stk: Stk) -> None
     assert process.returncode == 130, output
     first = last_attempt()
     assert (first.why, first.resumed, first.saved) == ("SIGTERM", False, True)
-    # What is edited now is for another run.
+    # Later edits are for another run.
     script("raise SystemExit(9)")
     done = stk("run", *words)
     assert done.returncode == 0, done.stderr
@@ -181,7 +181,7 @@ def test_asked_to_leave_it_saves_and_goes_on_at_its_next_start(stk: Stk) -> None
 
 
 @pytest.mark.slow
-def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
+def test_status_says_that_a_stopped_command_saved_nothing(stk: Stk) -> None:
     script("import pathlib, signal\npathlib.Path('started').touch()\nsignal.pause()\n")
     process = start("--procs", "2", "--", sys.executable, "train.py")
     process.send_signal(signal.SIGTERM)
@@ -194,7 +194,7 @@ def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-def test_files_of_a_command_s_own_are_told_from_nothing(stk: Stk, is_written: bool) -> None:
+def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written: bool) -> None:
     script(
         "import beside, pathlib, sys\n" + "pathlib.Path('model.pt').touch()\n" * is_written + "sys.exit(75)\n"
     )
@@ -225,7 +225,7 @@ def test_files_of_a_command_s_own_are_told_from_nothing(stk: Stk, is_written: bo
         ),
     ],
 )
-def test_a_failure_is_told_by_the_end_of_the_log(stk: Stk, line: str, kind: str, shown: str) -> None:
+def test_failure_is_classified_by_the_end_of_the_log(stk: Stk, line: str, kind: str, shown: str) -> None:
     script(line)
     done = stk("run", "--", sys.executable, "train.py")
     assert done.returncode == 4
@@ -236,13 +236,13 @@ def test_a_failure_is_told_by_the_end_of_the_log(stk: Stk, line: str, kind: str,
     assert last_attempt().why == kind
 
 
-def test_a_failure_without_a_word_is_not_told_by_a_line_of_our_own(stk: Stk) -> None:
+def test_silent_failure_is_reported_by_its_exit_status(stk: Stk) -> None:
     script("raise SystemExit(3)")
     assert stk("run", "--", sys.executable, "train.py").returncode == 4
     assert read_json(the_run().failure)["message"] == "the command ended with status 3"
 
 
-def test_a_finished_command_is_not_scored_by_others(stk: Stk) -> None:
+def test_evaluate_refuses_a_run_of_a_command(stk: Stk) -> None:
     script("")
     assert stk("run", "--", sys.executable, "train.py").returncode == 0
     done = stk("evaluate", the_run().run_id)
@@ -266,7 +266,7 @@ def test_a_killed_command_starts_again(stk: Stk) -> None:
     assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"]
 
 
-def test_a_command_that_the_early_warning_ends_has_not_failed(stk: Stk) -> None:
+def test_command_ended_by_the_warning_signal_has_not_failed(stk: Stk) -> None:
     # As Python does in its own end, it no longer handles the signal. The scheduler has not said why yet.
     script(
         "import pathlib, signal\nsignal.signal(signal.SIGUSR2, signal.SIG_DFL)\n"
@@ -291,7 +291,7 @@ def test_a_command_that_the_early_warning_ends_has_not_failed(stk: Stk) -> None:
     assert not run.failure.exists()
 
 
-def test_a_program_that_is_not_there_is_the_user_s_fault(stk: Stk) -> None:
+def test_missing_program_exits_with_wrong_input(stk: Stk) -> None:
     done = stk("run", "--", "no-such-program")
     assert done.returncode == 2
     assert "no-such-program" in done.stderr

@@ -1,4 +1,4 @@
-"""A command decides what it computes on: it may have more processes than there are GPUs."""
+"""A command chooses its devices itself, so it may have more processes than there are GPUs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def experiment_of(*words: str) -> Experiment:
     return load(Path(arguments.config), arguments.overrides)
 
 
-def test_more_processes_than_gpus_are_started() -> None:
+def test_local_run_may_have_more_processes_than_gpus() -> None:
     arguments = _parse(["run", "--procs", "2", "--", "true"])
     assert machines_here(arguments, experiment_of("run"), {}).count == 2
 
@@ -36,7 +36,7 @@ def test_a_job_may_have_more_ranks_than_gpus() -> None:
     assert [*ranks_without_gpus(experiment)] == []
 
 
-def test_a_number_that_contradicts_itself_is_still_refused() -> None:
+def test_zero_processes_are_refused() -> None:
     arguments = _parse(["run", "--procs", "0", "--", "true"])
     with pytest.raises(UserError, match="--procs"):
         machines_here(arguments, experiment_of("run"), {})

@@ -17,7 +17,7 @@ def record(output: str, code: int = 1) -> dict[str, Any]:
     return failure_of(World.single(), code, output, None)
 
 
-def test_an_earlier_line_of_the_log_does_not_decide() -> None:
+def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
     found = record("W&B: Connection reset by peer, retrying\n" * 9 + _TRACE + "ValueError: labels differ\n")
     assert found["class"] == "exception"
     assert "ValueError: labels differ" in found["message"]
@@ -36,7 +36,7 @@ def test_an_earlier_line_of_the_log_does_not_decide() -> None:
         ("StopIteration\nwandb: synced\n", "exception", "StopIteration"),
     ],
 )
-def test_the_exception_at_the_end_decides_and_its_first_line_is_shown(
+def test_last_exception_decides_the_class_and_its_first_line_is_shown(
     end: str, kind: str, shown: str
 ) -> None:
     found = record(_TRACE + end)
@@ -44,7 +44,7 @@ def test_the_exception_at_the_end_decides_and_its_first_line_is_shown(
     assert shown in found["message"]
 
 
-def test_of_an_error_within_the_handling_of_another_the_last_one_decides() -> None:
+def test_last_error_of_chained_exceptions_decides_the_class() -> None:
     middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
     found = record(_TRACE + "OSError: Broken pipe\n" + middle + _TRACE + "KeyError: 'lr'\n")
     assert (found["class"], found["message"].endswith("KeyError: 'lr'")) == ("exception", True)
@@ -58,21 +58,21 @@ def raised(error: Exception) -> Exception:
         return found
 
 
-def test_of_a_group_of_errors_the_group_itself_is_shown() -> None:
+def test_exception_group_is_shown_instead_of_its_members() -> None:
     group = raised(ExceptionGroup("two", [raised(ValueError("a")), raised(TypeError("b"))]))
     found = record("".join(traceback.format_exception(group)))
     assert found["message"].endswith("ExceptionGroup: two (2 sub-exceptions)")
     assert "no traceback" not in found["advice"]
 
 
-def test_a_launcher_has_the_error_of_the_process_that_it_has_started() -> None:
+def test_failure_of_torchrun_is_that_of_its_failed_process() -> None:
     torchrun = _TRACE + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\n"
     lost = "".join(f"[rank1]: {line}\n" for line in (_TRACE + "RuntimeError: Broken pipe").splitlines())
     found = record(_TRACE + "ValueError: labels\n" + lost + torchrun)
     assert (found["class"], found["message"].endswith("ValueError: labels")) == ("exception", True)
 
 
-def test_an_error_that_was_handled_long_before_does_not_decide() -> None:
+def test_error_handled_long_before_does_not_decide_the_class() -> None:
     found = record(_TRACE + "OSError: Broken pipe\n" + "a step\n" * 99 + "no labels are left\n", code=3)
     assert (found["class"], found["message"]) == (
         "exception",
@@ -80,17 +80,17 @@ def test_an_error_that_was_handled_long_before_does_not_decide() -> None:
     )
 
 
-def test_an_abort_tells_its_cause_anywhere() -> None:
+def test_cause_of_an_abort_is_found_anywhere_in_the_log() -> None:
     found = record("Watchdog caught collective operation timeout\n" + "  File x\n" * 99, code=-6)
     assert found["class"] == "communication"
 
 
-def test_advice_names_no_key_that_a_command_does_not_have() -> None:
+def test_advice_for_a_command_names_no_key_of_train() -> None:
     assert "train." not in record(_TRACE + "MemoryError\n")["advice"]
 
 
 @pytest.mark.parametrize("code", [3, -11])
-def test_where_there_is_no_traceback_advice_does_not_send_one_to_it(code: int) -> None:
+def test_advice_says_that_there_is_no_traceback(code: int) -> None:
     advice = record("a step\n", code)["advice"]
     assert "no traceback" in advice
     assert ("FAULTHANDLER" in advice) == (code < 0)

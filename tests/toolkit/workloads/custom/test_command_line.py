@@ -13,7 +13,7 @@ from toolkit.config import load
 
 
 @pytest.mark.parametrize("name", TAKE_WORDS)
-def test_the_command_stands_where_a_file_would(
+def test_command_is_replaced_by_an_experiment_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -25,18 +25,18 @@ def test_the_command_stands_where_a_file_would(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_command_the_words_stay() -> None:
+def test_arguments_without_a_command_are_unchanged() -> None:
     assert with_file(["run", "train.yaml"]) == ["run", "train.yaml"]
     assert with_file(["logs", "--", "-x"]) == ["logs", "--", "-x"]
 
 
-def test_the_same_command_is_the_same_file_and_another_is_not() -> None:
+def test_file_is_the_same_only_for_the_same_command() -> None:
     first, same, other = (with_file(["sweep", "--", "python", "a.py", each])[1] for each in ("1", "1", "2"))
     assert first == same != other
 
 
 @pytest.mark.parametrize("key", ["lr", "optimizer.lr", "seed"])
-def test_a_key_that_a_command_does_not_have_is_not_suggested(
+def test_error_for_an_unknown_key_of_a_command_lists_valid_keys(
     capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
     assert cli.main(["plan", f"{key}=3", "--", "echo"]) == 2

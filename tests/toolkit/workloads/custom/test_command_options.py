@@ -7,6 +7,6 @@ import json
 from tests.slurm.support.user import User
 
 
-def test_they_stand_before_the_dashes(user: User) -> None:
+def test_options_for_resources_stand_before_the_dashes(user: User) -> None:
     shown = user.stk("plan", "--nodes", "2", "--json", "--", "python", "-V")
     assert json.loads(shown.out)["config"]["resources"]["nodes"] == 2

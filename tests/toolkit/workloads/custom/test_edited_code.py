@@ -1,4 +1,4 @@
-"""Code that was edited since a run was begun is named, and used only where that is asked for."""
+"""Code that was edited after a run was created is named, and used only on request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from toolkit.workloads.custom.functions.user_code import UserCode
 
 from .own_digits import write_digits
 
-#: Leaves after each attempt as if it had been asked to, but for the last version of it.
+#: Saves, and exits with a given status; 75 asks for another attempt.
 _TRAIN = """
 import os, pathlib, sys
 import helper
@@ -42,7 +42,7 @@ Begun = tuple[RunDir, Experiment]
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Begun:
-    """A run of three functions that has its code, in a folder with what the user works on."""
+    """A run of three functions with its code, beside the folder in which the user works."""
     experiment = load(write_digits(tmp_path / "work"))
     return create_run(experiment, tmp_path / "runs"), experiment
 
@@ -52,7 +52,7 @@ def edit(tmp_path: Path, name: str, text: str = "# edited\n") -> None:
     file.write_text((file.read_text() if file.exists() else "") + text)
 
 
-def test_of_code_that_nobody_edited_nothing_is_said(begun: Begun) -> None:
+def test_unedited_code_gives_no_warning_and_no_event(begun: Begun) -> None:
     run, experiment = begun
     assert not edits_since(run, experiment)
     assert edit_warnings(run, experiment, new_code=False) == []
@@ -60,7 +60,7 @@ def test_of_code_that_nobody_edited_nothing_is_said(begun: Begun) -> None:
     assert not list(read_events(run))
 
 
-def test_changed_new_and_removed_files_are_named_as_the_user_knows_them(begun: Begun, tmp_path: Path) -> None:
+def test_changed_new_and_removed_files_are_named(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
     edit(tmp_path, "my_project/layers.py")
@@ -70,26 +70,26 @@ def test_changed_new_and_removed_files_are_named_as_the_user_knows_them(begun: B
     assert edits.core == ()
 
 
-def test_an_edit_that_leaves_size_and_content_is_none(begun: Begun, tmp_path: Path) -> None:
+def test_changed_modification_time_is_not_an_edit(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     (tmp_path / "work" / "digits.py").touch()
     assert not edits_since(run, experiment)
 
 
-def test_another_release_of_the_toolkit_is_one_word(begun: Begun) -> None:
+def test_changed_toolkit_files_are_named_as_slurm_toolkit_itself(begun: Begun) -> None:
     run, experiment = begun
     for name in ("task.py", "files.py"):
         (run.code / "toolkit" / name).write_text("# of before\n")
     assert str(edits_since(run, experiment)) == "slurm-toolkit itself"
 
 
-def test_where_the_users_code_is_gone_there_is_nothing_to_compare(begun: Begun, tmp_path: Path) -> None:
+def test_missing_user_code_is_not_compared(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     shutil.rmtree(tmp_path / "work")
     assert not edits_since(run, experiment)
 
 
-def test_new_code_is_taken_as_a_whole_and_leaves_an_event(begun: Begun, tmp_path: Path) -> None:
+def test_new_code_replaces_the_code_of_the_run_and_leaves_an_event(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
     take_new_code(run, experiment, asked=True)
@@ -100,7 +100,7 @@ def test_new_code_is_taken_as_a_whole_and_leaves_an_event(begun: Begun, tmp_path
     assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
 
 
-def test_a_run_that_has_saved_nothing_begins_with_the_code_of_today(begun: Begun, tmp_path: Path) -> None:
+def test_run_without_a_checkpoint_uses_the_edited_code(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
     (line,) = edit_warnings(run, experiment, new_code=False)
@@ -110,7 +110,7 @@ def test_a_run_that_has_saved_nothing_begins_with_the_code_of_today(begun: Begun
     assert not edits_since(run, experiment)
 
 
-def test_a_run_that_has_saved_keeps_its_code_unless_it_is_told(begun: Begun, tmp_path: Path) -> None:
+def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     run.checkpoint(3).mkdir(parents=True)
     edit(tmp_path, "digits.py")
@@ -121,7 +121,7 @@ def test_a_run_that_has_saved_keeps_its_code_unless_it_is_told(begun: Begun, tmp
     assert event.facts["step"] == 3
 
 
-def test_a_link_to_the_code_of_a_sweep_becomes_code_of_the_runs_own(begun: Begun, tmp_path: Path) -> None:
+def test_link_to_the_code_of_a_sweep_is_replaced_by_a_copy(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     shared = tmp_path / "runs" / "shared"
     run.code.rename(shared)
@@ -132,7 +132,7 @@ def test_a_link_to_the_code_of_a_sweep_becomes_code_of_the_runs_own(begun: Begun
     assert "# edited" not in (shared / "project" / "digits.py").read_text()
 
 
-def test_many_runs_of_equal_edits_take_one_line(begun: Begun, tmp_path: Path) -> None:
+def test_equal_edits_of_several_runs_give_one_warning(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     shutil.copytree(run.path, tmp_path / "runs" / "other", symlinks=True)
     edit(tmp_path, "digits.py")
@@ -173,7 +173,7 @@ def said(tmp_path: Path) -> str:
     return (run.work / "said").read_text()
 
 
-def test_a_run_goes_on_with_its_code_until_it_is_told_to_take_the_new(
+def test_run_keeps_its_code_until_new_code_is_requested(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stk("run", "train.yaml")
@@ -197,7 +197,7 @@ def test_a_run_goes_on_with_its_code_until_it_is_told_to_take_the_new(
     assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
 
 
-def test_new_code_leaves_what_the_run_has_written_itself(
+def test_new_code_does_not_replace_files_that_the_run_has_written(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     writes = (
@@ -218,7 +218,7 @@ def test_new_code_leaves_what_the_run_has_written_itself(
     capfd.readouterr()
     stk("run", "train.yaml")
     warning = capfd.readouterr().err
-    assert "goes on with new code; changed: both.pt, sub/new.py, train.py" in warning
+    assert "continues with new code; changed: both.pt, sub/new.py, train.py" in warning
     assert "has written both.pt itself" in warning
     assert "model.pt" not in warning
     assert [(run.work / name).read_text() for name in ("model.pt", "both.pt")] == ["of the run"] * 2
@@ -229,7 +229,7 @@ def test_new_code_leaves_what_the_run_has_written_itself(
     assert (run.work / "sub" / "new.py").read_text() == "new"
 
 
-def test_a_run_of_another_folder_is_named_and_keeps_its_code(
+def test_plan_in_another_folder_warns_and_the_run_keeps_its_code(
     stk: Callable[..., int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -245,7 +245,7 @@ def test_a_run_of_another_folder_is_named_and_keeps_its_code(
     assert all(each in warning for each in (str(tmp_path / "work"), str(other), "name=", "--new-code"))
     take_new_code(run, load(other / "train.yaml"), asked=False)
     assert (run.user_code / "train.py").read_text() == _TRAIN.format(75)
-    # A folder that was moved is no other one.
+    # A moved folder is not another folder.
     shutil.rmtree(tmp_path / "work")
     assert stk("plan", "train.yaml") == 0
     assert "name=" not in capfd.readouterr().err
@@ -265,7 +265,7 @@ def test_submit_and_sweep_name_edited_files(
 
 
 @pytest.mark.parametrize("command", ["submit", "resume"])
-def test_a_live_run_that_is_refused_goes_on_with_nothing(
+def test_refused_live_run_is_not_said_to_go_on_with_new_code(
     stk: Callable[..., int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -285,7 +285,7 @@ def test_a_live_run_that_is_refused_goes_on_with_nothing(
     assert "goes on" not in said
 
 
-def test_a_plan_of_a_run_that_is_there_says_so_too(
+def test_plan_of_an_existing_run_names_edited_files(
     stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
@@ -298,7 +298,7 @@ def test_a_plan_of_a_run_that_is_there_says_so_too(
         api_plan("train.yaml")
 
 
-def test_ranks_of_a_launcher_do_not_take_new_code(
+def test_ranks_of_a_launcher_refuse_new_code(
     stk: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -312,14 +312,14 @@ def test_ranks_of_a_launcher_do_not_take_new_code(
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_was_taken_before_a_step_does_not_concern_it(begun: Begun) -> None:
+def test_new_code_taken_before_a_given_step_is_not_listed(begun: Begun) -> None:
     run, _ = begun
     note_event(run, NEW_CODE, files=["digits.py"], step=40)
     assert new_code_of(run, 40) == ["digits.py, from step 41 on"]
     assert new_code_of(run, 41) == []
 
 
-def test_a_run_tells_from_which_step_on_it_had_new_code(begun: Begun, tmp_path: Path) -> None:
+def test_new_code_is_listed_with_its_first_step(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
     take_new_code(run, experiment, asked=True)

@@ -1,4 +1,4 @@
-"""Where the processes of a command on several hosts are told to meet."""
+"""The address at which the processes of a command on several hosts meet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(folder: Path, world: World) -> str:
     return place.address
 
 
-def test_on_several_hosts_it_is_the_address_by_which_the_scheduler_knows_the_first(
+def test_processes_on_several_hosts_meet_at_the_address_known_to_the_scheduler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: ["127.0.0.1", STORAGE, COMPUTE])

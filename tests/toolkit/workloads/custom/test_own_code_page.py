@@ -1,4 +1,4 @@
-"""What docs/your-code/own-command.md and docs/your-code/own-script.md show works as it stands there."""
+"""The examples of docs/your-code/own-command.md and docs/your-code/own-script.md work as shown."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def stk(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_commands_of_the_page(folder: Path) -> None:
+def test_commands_of_the_page_work(folder: Path) -> None:
     run, submit, sweep = (shlex.split(line)[1:] for line in block("sh").splitlines())
     done = stk(*run)
     assert done.returncode == 0, done.stderr
     assert "done after 20 steps" in done.stdout
-    # What they would do is enough of these: nothing but the name of the command is another.
+    # These are only planned: except for the name of the command, the arguments are those of the page.
     planned = stk("plan", *submit[1:])
     assert "#SBATCH --nodes=2" in planned.stdout, planned.stderr
     swept = stk(sweep[0], "--dry-run", "--cluster", "local", *sweep[1:])
@@ -74,7 +74,7 @@ def test_each_variable_of_the_page_is_set() -> None:
 
 
 @pytest.mark.slow
-def test_the_script_that_asks_for_its_run(folder: Path) -> None:
+def test_script_of_the_page_that_calls_its_run_works(folder: Path) -> None:
     (folder / "train.py").write_text(block("python", CALLS), encoding="utf-8")
     run, submit, alone = (shlex.split(line) for line in block("sh", CALLS).splitlines())
     done = stk(*run[1:])
@@ -87,7 +87,7 @@ def test_the_script_that_asks_for_its_run(folder: Path) -> None:
     assert RunDir(folder_alone).checkpoint_steps() == [150, 200]
 
 
-def test_each_call_of_the_table_is_there() -> None:
+def test_each_call_in_the_table_exists() -> None:
     names = set(re.findall(r"`(?:with )?run\.(\w+)", CALLS))
     assert {"latest_checkpoint", "log", "should_stop", "checkpoint", "leave"} <= names
     assert names <= set(dir(CurrentRun))

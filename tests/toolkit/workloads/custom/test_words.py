@@ -1,4 +1,4 @@
-"""The words of a command: from a command line, and with its parameters."""
+"""The arguments of a command, from a command line and from parameters."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def command(*run: str, **keys: Any) -> Any:
         ({"out": "${run.dir}/out", "flags": [True]}, ["--out", "/runs/train-1/out", "--flags", "true"]),
     ],
 )
-def test_parameters_are_options(params: dict[str, Any], words: list[str]) -> None:
+def test_parameters_become_options(params: dict[str, Any], words: list[str]) -> None:
     assert words_of(command("python", "train.py", params=params), RUN) == ["python", "train.py", *words]
 
 
-def test_a_script_is_the_copy_of_the_run_however_its_folder_is_named(tmp_path: Path) -> None:
+def test_script_in_a_linked_folder_is_replaced_by_the_copy_of_the_run(tmp_path: Path) -> None:
     folder, run = tmp_path / "real", RunDir(tmp_path / "train-1")
     for place in (folder, run.user_code):
         place.mkdir(parents=True)
@@ -56,7 +56,7 @@ def test_all_parameters_are_also_handed_over_as_json() -> None:
     assert json.loads(params_json(command("a", params=params), RUN)) == {**params, "out": "/runs/train-1"}
 
 
-def test_the_run_s_folder_can_be_named_in_a_file(tmp_path: Path) -> None:
+def test_run_dir_is_replaced_in_an_experiment_file(tmp_path: Path) -> None:
     file = tmp_path / "train.yaml"
     file.write_text(
         "name: train\ntask: {kind: command, run: [a, '${run.dir}/${params.x}']}\n"
@@ -65,7 +65,7 @@ def test_the_run_s_folder_can_be_named_in_a_file(tmp_path: Path) -> None:
     assert words_of(load(file), RUN) == ["a", "/runs/train-1/1", "--x", "1", "--y", "/runs/train-1"]
 
 
-def test_a_script_by_its_absolute_path_is_the_copy_that_the_run_has(tmp_path: Path) -> None:
+def test_absolute_path_of_a_script_is_replaced_by_the_copy_of_the_run(tmp_path: Path) -> None:
     folder, run = tmp_path / "mine", RunDir(tmp_path / "run")
     kept, other, data = (str(folder / name) for name in ("train.py", "other.py", "data.csv"))
     for name in ("train.py", "data.csv"):
@@ -77,7 +77,7 @@ def test_a_script_by_its_absolute_path_is_the_copy_that_the_run_has(tmp_path: Pa
     assert words_of(experiment, run) == ["python", str(run.work / "train.py"), other, data, "/x.py"]
 
 
-def test_a_path_out_of_the_folder_leads_to_where_it_does_in_the_user_s_folder(tmp_path: Path) -> None:
+def test_relative_path_outside_the_folder_refers_to_the_user_folder(tmp_path: Path) -> None:
     words = [
         "cat",
         "../data",
@@ -98,14 +98,14 @@ def test_a_path_out_of_the_folder_leads_to_where_it_does_in_the_user_s_folder(tm
     assert words_of(experiment, RUN) == ["cat", *outside, *words[5:], *options]
 
 
-#: What a process can be given, but what is replaced.
+#: Arguments that a process can get, except those that are replaced.
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20).filter(
     lambda word: "${run.dir}" not in word and ".." not in word and word != "???"
 )
 
 
 @given(st.lists(WORDS, max_size=4))
-def test_any_words_reach_the_command_as_they_are(words: list[str]) -> None:
+def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
     path = Path(with_file(["run", "--", "python", *words])[1])
     assert words_of(load(path), RUN) == ["python", *words]
 
@@ -126,7 +126,7 @@ def test_the_run_is_named_after_the_script(words: list[str], name: str, launch: 
     assert (found["name"], found["task"]["launch"]) == (name, launch)
 
 
-def test_command_params_and_inputs_make_a_run_and_code_does_not(tmp_path: Path) -> None:
+def test_identity_depends_on_command_params_and_inputs_but_not_on_code(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     first = identity(command("a"))
     others = [command("b"), command("a", params={"lr": 1}), command("a", inputs=[str(tmp_path / "a")])]

@@ -77,7 +77,7 @@ def test_a_mention_without_a_gold_label_is_predicted_but_not_scored(entities: Ru
 
 
 def test_another_database_can_be_given(entities: RunDir, tmp_path: Path) -> None:
-    """It has an entity that training has not seen."""
+    """The other database has an entity that training has not seen."""
     other = database()
     lake = Profile(entity_id="arn.lake", title="arn (lake)", description="a lake", mentions=(("arn", 99.0),))
     other.add(lake)

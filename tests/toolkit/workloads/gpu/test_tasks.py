@@ -9,14 +9,14 @@ from tests.toolkit.gpu.test_tasks import (
     device,  # noqa: F401
     experiment,  # noqa: F401
     task,  # noqa: F401
-    test_loss_and_gradients_are_those_of_the_cpu,  # noqa: F401
-    test_scores_are_those_of_the_cpu,  # noqa: F401
-    test_waits_of_a_batch_are_within_their_budget,  # noqa: F401
-    test_waits_of_a_step_are_those_of_its_batch_and_of_the_loop,  # noqa: F401
+    test_a_step_synchronizes_at_most_as_often_as_its_batch_and_the_loop,  # noqa: F401
+    test_batch_synchronizes_as_often_as_declared,  # noqa: F401
+    test_loss_and_gradients_equal_those_of_the_cpu,  # noqa: F401
+    test_scores_equal_those_of_the_cpu,  # noqa: F401
 )
 from tests.toolkit.workloads.test_task_contract import KINDS, SAMPLES
 
-#: Those of the other tasks are none. transformers asks each encoder's mask whether there is padding.
+#: Other tasks have no waits. transformers asks each encoder's mask whether there is padding.
 WAITS_OF_A_BATCH = {
     "entity_disambiguation": 2,
     "entity_disambiguation, cached vectors, steps of tokens": 1,

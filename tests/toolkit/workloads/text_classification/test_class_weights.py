@@ -66,7 +66,7 @@ def test_only_the_loss_of_training_is_weighted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["balance", "{good: -1}", "{good: x}", "{good: true}", "[1, 2]"])
-def test_other_values_are_refused_before_anything_starts(tmp_path: Path, wrong: str) -> None:
+def test_invalid_class_weights_are_refused_before_anything_starts(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(ConfigError, match="class_weights"):
         tiny_docnn(tmp_path, f"task.class_weights={wrong}")
 

@@ -1,1 +1,1 @@
-"""A function of the user's as a job: what it is called with, and what it returns."""
+"""A user's function as a job: its arguments and its result."""

@@ -1,8 +1,8 @@
-"""Call a function in a job, and hand over what it returns:
+"""Call a function in a job, and write its result:
 
 python -P -m toolkit.workloads.custom.calling.call '{"function": "work:train", "args": [], "kwargs": {}}'
 
-The function works as any command does: it may call `stk.current_run()`, save and leave.
+The function works like any command: it may call `stk.current_run()`, save a checkpoint and leave.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from toolkit.workloads.custom.script.place import find_place
 
 
 def main(argv: Sequence[str]) -> int:
-    """Call the function, write what it returns, and return the exit status. Rank 0 writes."""
+    """Call the function, write its result on rank 0, and return the exit status."""
     request = json.loads(argv[0])
     try:
         value = _called(request)
     except SystemExit as left:
-        # With another status it goes on later, or has failed.
+        # Any other status means that it continues later, or has failed.
         if left.code not in (None, 0):
             raise
         value = None
     except Exception as error:
-        # Without the lines of this file.
+        # Leave the frames of this file out of the traceback.
         inner = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
         traceback.print_exception(error.with_traceback(inner))
         return 1
-    return _hand_over(value, str(request["function"]))
+    return _write_result(value, str(request["function"]))
 
 
 def _called(request: Mapping[str, Any]) -> Any:
@@ -49,7 +49,7 @@ def _called(request: Mapping[str, Any]) -> Any:
     return function(*request["args"], **request["kwargs"])
 
 
-def _hand_over(value: Any, function: str) -> int:
+def _write_result(value: Any, function: str) -> int:
     place = find_place()
     if not place.is_main:
         return 0
@@ -64,7 +64,7 @@ def _hand_over(value: Any, function: str) -> int:
         return 1
     leave_if_fenced(place.run, place.nonce)
     place.run.returned.parent.mkdir(exist_ok=True)
-    # With what Python's JSON has beside the standard: NaN, infinities, and any text escaped.
+    # Python's JSON also has NaN and infinities, and it escapes all text that is not ASCII.
     write_atomic(place.run.returned, json.dumps(document, indent=2) + "\n")
     return 0
 

@@ -1,8 +1,8 @@
-"""An experiment from a function and its arguments: a command that calls it, by its name.
+"""An experiment from a function and its arguments: a command that calls the function by its name.
 
-Arguments and results are handed over as JSON and not pickled. With a pickle its writer can execute code
-when it is read, and a pickle can often not be read by another version of what it holds; a run must go on,
-and its result be read, years later.
+Arguments and results are stored as JSON and not pickled. Reading a pickle can execute code, and often fails
+with another version of the pickled class. A run must be able to continue years later, and its result must
+stay readable.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
 from toolkit.workloads.custom.command.from_words import experiment_of as experiment_of_words
 from toolkit.workloads.custom.command.words import CALL
 
-#: Characters of the arguments: Linux takes no word of a command from 128 KiB on.
-_MOST = 100_000
+#: Limit for the arguments, in characters: Linux limits one argument of a command to 128 KiB.
+_LIMIT = 100_000
 _INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 
 def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment of a call, as it would be in a file: named after the function.
+    """Return the experiment of a call, as in an experiment file: named after the function.
 
-    Raises UserError for a function that a job cannot import, and for arguments that do not fit it, or that
-    JSON cannot hold.
+    Raises UserError if a job cannot import the function, if the arguments do not fit its signature, or if
+    JSON cannot hold them.
     """
     module, name = _importable(function)
     _check_fit(function, name, args, kwargs)
     places = _places(module)
-    request = {"function": f"{module.__name__}:{name}", **places.pop("request"), **_handed_over(args, kwargs)}
+    request = {"function": f"{module.__name__}:{name}", **places.pop("request"), **_as_json(args, kwargs)}
     text = json.dumps(request)
-    if len(text) > _MOST:
+    if len(text) > _LIMIT:
         raise UserError(
-            f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_MOST:,} are "
+            f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_LIMIT:,} are "
             "allowed: write them to a file and give its path"
         )
     tree = experiment_of_words([sys.executable, "-P", "-m", CALL, text])
@@ -51,7 +51,7 @@ def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
 
 
 def _importable(function: Any) -> tuple[ModuleType, str]:
-    """The module that defines a function, and its name there. Raises UserError where a job cannot find it."""
+    """Return the module that defines a function, and its name there. Raises UserError if not importable."""
     name, home = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if not name or not home:
         raise _refused(f"{function!r:.100}", "has no name", "define a function in a module")
@@ -62,7 +62,7 @@ def _importable(function: Any) -> tuple[ModuleType, str]:
         raise _refused("a lambda", f"of {home} has no name", "define a function with `def` in a module")
     if "<locals>" in name:
         outer = name.partition(".<locals>")[0]
-        raise _refused(name, f"is defined within {outer}", f"define it outside of it, in a module ({home})")
+        raise _refused(name, f"is defined within {outer}", f"define it at the top level of {home}")
     if home == "__main__":
         raise _refused(
             name,
@@ -78,7 +78,7 @@ def _importable(function: Any) -> tuple[ModuleType, str]:
         is_it = False
     if not is_it:
         raise _refused(
-            name, f"is not what {home}.{name} means there", "give the function itself, by its name"
+            name, f"is not the object named {home}.{name}", "give the function itself, by its name"
         )
     return module, name
 
@@ -98,7 +98,7 @@ def _check_fit(function: Any, name: str, args: Sequence[Any], kwargs: Mapping[st
     try:
         signature = inspect.signature(function)
     except ValueError:
-        # Some functions that are written in C have no signature.
+        # Some functions written in C have no signature.
         return
     try:
         signature.bind(*args, **kwargs)
@@ -106,7 +106,7 @@ def _check_fit(function: Any, name: str, args: Sequence[Any], kwargs: Mapping[st
         raise UserError(f"{name}{signature}: {error}") from None
 
 
-def _handed_over(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _as_json(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     try:
         listed = [plain(each, f"argument {number}") for number, each in enumerate(args, start=1)]
         return {
@@ -123,7 +123,7 @@ def _handed_over(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, An
 def _places(module: ModuleType) -> dict[str, Any]:
     """Return the function's folder, its kept code, and the folder from which its module is imported.
 
-    Relative file names mean the folder where the caller works, in the copy too if that is within the code.
+    Relative file names refer to the caller's working folder, or to its copy if the code contains it.
     """
     here, root = Path.cwd().resolve(), _root(module)
     if root is None:
@@ -135,7 +135,7 @@ def _places(module: ModuleType) -> dict[str, Any]:
 
 
 def _root(module: ModuleType) -> Path | None:
-    """The folder from which a module is imported; None for one that is installed, on every host alike."""
+    """The folder from which a module is imported; None for an installed module, which every host has."""
     file = getattr(module, "__file__", None)
     if file is None:
         return None

@@ -1,4 +1,4 @@
-"""Values that are handed over as JSON: the arguments of a function, and what it returns."""
+"""Values that are stored as JSON: the arguments of a function, and its result."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from numbers import Integral, Rational, Real
 from pathlib import PurePath
 from typing import Any
 
-#: Its name since numpy 2, and before. numpy itself is slow to import.
+#: The name since numpy 2, and the name before. numpy itself is slow to import.
 _NUMPYS_BOOL = ("numpy.bool", "numpy.bool_")
 
 
 class NotPlain(Exception):
-    """A value that JSON cannot hold: its place, and what it is."""
+    """A value that JSON cannot hold: where it is, and its type."""
 
 
 def plain(value: Any, place: str) -> Any:
-    """The value as JSON holds it. Raises NotPlain.
+    """Return the value as JSON holds it. Raises NotPlain.
 
-    A tuple becomes a list, a path a text, a number or truth value of numpy one of Python. Everything else is
-    refused: what came back would differ from what was given.
+    A tuple becomes a list, a path a text, and a number or bool of numpy one of Python. Other types are
+    refused, because the value read back would differ from the given one.
 
-    place  what it is, for messages, such as `argument x`
+    place  name of the value in messages, such as `argument x`
     """
     try:
         return _plain(value, place)

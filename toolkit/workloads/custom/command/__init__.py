@@ -1,1 +1,1 @@
-"""A command of the user's as a task: `python train.py`, in as many processes as the job has."""
+"""A user's command as a task: `python train.py`, in one process per rank or per host."""

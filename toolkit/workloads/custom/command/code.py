@@ -1,8 +1,8 @@
-"""The user's own code in a run, and the folder in which the user's program runs.
+"""The user's code in a run, and the folder in which the user's program runs.
 
-A run keeps copies of what is code. The program runs in a folder of the run that holds these and links to all
-that lies beside them where the user works: it finds its data under the usual names, and what the user edits
-later does not reach it.
+A run keeps copies of the code files. The program runs in a folder of the run that holds these copies, and
+links to everything else in the user's folder. So it finds its data under the usual names, and later edits of
+the code do not affect it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from toolkit.system.output.few import few
 from toolkit.workload import Violation
 from toolkit.workloads.custom.command.words import SCRIPTS, inside
 
-#: Bytes of a file: a larger one is not code, and is linked.
+#: In bytes. A larger file does not count as code, and is linked.
 LARGEST_FILE = 1 << 20
-#: Of all files together.
+#: Limits for all files together.
 MOST_FILES, MOST_BYTES = 5_000, 100 << 20
 
 #: Entries that a message names.
 _NAMED = 5
 #: Neither copied nor linked.
-_NOT_TAKEN = frozenset({".git", "__pycache__"})
-#: In the folder of an environment of Python or of conda.
+_IGNORED = frozenset({".git", "__pycache__"})
+#: A folder with one of these is an environment of Python or conda.
 _ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
-#: Names of what programs usually write.
+#: Usual names of the output of programs.
 _OUTPUT = re.compile(
     r"(out(puts?)?|checkpoints?|ckpts?|results?|saved?|logs?|weights|wandb|\w+_logs|mlruns|tensorboard)"
     r"|.*\.(pt|pth|ckpt|safetensors|log)"
@@ -40,9 +40,9 @@ _OUTPUT = re.compile(
 
 
 def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
-    """Yield the files that are code, each with its place in the code of the run.
+    """Yield the code files, each with its place in the code of the run.
 
-    Raises UserError if code is outside of the folder of the command, is missing, or is too much.
+    Raises UserError if code is missing, is outside of the folder of the command, or exceeds the limits.
     """
     folder = Path(experiment.task.folder)
     files: set[Path] = set()
@@ -51,15 +51,15 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
         if len(files) > MOST_FILES:
             break
     if experiment.code:
-        # Also a script that git does not track yet.
+        # The script counts as code even if git does not track it yet.
         files |= {Path(word) for word in experiment.task.run if _is_own_script(folder, word)}
-    _check_amount(folder, sorted(files))
+    _check_limits(folder, sorted(files))
     for file in sorted(files):
         yield folder / file, str(user_code_in(Path()) / file)
 
 
 def shared_outputs(experiment: Any) -> Iterator[Violation]:
-    """Find what looks like output of earlier work, and is linked: all runs would write into the same."""
+    """Find linked files that look like output of earlier work: all runs would write into the same ones."""
     folder = Path(experiment.task.folder)
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     found = [path for path in there if _OUTPUT.fullmatch(path.name.lower())]
@@ -67,20 +67,18 @@ def shared_outputs(experiment: Any) -> Iterator[Violation]:
     try:
         kept = {file for file, _ in kept_files(experiment)} if found else set()
     except UserError:
-        # Said when the code is copied.
+        # The error is raised again when the code is copied.
         return
     if names := [path.name for path in found if any(file not in kept for file in _all_files(path))]:
         problem = (
             f"not copied but linked from {folder}: {few(names, _NAMED)}. All runs that write there share it"
         )
-        hint = (
-            "STK_CHECKPOINT_DIR and ${run.dir} are each run's own; what is only read can be named in inputs"
-        )
+        hint = "write to STK_CHECKPOINT_DIR or ${run.dir}, one per run; name data that is only read in inputs"
         yield Violation(key=("task", "folder"), problem=problem, hint=hint)
 
 
 def make_work_folder(run: RunDir, experiment: Any) -> None:
-    """Make the folder in which the command runs, or link what has come to the user's since. On one rank."""
+    """Make the folder in which the command runs, or add links to the user's new files. One rank calls it."""
     folder = Path(experiment.task.folder)
     if run.work.exists():
         _link_new(run, experiment, folder)
@@ -90,7 +88,7 @@ def make_work_folder(run: RunDir, experiment: Any) -> None:
     if run.user_code.exists():
         shutil.copytree(run.user_code, new, ignore=shutil.ignore_patterns("__pycache__"))
     else:
-        # Nothing in the folder is code.
+        # The run has no code files.
         new.mkdir()
     for around, _, _ in os.walk(new):
         _link_others(folder, new, Path(around).relative_to(new))
@@ -98,7 +96,7 @@ def make_work_folder(run: RunDir, experiment: Any) -> None:
 
 
 def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
-    """Link what is new beside the code: not code, which is taken with the edits, and not output."""
+    """Link new files of the user's folder, except code, which an edited run copies, and output."""
     try:
         code = {Path(place).relative_to(user_code_in(Path())) for _, place in kept_files(experiment)}
     except UserError:
@@ -106,13 +104,13 @@ def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
     copied = {file.relative_to(run.user_code) for file in run.user_code.rglob("*")}
     taken = {each for name in code | copied for each in (name, *name.parents)}
 
-    def is_left(name: Path) -> bool:
+    def is_skipped(name: Path) -> bool:
         is_output = _OUTPUT.fullmatch(name.name.lower()) and str(folder / name) not in experiment.inputs
         return name in taken or bool(is_output)
 
-    # Folders that the command itself has made are its own.
+    # Nothing is linked into folders that the command itself has made.
     for around in {Path(), *(each for name in copied for each in name.parents)}:
-        _link_others(folder, run.work, around, is_left)
+        _link_others(folder, run.work, around, is_skipped)
 
 
 def _is_own_script(folder: Path, word: str) -> bool:
@@ -122,19 +120,19 @@ def _is_own_script(folder: Path, word: str) -> bool:
 
 
 def _within(folder: Path, path: Path) -> Path:
-    """A path relative to the folder. Raises UserError for one outside of it, or missing."""
+    """Return a path relative to the folder. Raises UserError if it is missing or outside of the folder."""
     if not path.exists():
         raise UserError(f"code: there is no {path}")
     if (name := inside(folder, path)) is None:
         raise UserError(
-            f"code: {path} is outside of {folder}, the folder of the command. Start it in a folder that "
-            "contains both, or leave it out: then it is used in place"
+            f"code: {path} is outside of {folder}, the folder of the command. Start in a folder that "
+            "contains both, or leave the path out: then the code is used in place"
         )
     return name
 
 
 def _code_in(folder: Path, path: Path) -> Iterator[Path]:
-    """The files of a path that are code: those that git tracks, else all small ones. Links are not."""
+    """Yield the code files of a path: those that git tracks, else all small ones; never links."""
     whole = folder / path
     if whole.is_file():
         yield path
@@ -147,7 +145,7 @@ def _code_in(folder: Path, path: Path) -> Iterator[Path]:
 
 
 def _tracked(folder: Path) -> list[Path] | None:
-    """The files below a folder that git tracks; None where it tracks none, or is not there."""
+    """The files below a folder that git tracks; None if it tracks none, or is not installed."""
     command = ["git", "-C", str(folder), "ls-files", "-z", "--recurse-submodules"]
     try:
         found = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
@@ -157,7 +155,7 @@ def _tracked(folder: Path) -> list[Path] | None:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """All files below a folder but hidden ones, and those of virtual environments and runs."""
+    """All files below a folder, except hidden files and those of virtual environments and runs."""
     for around, folders, files in os.walk(folder):
         inside = Path(around)
         folders[:] = [name for name in folders if _may_be_code(inside / name)]
@@ -165,7 +163,7 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 
 
 def _may_be_code(folder: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in _NOT_TAKEN or not _is_open(folder):
+    if folder.name.startswith(".") or folder.name in _IGNORED or not _is_open(folder):
         return False
     run = RunDir(folder)
     is_run = run.attempts.exists() and run.config.exists()
@@ -174,11 +172,11 @@ def _may_be_code(folder: Path) -> bool:
 
 
 def _is_open(folder: Path | os.DirEntry[str]) -> bool:
-    """Whether this user may look into a folder: in a project of several people one may be closed."""
+    """Whether this user may read a folder: other members of a project may have closed theirs."""
     return os.access(folder, os.R_OK | os.X_OK)
 
 
-def _check_amount(folder: Path, files: Sequence[Path]) -> None:
+def _check_limits(folder: Path, files: Sequence[Path]) -> None:
     size = sum((folder / file).stat().st_size for file in files)
     if len(files) > MOST_FILES or size > MOST_BYTES:
         number = f"more than {MOST_FILES:,}" if len(files) > MOST_FILES else f"{len(files):,}"
@@ -190,21 +188,21 @@ def _check_amount(folder: Path, files: Sequence[Path]) -> None:
 
 
 def _link_others(
-    folder: Path, work: Path, around: Path, is_left: Callable[[Path], bool] = lambda name: False
+    folder: Path, work: Path, around: Path, is_skipped: Callable[[Path], bool] = lambda name: False
 ) -> None:
-    """Link what is in a folder of the user's and was not copied.
+    """Link the entries of a user's folder that were not copied.
 
-    around    that folder, relative to both
-    is_left   whether an entry, by its name relative to both, is not to be linked
+    around    that folder, relative to `folder` and `work`
+    is_skipped   whether an entry is skipped, by its path relative to both
     """
     if not ((folder / around).is_dir() and (work / around).is_dir()):
         return
     for entry in os.scandir(folder / around):
         new = work / around / entry.name
-        if entry.name in _NOT_TAKEN or is_left(around / entry.name) or os.path.lexists(new):
+        if entry.name in _IGNORED or is_skipped(around / entry.name) or os.path.lexists(new):
             continue
         if entry.is_dir() and _is_open(entry) and not any(os.scandir(entry)):
-            # Made for output.
+            # An empty folder is probably meant for output.
             new.mkdir()
         else:
             new.symlink_to(entry.path)

@@ -1,4 +1,4 @@
-"""The experiment of a command: what is run, with which parameters, and what is kept of it."""
+"""The experiment of a command: the program, its parameters, its inputs and its code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrSchedule
 from toolkit.workload import NoData, NoModel, Violation, rule
 from toolkit.workloads.custom.command.words import inside
 
-#: A command sets no limit to its processes.
+#: Serves as the batch size, which otherwise limits the number of ranks.
 _MOST_RANKS = 65_536
 
 
@@ -58,12 +58,12 @@ class CommandExperiment(Experiment):
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:
-        """No: the command decides what it computes on."""
+        """False: the command chooses its device."""
         return False
 
 
 @rule("task.run")
-def something_is_run(experiment: Any) -> Iterator[Violation]:
+def command_is_not_empty(experiment: Any) -> Iterator[Violation]:
     """Find a command without words."""
     if not experiment.task.run or not experiment.task.run[0]:
         problem = "found no command, expected a program and its arguments"
@@ -83,7 +83,7 @@ def params_are_values(experiment: Any) -> Iterator[Violation]:
 
 
 @rule("inputs", holds_for_stored=False)
-def inputs_are_there(experiment: Any) -> Iterator[Violation]:
+def inputs_exist(experiment: Any) -> Iterator[Violation]:
     """Find inputs that are missing."""
     for index, name in enumerate(experiment.inputs):
         if not Path(name).exists():
@@ -103,11 +103,11 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint="leave it out: then it is used in place")
 
 
-RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_folder)
+RULES = (command_is_not_empty, params_are_values, inputs_exist, code_is_in_the_folder)
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:
-    """Find a script that is to be run and is missing, or is not a program."""
+    """Find a script to run that is missing or is not a program."""
     words, folder = experiment.task.run, Path(experiment.task.folder)
     for place, word in enumerate(words[:2]):
         if not _is_script(words, place) or "$" in word:
@@ -115,7 +115,7 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
         program = "python" if word.endswith(".py") else "bash"
         key, right = ("task", "run", str(place)), f"run: [{program}, {Path(word).name}]"
         if os.path.normpath(word).startswith(".."):
-            problem = f"{word} is outside of {folder}, the folder of the command, of which the run has a copy"
+            problem = f"{word} is outside of {folder}, the folder of the command, and is not copied"
             hint = f"start in a folder that contains it, or use it in place: {os.path.abspath(folder / word)}"
             yield Violation(key=key, problem=problem, hint=hint)
         elif not (folder / word).exists():
@@ -125,7 +125,7 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
 
 
 def _is_script(words: Sequence[str], place: int) -> bool:
-    """Whether a word is a file of the user's: an absolute path may be there on the hosts of the job only."""
+    """Whether a word is a script of the user. An absolute path may exist on the hosts of the job only."""
     word, program = words[place], Path(words[0]).name
     if place == 0:
         return word.endswith(".py") or ("/" in word and not Path(word).is_absolute())

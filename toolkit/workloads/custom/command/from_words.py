@@ -1,4 +1,4 @@
-"""An experiment from the words of a command line."""
+"""An experiment from a command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_NAME = 64
 
 
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
-    """The experiment of a command, as it would be in a file: named after its script or program."""
+    """Return the experiment of a command, as in an experiment file: named after its script or program."""
     launch = "node" if PurePath(words[0]).name in _LAUNCHERS else "each"
     task = {"kind": "command", "run": literal(list(words)), "launch": launch}
     return {"name": _name(words), "task": task}

@@ -1,4 +1,4 @@
-"""The rendezvous of a command's processes, and the environment of each."""
+"""The rendezvous of a command's processes, and the environment of each process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Place:
 
 
 def publish(run: RunDir, world: World, attempt: int) -> None:
-    """Let the other ranks begin. Rank 0 calls it once it holds the run, and all that they need is there."""
+    """Let the other ranks start. Rank 0 calls it when it holds the run and has made all files they need."""
     path = run.address(world.nonce)
     path.parent.mkdir(exist_ok=True)
     known = known_addresses(world.known_as) if world.nodes > 1 else []
@@ -43,8 +43,8 @@ def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], b
             return None
         if time.monotonic() > deadline:
             raise RendezvousError(
-                f"rank {world.rank} on {socket.gethostname()} has waited {timeout_s:g} s for rank 0, which "
-                f"has not begun, or whose file {path} does not arrive here: see the log of rank 0"
+                f"rank {world.rank} on {socket.gethostname()} has waited {timeout_s:g} s for rank 0: it has "
+                f"not started, or its file {path} is not visible on this host. See the log of rank 0"
             )
         time.sleep(_POLL_S)
     return Place(address=str(found["address"]), port=int(found["port"]), attempt=int(found["attempt"]))
@@ -59,9 +59,9 @@ def _free_port() -> int:
 def environment(
     run: RunDir, world: World, place: Place, *, by_node: bool, latest: str, params: str
 ) -> dict[str, str]:
-    """The environment of a command's process.
+    """Return the environment of a command's process.
 
-    by_node  one process on each host: the host's number and count replace rank and world size
+    by_node  one process on each host: index and number of the hosts replace rank and world size
     latest   the newest checkpoint, or empty if there is none
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
@@ -86,10 +86,10 @@ def environment(
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),
         "STK_PARAMS": params,
     }
-    # torchrun takes its own options from these.
+    # torchrun reads its options from these variables.
     pet = {"NNODES": size, "NODE_RANK": rank, "MASTER_ADDR": place.address, "MASTER_PORT": place.port}
     return environ | ({f"PET_{name}": str(value) for name, value in pet.items()} if by_node else {})
 
 
-#: Between a launcher of ours and its ranks.
+#: Variables between the toolkit's launcher and its ranks.
 _OF_RANKS = ("STK_RENDEZVOUS", "STK_LAUNCHER")

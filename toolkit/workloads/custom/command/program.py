@@ -1,4 +1,4 @@
-"""The process of a command: started, asked to leave, waited for."""
+"""The process of a command: start it, send it signals, wait for its end."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from toolkit.files import read_end
 
 _PR_SET_PDEATHSIG = 1
 _BLOCK_BYTES = 1 << 16
-#: Bytes at the end of its output that may show why it failed.
+#: Bytes at the end of the output that are searched for the cause of a failure.
 _TAIL_BYTES = 1 << 15
-#: Seconds that its last output may take once it has ended: a process that it left behind may hold the pipe.
+#: Seconds to wait for the last output after the command has ended: a leftover process may hold the pipe.
 _LAST_OUTPUT_S = 2.0
-#: Found here, because a new process may do little before it becomes the command.
+#: Loaded here, because little is allowed between fork and exec.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Program:
-    """A command in its own process group, whose output goes to a log, and to this process's own.
+    """A command in its own process group. Its output goes to a log.
 
-    shown  whether its output is also written to standard output
-    Raises UserError where it cannot be started.
+    shown  whether its output also goes to the standard output of this process
+    Raises UserError if it cannot be started.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Program:
                 stdout=subprocess.PIPE if shown else self._log,
                 stderr=subprocess.STDOUT,
                 process_group=0,
-                preexec_fn=_in_new_process,
+                preexec_fn=_before_exec,
             )
         except OSError as error:
             self._log.close()
@@ -65,46 +65,46 @@ class Program:
         return self._process.pid
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit status, negative for a signal; None where it has not ended in this time."""
+        """Return its exit status, negative for a signal; None if it has not ended in this time."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def send(self, number: int) -> None:
-        """Send a signal to the command and to what it has started in its group."""
+        """Send a signal to the process group of the command."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     def close(self) -> None:
-        """End what it has left behind, and read what it wrote last."""
+        """Kill leftover processes of its group, and read its last output."""
         self.send(signal.SIGKILL)
         if self._reader is not None:
             self._reader.join(_LAST_OUTPUT_S)
         self._log.close()
 
     def last_output(self) -> str:
-        """The end of what it has written; all of that, once it is closed."""
+        """Return the end of its output; complete after `close`."""
         written = self._log_path.stat().st_size - self._log_start
         return read_end(self._log_path, min(written, _TAIL_BYTES)).decode("utf-8", "replace")
 
 
-def _in_new_process() -> None:
+def _before_exec() -> None:
     """Prepare the new process before it becomes the command."""
-    # The early warning must not end a command that does not handle it. A handler replaces this.
+    # The early warning must not end a command without a handler for it. A handler replaces this setting.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if hasattr(_LIBC, "prctl"):
-        # It does not outlive the rank, however that ends.
+        # The command must not outlive its rank, even if the rank is killed.
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _copy(source: BinaryIO, log: BinaryIO) -> None:
-    """Write what comes from a pipe to a log and to standard output."""
+    """Copy the data of a pipe to a log and to standard output."""
     while block := os.read(source.fileno(), _BLOCK_BYTES):
         with suppress(OSError, ValueError):
             log.write(block)
-        # The reader of the terminal may have gone; the log goes on.
+        # If the terminal is closed, the log continues.
         with suppress(OSError, ValueError):
             sys.stdout.buffer.write(block)
             sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""What a command has done so far: what its script logs (`stk.current_run().log`), and what it has saved."""
+"""The progress of a command: the lines its script logs (`stk.current_run().log`), and its saved files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NO_METRICS = frozenset({"time", "step", "epoch", "split"})
 class Logged:
     """The log of an attempt so far.
 
-    first_step       the step that it began at
-    first_step_time  when it logged its first one, in seconds since 1970
-    step             the newest one
-    resumed          whether it went on from a checkpoint
+    first_step       the step at which it began
+    first_step_time  time of its first logged step, in seconds since 1970
+    step             the newest step
+    resumed          whether it resumed from a checkpoint
     """
 
     first_step: int
@@ -37,7 +37,7 @@ class Logged:
 
 
 def logged(run: RunDir, attempt: int) -> Logged | None:
-    """Return the log of an attempt; None if it has logged nothing, or nothing can be read."""
+    """Return the log of an attempt; None if it has logged nothing, or the log cannot be read."""
     try:
         progress = read_json(run.progress)
         if progress is None or progress.get("attempt") != attempt:
@@ -53,7 +53,7 @@ def logged(run: RunDir, attempt: int) -> Logged | None:
 
 
 def _last_step(run: RunDir) -> int:
-    """The step of the last line of metrics.jsonl: progress.json is some seconds old. 0 without one."""
+    """The step of the last line of metrics.jsonl, as progress.json may be some seconds old; 0 if none."""
     for line in reversed(read_end(run.metrics, _TAIL_BYTES).splitlines()):
         try:
             if isinstance(step := json.loads(line)["step"], int):
@@ -77,14 +77,14 @@ def final(run: RunDir) -> dict[str, Any]:
 
 
 def _numbers(line: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the metrics of a line; None for one that is not finite, in place of the value before."""
+    """Return the metrics of a line. None replaces a value that is not finite."""
     return {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
 
 
 def newest_save(run: RunDir) -> Path | None:
-    """The newest file or folder that the command has saved; None where it has saved nothing.
+    """Return the newest file or folder that the command has saved; None if it has saved nothing.
 
-    Hidden ones and links are passed over: a save can be written under a hidden name, and then renamed.
+    Hidden files and links are skipped: a save can be written under a hidden name, and then renamed.
     """
     try:
         entries = [each for each in run.checkpoints.iterdir() if not each.name.startswith(".")]
@@ -97,7 +97,7 @@ def _age(entry: Path) -> tuple[float, str]:
     try:
         return entry.stat().st_mtime, entry.name
     except OSError:
-        # It has just been removed.
+        # The command has just removed it.
         return 0.0, entry.name
 
 
@@ -108,7 +108,7 @@ def save_mark(run: RunDir) -> object:
 
 
 def work_mark(run: RunDir) -> tuple[int, int]:
-    """A value that changes as the command writes files of its own; links to the user's are passed over."""
+    """A value that changes as the command writes files to its work folder; links are skipped."""
     count, newest = 0, 0
     for around, folders, names in os.walk(run.work):
         folders[:] = [name for name in folders if name != "__pycache__"]

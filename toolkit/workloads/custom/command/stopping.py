@@ -1,4 +1,4 @@
-"""When a command is asked to leave, and by what: signals as they come, and a file that all ranks see."""
+"""Why and when a command is asked to leave: signals, and a stop file that all ranks see."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.program import Program
 
-#: Seconds before the end of a job at which a command is asked to leave: as if a step and a save took so long.
+#: A command is asked to leave this many seconds before its job ends: an estimate for a step and a save.
 LEAD_S = 30.0
-#: After the early warning a command that knows it has this long before SIGTERM.
+#: Seconds between the early warning and SIGTERM.
 _HEAD_START_S = 15.0
-#: One that does not leave before its job ends is killed, so that the run can be handed over.
+#: Seconds between SIGTERM and SIGKILL, so that the run can be requeued before the job ends.
 _KILL_AFTER_S = 2 * LEAD_S
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT)
 
 
 class Caught:
-    """Notes the signals that this process gets, and passes them on to the handlers of before."""
+    """Records the signals that this process receives, and calls the previous handlers."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
         self._before: dict[int, Any] = {}
 
     def install(self) -> Caught:
-        """Catch them from now on; only in the main thread."""
+        """Catch signals from now on; only in the main thread."""
         for number in _SIGNALS:
             self._before[number] = signal.signal(number, self._handle)
         return self
 
     def restore(self) -> None:
-        """Give the signals back to the handlers of before."""
+        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -47,7 +47,7 @@ class Caught:
 
 
 class Leaving:
-    """Asks a command to leave, once any rank has a reason."""
+    """Asks a command to leave when any rank has a reason."""
 
     def __init__(self, run: RunDir, world: World, stop: Stop, caught: Caught) -> None:
         self._path = run.stop_request(world.nonce)
@@ -70,7 +70,7 @@ class Leaving:
         return self._warned is not None
 
     def look(self) -> bool:
-        """See whether this rank or another has a reason; notify the others."""
+        """Return whether this rank or another has a reason to leave; tell the others of a new one."""
         if not self.why and (own := self._stop.reason_to_stop(LEAD_S, is_measured=False)) is not None:
             self.request(own)
         if not self.why and (found := read_json(self._path)) is not None:
@@ -84,7 +84,7 @@ class Leaving:
         create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
 
     def pass_on(self, program: Program) -> None:
-        """Send the command what is due: the warning as it comes, then SIGTERM, and at last SIGKILL."""
+        """Send the signal that is due: the early warning when it arrives, then SIGTERM, finally SIGKILL."""
         now = time.monotonic()
         new, self._passed_on = self._caught.numbers[self._passed_on :], len(self._caught.numbers)
         if signal.SIGUSR2 in new:
@@ -93,10 +93,10 @@ class Leaving:
         if not self.look():
             return
         if self._asked is None:
-            is_told = signal.SIGTERM in self._caught.numbers or signal.SIGINT in self._caught.numbers
-            if is_told or self._warned is None or now - self._warned > _HEAD_START_S:
+            has_signal = signal.SIGTERM in self._caught.numbers or signal.SIGINT in self._caught.numbers
+            if has_signal or self._warned is None or now - self._warned > _HEAD_START_S:
                 self._asked = now
                 program.send(signal.SIGTERM)
         elif signal.SIGTERM not in self._caught.numbers and now - self._asked > _KILL_AFTER_S:
-            # Nothing else ends the command before its job ends. Outside of a job a second Ctrl-C does.
+            # Nothing else ends the command before its job ends. (Outside of a job, a second Ctrl-C does.)
             program.send(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The words of a command: its own, and its parameters as options."""
+"""The words of a command line: the program, its arguments, and its parameters as options."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from typing import Any
 from toolkit.config.composition.yaml_files import mapped
 from toolkit.run.run_dir import RunDir
 
-#: The module that calls a function of the user's in the job.
+#: The module that calls a user's function in the job.
 CALL = "toolkit.workloads.custom.calling.call"
 #: Endings of scripts.
 SCRIPTS = (".py", ".sh")
-#: Placeholder for the run's folder, which depends on all that is written here.
+#: Placeholder for the run's folder: its name depends on these very values.
 _RUN_DIR = "${run.dir}"
-#: A path that leads out of the folder of the command, alone or as the value of an option.
+#: A path that begins with `..`, as a word or as the value of an option.
 _OUTSIDE = re.compile(r"(-[^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
 
 
 def words_of(experiment: Any, run: RunDir) -> list[str]:
-    """The program, its arguments, and the parameters, for a start in the run's work folder.
+    """Return the program, its arguments and the parameters, for a start in the run's work folder.
 
-    A script of the run's code is that of the run; a path that begins with `../` leads to where it does in the
-    user's folder.
+    A script that the run has copied is replaced by the copy. A path that begins with `../` becomes absolute,
+    relative to the user's folder.
     """
-    words = [_kept(word, Path(experiment.task.folder), run) for word in experiment.task.run]
+    words = [_run_copy(word, Path(experiment.task.folder), run) for word in experiment.task.run]
     return [*_filled(words, experiment, run), *_options(_filled(experiment.params, experiment, run))]
 
 
-def _kept(word: str, folder: Path, run: RunDir) -> str:
-    """A word; of a script by its absolute path, the copy of it: the one of the folder may be edited."""
+def _run_copy(word: str, folder: Path, run: RunDir) -> str:
+    """Return a word, or the run's copy of a script with an absolute path: the original may be edited."""
     name = inside(folder, Path(word)) if word.endswith(SCRIPTS) and os.path.isabs(word) else None
     return str(run.work / name) if name and (run.user_code / name).is_file() else word
 
 
 def inside(folder: Path, path: Path) -> Path | None:
-    """A path relative to a folder, which either may name by a link; None for one outside of it."""
+    """Return a path relative to a folder; None if it is outside. Links in either are followed if needed."""
     for below, above in ((path, folder), (path.resolve(), folder.resolve())):
         if below.is_relative_to(above):
             return below.relative_to(above)
@@ -52,7 +52,7 @@ def params_json(experiment: Any, run: RunDir) -> str:
 
 
 def _filled(value: Any, experiment: Any, run: RunDir) -> Any:
-    """A value with the run's folder where it is named, and paths out of the user's folder absolute."""
+    """Return a value with ${run.dir} replaced, and with paths that leave the user's folder made absolute."""
 
     def filled(each: Any) -> Any:
         if not isinstance(each, str):

@@ -43,13 +43,13 @@ SAVED = 75
 
 _POLL_S = 0.2
 _LOOK_S = 5.0
-#: Between two looks at all files of the work folder, which a slow file system may hold.
+#: Seconds between two scans of the work folder, which may be on a slow file system.
 _WALK_S = 60.0
-#: Exit statuses by the early warning, as Popen and as a shell give them.
+#: Exit statuses after the early warning, as Popen and a shell report them.
 _BY_WARNING = frozenset((-signal.SIGUSR2, 128 + signal.SIGUSR2))
-#: Exit statuses by any signal to leave.
+#: Exit statuses after any signal to leave.
 _BY_SIGNAL = _BY_WARNING.union(*((-each, 128 + each) for each in (signal.SIGINT, signal.SIGTERM)))
-#: Seconds in which a signal that has ended the command reaches this process, too.
+#: Seconds until a signal that has ended the command also reaches this process.
 _SIGNAL_S = 2.0
 
 log = logging.getLogger("toolkit")
@@ -58,8 +58,8 @@ log = logging.getLogger("toolkit")
 def run_attempt(run: RunDir, world: World, stop: Stop) -> Outcome:
     """Run the command as one rank. Collective.
 
-    Returns FINISHED at once if the run has finished before. Raises RunFailed where the command fails, and
-    StkError; failure.json has been written by then.
+    Returns FINISHED at once if the run has already finished. Raises RunFailed if the command fails, and other
+    errors of the toolkit; failure.json is written before.
     """
     if run.result.exists():
         return Outcome.FINISHED
@@ -113,7 +113,7 @@ class _Rank:
                 raise
             except BaseException as error:
                 leave_if_fenced(self._run, self._world.nonce)
-                if not isinstance(error, _CommandFailed | _WronglyCalled):
+                if not isinstance(error, _CommandFailed | _MisusedToolkit):
                     record_failure(self._run, self._world, self._phase, self._step or 0, error)
                 if self._attempt is not None:
                     self._attempt.failed(self._step)
@@ -165,7 +165,7 @@ class _Rank:
             params=params_json(experiment, run),
         )
         path = run.log(world.nonce, world.rank)
-        # In a job standard output is this very log.
+        # In a job, standard output is already this log.
         shown = world.is_main and not _is_stdout(path)
         program = Program(words, run.work, environ, path, shown=shown)
         try:
@@ -193,7 +193,7 @@ class _Rank:
         return code
 
     def _look(self, *, has_ended: bool = False) -> None:
-        """Record the ranks, and what the command has done: the steps that it logs, and that it has saved."""
+        """Record the ranks, and the progress of the command: its logged steps and its saves."""
         self._looked = time.monotonic()
         known, found = self._step, logged(self._run, self._number)
         if found is not None:
@@ -214,29 +214,29 @@ class _Rank:
                 self._attempt.wrote()
 
     def _outcome(self, code: int, program: Program) -> Outcome:
-        """Return the outcome of an exit status. Raises _CommandFailed or _WronglyCalled.
+        """Return the outcome of an exit status. Raises _CommandFailed or _MisusedToolkit.
 
-        failure.json has been written then.
+        failure.json is written before.
         """
         self._leaving.look()
         has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
         if code == 0 and (has_returned or not self._world.is_main):
             if self._leaving.is_asked:
                 log.warning(
-                    "the command was asked to leave and ended with status 0, so the run counts as done; a "
-                    "command that continues later ends with status %d",
+                    "the command was asked to leave and ended with status 0, so the run counts as done. To "
+                    "continue later, a command must end with status %d",
                     SAVED,
                 )
             return Outcome.FINISHED
-        # Python takes its handlers away before it ends, and the warning may come just then.
+        # Python removes its handlers before it exits, and the warning may arrive just then.
         was_ended_by_warning = self._leaving.has_warned and code in _BY_WARNING
         if code == SAVED or self._leaving.is_asked or was_ended_by_warning:
-            # All leave when one has left.
+            # If one rank leaves, all leave.
             self._leaving.request("requested")
             return Outcome.YIELDED
         record = failure_of(self._world, code, program.last_output(), self._step)
         write_first(self._run, record)
-        raise (_WronglyCalled if record["class"] == INPUT else _CommandFailed)(record["message"])
+        raise (_MisusedToolkit if record["class"] == INPUT else _CommandFailed)(record["message"])
 
     # -- the other ranks
 
@@ -249,7 +249,7 @@ class _Rank:
         write_json(path, {**who, **facts})
 
     def _meet(self, attempt: Attempt) -> None:
-        """Record the ranks, once all of them have announced themselves."""
+        """Record the ranks, when all of them have announced themselves."""
         if self._has_met:
             return
         paths = [self._run.process(self._world.nonce, rank) for rank in range(self._world.size)]
@@ -262,7 +262,7 @@ class _Rank:
         self._announce({"ended": time.time(), **facts})
 
     def _conclude(self, outcome: Outcome) -> Outcome:
-        """On rank 0, wait for the others, and record how all of it ended."""
+        """On rank 0, wait for the other ranks and record the outcome. Return the outcome of the attempt."""
         if self._attempt is None:
             return outcome
         ends = [self._end_of(rank) for rank in range(self._world.size)]
@@ -277,7 +277,7 @@ class _Rank:
         return Outcome.FINISHED
 
     def _end_of(self, rank: int) -> Mapping[str, Any]:
-        """Return the end of a rank's process; one that dies silently ends this one as well."""
+        """Wait for a rank to end, and return its record. The launcher ends this rank if that one dies."""
         path = self._run.process(self._world.nonce, rank)
         while "ended" not in (found := read_json(path) or {}):
             self._leaving.look()
@@ -300,15 +300,15 @@ class _Rank:
 
 
 class _CommandFailed(RunFailed):
-    """The command ended with a status that means a failure; it is in failure.json already."""
+    """The command failed; failure.json already has the record."""
 
 
-class _WronglyCalled(UserError):
-    """The command ended because it calls the toolkit in a wrong way; otherwise the same."""
+class _MisusedToolkit(UserError):
+    """The command failed because of a wrong call to the toolkit; failure.json already has the record."""
 
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:
-    """Write the report. A failure does not fail the run: it can be written again at any time."""
+    """Write the report. If that fails, the run does not fail: the report can be written again at any time."""
     from toolkit.report import write_report  # slow to import
 
     try:

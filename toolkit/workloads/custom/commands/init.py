@@ -21,14 +21,14 @@ _NEW_PROJECT = ("digits.py", "digits.yaml", "test_digits.py", ".gitignore")
 _INCLUDE = re.compile(r"\$\{\s*from_file\s*:((?:[^${}]|\$\{[^{}]*\})*)\}")
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _EXPERIMENT = re.compile(r"^task:", re.MULTILINE)
-#: For editors: it names a file that is not copied.
+#: A line for editors. It names a file that is not copied.
 _SCHEMA_LINE = re.compile(r"\A# yaml-language-server:.*\n")
 _DESCRIPTION = """\
-Write a project that works into a folder: digits.py with a model, data and a step, an experiment file, a test.
-It learns handwritten digits that scikit-learn ships, in seconds. Put your own model and data in their places.
-The experiment names a schema beside it, by which an editor completes and checks it (stk schema).
-With --from, write one of the experiment files that come with the package, and what it includes.
-Files that are there are not written over.
+Write a working project into a folder: digits.py with a model, data and a step, an experiment file, a test.
+It learns the handwritten digits of scikit-learn in seconds. Replace model and data with your own.
+The experiment file names a schema in the same folder, which editors use for completion (see stk schema).
+With --from, write one of the experiment files that come with the package, and the files that it includes.
+Existing files are not overwritten.
 """
 
 
@@ -52,7 +52,7 @@ INIT = Command(
 
 
 def init(arguments: Namespace, host: Host) -> int:
-    """Write the files of a new project. Raises UserError where one of them is there."""
+    """Write the files of a new project. Raises UserError if one of them already exists."""
     if arguments.list:
         print("\n".join(starters()))
         return 0
@@ -81,7 +81,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def starters() -> dict[str, Path]:
-    """The experiment files by their names, such as `spelling/sed_words`. Raises UserError."""
+    """The experiment files by name, such as `spelling/sed_words`. Raises UserError if none are installed."""
     root = _root()
     files = sorted(root.rglob("*.yaml"), key=lambda file: (len(file.parts), file))
     return {
@@ -92,9 +92,9 @@ def starters() -> dict[str, Path]:
 
 
 def files_of(name: str) -> dict[str, str]:
-    """The text of an experiment file and of all that it includes, by place in a new folder.
+    """Return the text of an experiment file and of all files that it includes, by path in a new folder.
 
-    Raises UserError if none has that name.
+    Raises UserError if no experiment file has that name.
     """
     known = starters()
     if name not in known:
@@ -105,7 +105,7 @@ def files_of(name: str) -> dict[str, str]:
 
 def _included(text: str, root: Path) -> Iterator[tuple[str, str]]:
     for path in _INCLUDE.findall(text):
-        # Which of several files a reference names is known only when the experiment is read.
+        # The value of a reference is known only when the experiment is read, so take all matching files.
         for file in sorted(root.glob(_REFERENCE.sub("*", path.strip()))):
             inner = _text(file)
             yield str(file.relative_to(root)), inner
@@ -117,7 +117,7 @@ def _text(file: Path) -> str:
 
 
 def new_files() -> dict[str, str]:
-    """The files of a new project, by name: those of an example, and the schema that its experiment names."""
+    """Return the files of a new project, by name: an example, and the schema that its experiment names."""
     from toolkit.sweeps.json_schema import file_schema  # imports all sections
 
     folder = _shipped("examples/digits", "digits.py")
@@ -131,9 +131,9 @@ def _root() -> Path:
 
 
 def _shipped(folder: str, mark: str) -> Path:
-    """A folder of the package: that of a copy of the repository, else where a wheel has put it.
+    """Return a folder of the package: in a checkout of the repository, else where a wheel has installed it.
 
-    mark  a file in it, which distinguishes it from another folder of that name
+    mark  a file in it, which distinguishes it from other folders of that name
     """
     beside = Path(toolkit.__file__).parents[1] / folder
     if (beside / mark).is_file():

@@ -1,1 +1,1 @@
-"""Three functions of the user's as a task: a model, data, and a step."""
+"""Three functions of the user as a task: `model`, `data` and `step`."""

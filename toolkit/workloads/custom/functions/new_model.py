@@ -16,7 +16,7 @@ from toolkit.workloads.custom.functions.user_code import UserCode
 
 
 def new_model(code: UserCode, section: AnyModel) -> nn.Module:
-    """Return the model that `model` makes of its section. Raises UserError if it cannot be trained here."""
+    """Return the model that `model` makes from its section. Raises UserError if it cannot be trained here."""
     found = code.model(section.arguments())
     place = code.place("model")
     if not isinstance(found, nn.Module):
@@ -27,9 +27,9 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
     for name, module in found.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
             raise UserError(
-                f"{place}: {name or 'the model'} is a {type(module).__name__}, whose running averages "
-                "depend on how samples are spread over processes: use GroupNorm or LayerNorm, which models "
-                "of torchvision take as norm_layer"
+                f"{place}: {name or 'the model'} is a {type(module).__name__}. Its running averages depend "
+                "on how samples are spread over processes: use GroupNorm or LayerNorm, which models of "
+                "torchvision take as norm_layer"
             )
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
             raise UserError(
@@ -39,7 +39,7 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
     for name, parameter in found.named_parameters():
         if is_lazy(parameter):
             raise UserError(
-                f"{place}: {name} has no shape yet, so the first batch would decide its numbers: give its "
+                f"{place}: {name} has no shape yet, so its values would depend on the first batch: give its "
                 "layer the size of its input, or call the new model on an example before you return it"
             )
     for name, value in found.state_dict().items():
@@ -55,8 +55,8 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
 class Before:
     """The state that a forward pass must not change.
 
-    buffers   copies of those that a checkpoint holds, by name
-    versions  of the weights, which count changes in place, by name
+    buffers   copies of the buffers that a checkpoint holds, by name
+    versions  of the weights, by name; torch increases them at each change in place
     """
 
     buffers: Mapping[str, torch.Tensor]
@@ -64,7 +64,7 @@ class Before:
 
 
 def before_forward(model: nn.Module) -> Before:
-    """The state that the first forward pass must not change."""
+    """Record the state that the first forward pass must not change."""
     stored = model.state_dict().keys()
     return Before(
         buffers={name: each.clone() for name, each in model.named_buffers() if name in stored},
@@ -73,7 +73,7 @@ def before_forward(model: nn.Module) -> Before:
 
 
 def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
-    """Raise UserError if a forward pass has changed a buffer or weight: each process would have another."""
+    """Raise UserError if a forward pass has changed a buffer or weight: processes would then differ."""
     now = before_forward(model)
     reason = "so it would depend on how samples are spread over processes"
     for name, value in now.buffers.items():
@@ -85,8 +85,8 @@ def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
     for name, version in now.versions.items():
         if version != before.versions.get(name, version):
             raise UserError(
-                f"{place}: step changes {name}, a weight of the model, {reason}: let the optimizer alone "
-                "change it; max_norm of an Embedding changes it, too"
+                f"{place}: step changes {name}, a weight of the model, {reason}: only the optimizer may "
+                "change weights; max_norm of an Embedding changes them, too"
             )
 
 

@@ -1,4 +1,4 @@
-"""The value that the user's function `report` returned: written by the run, read by its report. No torch."""
+"""The result of the user's function `report`: written by the run, read by its report. No torch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FunctionReport(TaskReport):
 
 
 def write_sections(run: RunDir, returned: Any) -> None:
-    """Write sections by their titles. Raises TypeError for values that are not sections."""
+    """Write the sections that `report` returned, by title. Raises TypeError for anything else."""
     if returned is None:
         return
     if not isinstance(returned, Mapping):

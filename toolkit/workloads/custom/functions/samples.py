@@ -1,4 +1,4 @@
-"""The samples of a split: a map-style Dataset of the user's."""
+"""The samples of a split: a map-style Dataset of the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolkit.errors import UserError
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 
-#: Samples of a split whose content distinguishes data sets.
+#: Samples per split whose content is part of the checksum.
 _PROBED = 16
 
 
@@ -36,32 +36,32 @@ class Split:
     def dataset(self) -> Any:
         """The dataset as this process reads it.
 
-        A shallow copy of each process: a file that it opens when it is first read is not shared by processes
-        that are forked later, which would all move the place in it.
+        Each process has a shallow copy. Otherwise processes that are forked later would share the position in
+        files that the dataset has opened.
         """
         if self._process != os.getpid():
             self._process, self._used = os.getpid(), _copied(self.given)
         return self._used
 
     def take(self, indices: np.ndarray) -> list[Any]:
-        """The samples of these places, shape [n]; read at once where the dataset has `__getitems__`, as
+        """Return the samples of these indices, shape [n]; with one call if the dataset has `__getitems__`, as
         torch's DataLoader does."""
         places = indices.tolist()
         at_once = getattr(self.dataset, "__getitems__", None)
         return list(at_once(places)) if at_once else [self.dataset[place] for place in places]
 
     def batch(self, indices: np.ndarray, place: str) -> Any:
-        """The samples of these places, shape [n], as one batch: see `collated`."""
-        # The same, without a tensor of its own for each sample: 0.3 ms less for 128 samples.
+        """Return the samples of these indices, shape [n], as one batch: see `collated`."""
+        # The same result without a tensor for each sample: saves 0.3 ms for 128 samples.
         if type(self.dataset) is TensorDataset and all(map(_has_rows, self.dataset.tensors)):
-            # A copy: torch warns of arrays that are not writable.
+            # torch.tensor copies: torch.from_numpy warns about arrays that are not writable.
             rows = torch.tensor(indices)
             return [each[rows] for each in self.dataset.tensors]
         return collated(self.take(indices), place)
 
 
 def _copied(value: Any) -> Any:
-    """A dataset with attributes of its own, and those in it likewise; the object itself if it has none."""
+    """Return a shallow copy of a dataset and of datasets in it; the object itself if it has no __dict__."""
     if isinstance(value, list | tuple) and value and all(isinstance(each, Dataset) for each in value):
         return type(value)(map(_copied, value))
     has_slots = any(vars(each).get("__slots__") for each in type(value).__mro__)
@@ -83,11 +83,11 @@ def _has_rows(tensor: torch.Tensor) -> bool:
 
 
 def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Split:
-    """Make a split of what `data` returned. Raises UserError where it has no length or no samples.
+    """Make a split of the dataset that `data` returned. Raises UserError if it has no length or no samples.
 
-    lengths     of its samples; None: each counts as one
-    what        the call, with file and line, for messages
-    lengths_at  file and line of the function `lengths`; empty: those of the call
+    lengths     length of each sample; None: each counts as one
+    what        the call of `data`, with file and line, for messages
+    lengths_at  file and line of the function `lengths`; empty: those of `data`
     """
     kind = type(dataset).__name__
     expected = f"expected a map-style Dataset, with __len__ and __getitem__, as in {EXAMPLES['data']}"
@@ -96,7 +96,7 @@ def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Spl
     except TypeError as error:
         raise UserError(f"{what} returned {kind}, which has no length, {expected}") from error
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
-        raise UserError(f"{what} returned {kind}, which does not give a sample by its number, {expected}")
+        raise UserError(f"{what} returned {kind}, which has no samples by index, {expected}")
     if not count:
         raise UserError(f"{what} returned a dataset without samples")
     if isinstance(dataset, Mapping) and not all(number in dataset for number in range(count)):
@@ -107,7 +107,7 @@ def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Spl
 
 
 def _lengths(given: Any, count: int, place: str) -> np.ndarray:
-    """The lengths of `count` samples. Raises UserError unless there is a whole number for each."""
+    """Return the lengths of `count` samples. Raises UserError unless there is an integer for each."""
     try:
         found = np.asarray(given)
     except ValueError:
@@ -120,7 +120,7 @@ def _lengths(given: Any, count: int, place: str) -> np.ndarray:
 
 
 def collated(samples: list[Any], place: str) -> Any:
-    """Put samples into one batch as torch's DataLoader does. Raises UserError where that cannot be."""
+    """Collate samples into one batch as torch's DataLoader does. Raises UserError if they do not fit."""
     try:
         return default_collate(samples)
     except (TypeError, RuntimeError) as error:
@@ -131,7 +131,7 @@ def collated(samples: list[Any], place: str) -> Any:
 
 
 def moved(batch: Any, device: torch.device) -> Any:
-    """A batch with its tensors on a device."""
+    """Return a batch with its tensors on a device."""
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=True)
     if hasattr(batch, "to"):
@@ -146,10 +146,10 @@ def moved(batch: Any, device: torch.device) -> Any:
 
 
 def digest_of(split: Split) -> str:
-    """A checksum of the number of samples, their lengths, and the content of a few of them.
+    """Return a checksum of the number of samples, their lengths, and the content of a few of them.
 
-    A sample that is another each time it is read does not count with its content. Of fractions only sums
-    count, to three digits: the last bits of a logarithm depend on the processor.
+    The content of a sample that changes with each read is ignored. Floats count only as sums with three
+    digits, because the last bits of a logarithm depend on the processor.
     """
     digest = hashlib.sha256(split.lengths.astype(np.int64).tobytes())
     totals: dict[int, np.ndarray] = {}
@@ -159,7 +159,7 @@ def digest_of(split: Split) -> str:
             digest.update(b"\0".join(part for part in once if isinstance(part, bytes)))
             sums = [part for part in once if isinstance(part, tuple)]
             for place, pair in enumerate(sums):
-                # Weighted, so that other samples, or the same in another order, have another sum.
+                # Weighted, so that the sum depends on the order of the samples.
                 totals[place] = totals.get(place, np.zeros(2)) + count * np.asarray(pair)
     for positive, negative in totals.values():
         digest.update(f"{positive:.3g} {negative:.3g}".encode())
@@ -172,7 +172,7 @@ def _content(split: Split, index: int) -> list[bytes | tuple[float, float]]:
 
 
 def _parts(value: Any) -> Iterator[bytes | tuple[float, float]]:
-    """Yield what a sample holds; of fractions the sum of the positive and that of the negative ones."""
+    """Yield the content of a sample as bytes; of floats, the sums of the positive and the negative ones."""
     if isinstance(value, torch.Tensor):
         # numpy has no bfloat16.
         tensor = value.float() if value.dtype is torch.bfloat16 else value

@@ -1,4 +1,4 @@
-"""The sections of an experiment with three functions: their parameters are its keys. No torch."""
+"""The sections of an experiment with three functions. Parameters become keys. Does not import torch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FunctionsTask:
 
 
 class _Values:
-    """Compares sections by their values: those of a new and of a stored experiment have other classes."""
+    """Compares sections by value: a new and a stored experiment have different classes of sections."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class _Values:
         return hash(repr(sorted(self.values().items())))
 
     def values(self) -> dict[str, Any]:
-        """Return the experiment's values by parameter; a list is one, written or as a default."""
+        """Return the experiment's values by parameter; tuples become lists."""
         return {each.name: _listed(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -92,7 +92,7 @@ def _listed(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class NothingPrepared:
-    """Replaces a prepared set: the function `data` makes the samples when the run starts."""
+    """Stands for a prepared set: the function `data` makes the samples when the run starts."""
 
     path: Path
 
@@ -123,7 +123,7 @@ class AnyData(_Values, NoData):
 class AnyModel(_Values, ModelSection):
     """Arguments of the function `model`: its parameters are the keys."""
 
-    #: Whether the file has a function `prepare`: not known of a stored experiment.
+    #: Whether the file has a function `prepare`; unknown for a stored experiment, so True.
     needs_preparation: ClassVar[bool] = True
     kind: str = option(MODEL_KIND)
 
@@ -135,7 +135,7 @@ class AnyModel(_Values, ModelSection):
 
 
 def from_text(text: str) -> Mapping[str, Any] | None:
-    """The task section of `task: digits.py`, `my_project.digits`, or a class: `digits.py:Digits`."""
+    """Return the task section for `digits.py`, `my_project.digits` or `digits.py:Digits`; else None."""
     if not names_code(text):
         return None
     module, _, class_name = str(text).partition(":")
@@ -143,7 +143,7 @@ def from_text(text: str) -> Mapping[str, Any] | None:
 
 
 def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> OwnSections:
-    """Return the sections of an experiment: of a stored one as they are, else as the functions declare.
+    """Return the sections of an experiment. They are as the functions declare; as stored if folders is None.
 
     Raises UnfitTask.
     """
@@ -190,7 +190,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
 def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
     """The user's files that a run of the task keeps, each with its place in the folder of the code.
 
-    Raises UserError where they are gone.
+    Raises UserError if they are missing.
     """
     task: FunctionsTask = experiment.task
     try:
@@ -203,9 +203,9 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
-    """The metrics of which it is known whether less or more is better."""
+    """The metrics whose goal is known."""
     goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
-    # A run of an earlier version has no titles and units.
+    # Runs of earlier versions have no titles and units.
     titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
     return [
         Metric(
@@ -219,7 +219,7 @@ def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
 
 
 def _model_of(tree: Mapping[str, Any]) -> Any:
-    """The model section, whose kind need not be written: there is but one."""
+    """Return the model section. Its kind may be left out, because only one exists."""
     model = tree.get("model") or {}
     return {"kind": MODEL_KIND, **model} if isinstance(model, dict) else model
 
@@ -242,7 +242,7 @@ def _shown(module: str, folders: Sequence[Path]) -> str:
 
 
 def _taken_names(functions: Functions) -> Iterator[Violation]:
-    """Find parameters whose names mean something else in their section."""
+    """Find parameters with names that the toolkit uses in their section."""
     for section, base, of in (
         ("model", AnyModel, functions.model), ("data", AnyData, _keys_of_data(functions)),
     ):  # fmt: skip
@@ -255,8 +255,8 @@ def _taken_names(functions: Functions) -> Iterator[Violation]:
                 )  # fmt: skip
 
 
-def _wanted(tree: Mapping[str, Any]) -> tuple[str, str]:
-    """Name and goal of evaluation.metric, each empty where it is not written."""
+def _metric_and_goal(tree: Mapping[str, Any]) -> tuple[str, str]:
+    """Return name and goal of evaluation.metric; empty if not given."""
     evaluation = tree.get("evaluation")
     metric = evaluation.get("metric") if isinstance(evaluation, dict) else None
     name, _, goal = metric.partition(":") if isinstance(metric, str) else ("", "", "")
@@ -264,14 +264,14 @@ def _wanted(tree: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
-    """By name, whether less or more is better, of the metrics for which it is declared."""
+    """Return the declared goals of metrics, by name."""
     goals = _with_written({each.name: each.goal for each in functions.declared}, task, "metrics")
-    name, goal = _wanted(tree)
+    name, goal = _metric_and_goal(tree)
     return {**({name: goal} if name != LOSS and goal in GOALS else {}), **goals}
 
 
 def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The file's declarations of its metrics, and those of the experiment in place of them."""
+    """Return the file's declarations of its metrics, overridden by those of the experiment."""
     written = task.get(key)
     return {**said, **(written if isinstance(written, dict) else {})}
 
@@ -279,8 +279,8 @@ def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) ->
 def _metric_faults(
     functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]
 ) -> Iterator[Violation]:
-    """Find a metric that picks the best weights and that `step` does not return, or that has no goal."""
-    name, goal = _wanted(tree)
+    """Find an evaluation.metric that `step` does not return, or that has no goal."""
+    name, goal = _metric_and_goal(tree)
     key = ("evaluation", "metric")
     if name in ("", LOSS):
         return
@@ -292,24 +292,24 @@ def _metric_faults(
         hint = f'return {{"loss": …, "{name}": one_value_per_sample}}'
         yield Violation(key=key, problem=problem, hint=hint)
     elif not goal and name not in _goals(functions, task, tree):
-        problem = f"found {name}, but it is not declared whether less or more of it is better"
+        problem = f"found {name}, but its goal is not declared"
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
 
 
 def _stored(base: type, values: Any) -> Any:
-    """A section that takes what is there: it was checked when it was stored."""
+    """Return a section class that accepts the stored keys: they were checked before they were stored."""
     names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
     return _made(base, ((name, Any, option()) for name in names if name != "kind"))
 
 
 def _keys_of_data(functions: Functions) -> Sequence[Parameter]:
-    """The parameters of `data`, and those of `prepare` that it does not have."""
+    """The parameters of `data`, and the additional ones of `prepare`."""
     known = {each.name for each in functions.data}
     return [*functions.data, *(each for each in functions.prepare or () if each.name not in known)]
 
 
 def _field(parameter: Parameter) -> tuple[str, Any, Any]:
-    """A field that allows what the parameter does."""
+    """Return the name, type and option of a parameter's field."""
     hint, limits = parameter.hint, {}
     if hint in (Path, Path | None):
         hint, limits = (str if hint is Path else str | None), {"path": True}
@@ -334,5 +334,5 @@ def _made(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:
 
 
 def _restored(base: type, values: dict[str, Any]) -> Any:
-    """The section of a pickle or a copy, which could not find the generated class in a module."""
+    """Return a section from a pickle or a copy: the generated class is in no module."""
     return _stored(base, values)(**values)

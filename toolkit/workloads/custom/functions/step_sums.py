@@ -26,7 +26,7 @@ class StepSums:
 
     loss      scalar tensor
     count     samples, or the sum of the weights
-    metrics   the sum of each metric, and behind it how much it is over; shape [2 * metrics]
+    metrics   for each metric its sum and its count; shape [2 * metrics]
     """
 
     loss: torch.Tensor
@@ -35,7 +35,7 @@ class StepSums:
 
 
 def metric_names(returned: Any, place: str) -> tuple[str, ...]:
-    """The names of what `step` returned beside the loss. Raises UserError if it is not a dictionary."""
+    """Return the names of the metrics that `step` returned. Raises UserError if it returned no dictionary."""
     if not isinstance(returned, Mapping) or LOSS not in returned:
         found = f'a mapping without "{LOSS}"' if isinstance(returned, Mapping) else type(returned).__name__
         raise UserError(f"{place}: step returned {found}, expected a dictionary: {EXAMPLES['step']}")
@@ -46,11 +46,11 @@ def metric_names(returned: Any, place: str) -> tuple[str, ...]:
 
 
 def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> StepSums:
-    """Add up what `step` returned for a number of samples.
+    """Add up the results of `step` for a number of samples.
 
-    names   of the metrics that are expected
+    names   names of the expected metrics
     place   file and line of `step`
-    Raises UserError for other names and for values that are not one per sample, or per weight.
+    Raises UserError for other names, and unless there is one value per sample or per weight.
     """
     if not isinstance(returned, Mapping) or returned.keys() - {WEIGHTS} != {LOSS, *names}:
         found, expected = metric_names(returned, place), ", ".join((LOSS, *names))
@@ -79,7 +79,7 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
 
 
 def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.Tensor:
-    """The values of a metric on a device. Raises UserError for a value that is not a real number."""
+    """Return the values of a metric on a device. Raises UserError for a value that is not a real number."""
     found: torch.Tensor | None = value if isinstance(value, torch.Tensor) else None
     if found is None:
         with suppress(TypeError, ValueError, RuntimeError):
@@ -93,7 +93,7 @@ def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.T
 def _metric(
     name: str, value: torch.Tensor, weights: torch.Tensor | None, count: float, samples: int, place: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sum of a metric, and how much it is over: two scalars of float64."""
+    """Return the sum and the count of a metric: two scalars of float64."""
     if weights is not None and value.shape == weights.shape:
         return (value * weights.double()).sum(), _scalar(count, value.device)
     if not _is_one_each(value, samples):
@@ -105,7 +105,7 @@ def _metric(
 
 
 def _scalar(value: float, device: torch.device) -> torch.Tensor:
-    """Filled on the device: the host does not wait for a copy."""
+    """Return a scalar that is filled on the device, so the host does not wait for a copy."""
     return torch.full((), value, dtype=torch.float64, device=device)
 
 

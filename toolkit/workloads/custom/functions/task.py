@@ -1,4 +1,4 @@
-"""Three functions of the user's, as the loop calls a task."""
+"""The task of the training loop for three functions of the user."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Batch:
 
 
 class _Outputs(Mapping[str, Any]):
-    """The outputs of a batch, computed when they are read: a validation during training reads none."""
+    """The outputs of a batch, computed when first read: a validation during training does not read them."""
 
     def __init__(self, compute: Callable[[], Mapping[str, Any]]) -> None:
         self._compute = torch.no_grad()(compute)
@@ -68,7 +68,7 @@ class _Outputs(Mapping[str, Any]):
 
 
 class FunctionsTask:
-    """A task of three functions: see `Task` for what the members are."""
+    """A task of three functions. `toolkit.task.Task` describes the members."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -82,7 +82,7 @@ class FunctionsTask:
 
     @classmethod
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
-        """Import the functions in one process, which reports their errors, and call `prepare`."""
+        """Import the functions in one process, to report errors once, and call `prepare`."""
         code = UserCode(experiment.task)
         code.prepare(experiment.data.values())
         return f"data() of {code.shown} makes the samples"
@@ -96,7 +96,7 @@ class FunctionsTask:
     def _splits(self) -> Iterator[tuple[str, Split]]:
         lengths = self._code.find("lengths")
         for name in _SPLITS:
-            # The same for each: a random split then gives each of them its own part.
+            # The same seed for each split, so that the parts of a random split do not overlap.
             seed_everything(self._experiment.seed)
             dataset = self._code.data(name, self._experiment.data.values())
             what = f'{self._code.place("data")}: data("{name}")'
@@ -109,7 +109,7 @@ class FunctionsTask:
         version = self._code.find("version")
         facts = {
             "data": self._experiment.data.values(),
-            # Another object of this name has been imported, and its text may be another one in each process.
+            # A function or module named `version` is no version, and its text may differ between processes.
             "version": str(None if callable(version) or isinstance(version, ModuleType) else version),
             "splits": {name: digest_of(split) for name, split in self.splits.items()},
         }
@@ -119,13 +119,13 @@ class FunctionsTask:
         return new_model(self._code, self._experiment.model)
 
     def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
-        """The optimizer of the user's function. Raises UserError if it is not one of this model."""
+        """Return the optimizer of the user's function. Raises UserError if it does not fit the model."""
         found = self._code.optimizer(model, optimizer_values(config, self._code.functions.optimizer or ()))
         check_optimizer(found, model, self._code.place("optimizer"))
         return found  # type: ignore[no-any-return]
 
     def schedule(self, step: int, total: int) -> float:
-        """The factor of the learning rate in a step, counted from 0, by the user's function."""
+        """Return the user's factor of the learning rate in a step, counted from 0."""
         return rate_factor(self._code.find("schedule")(step, total), self._code.place("schedule"))
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
@@ -135,12 +135,12 @@ class FunctionsTask:
         return Batch(content=moved(content, device), samples=len(indices), tokens=tokens)
 
     def move(self, batch: Batch, device: torch.device) -> Batch:
-        """A batch that was made on the CPU, on a device."""
+        """Return a batch that was made on the CPU, moved to a device."""
         return replace(batch, content=moved(batch.content, device))
 
     @cached_property
     def _metrics(self) -> tuple[str, ...]:
-        """Names of what `step` returns beside the loss: from its text, else from a call with two samples."""
+        """Names of the metrics that `step` returns: from its source, else from a call with two samples."""
         if self._code.functions.metrics is not None:
             return self._code.functions.metrics
         batch = self.collate("train", np.arange(min(2, len(self.splits["train"]))), torch.device("cpu"))
@@ -178,7 +178,7 @@ class FunctionsTask:
         if (predict := self._code.find("predict")) is not None:
             outputs = _Outputs(lambda: self._predicted(predict(model, batch.content), batch.samples))
             if not self._has_predicted:
-                # A fault is told at the first validation, and not after the training.
+                # Computed once, so that an error appears at the first validation and not after training.
                 self._has_predicted = bool(outputs)
         loss = sums.loss.double()
         count = loss.new_tensor([sums.count])
@@ -198,13 +198,13 @@ class FunctionsTask:
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         loss, count, *sums = evaluation.sums.tolist()
         return {
-            # There is no mean if the weights of all samples are 0.
+            # There is no mean if all weights are 0.
             "loss": loss / count if count else math.nan,
             **self.train_metrics(dict(zip(self.train_sums, sums, strict=True)), count),
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        """Write a line of JSON for each sample: the result of `predict`."""
+        """Write the result of `predict` for each sample as a line of JSON."""
         if "predictions" not in evaluation.outputs:
             return
         run.artifacts.mkdir(exist_ok=True)
@@ -218,9 +218,9 @@ class FunctionsTask:
         return values_of(found, are_lists=self._predicts_lists)
 
     def export(self, run: RunDir, model: nn.Module) -> None:
-        """Write what the user's function adds to the report. A failure of it does not fail the run.
+        """Write the result of the user's function `report`. If it fails, the run does not fail.
 
-        The weights in the best checkpoint have the names of the model.
+        The model is not exported: the best checkpoint has its weights under their own names.
         """
         report = self._code.find("report")
         if report is None:

@@ -1,4 +1,4 @@
-"""The module, or the class in it, with the three functions: imported."""
+"""Import the module with the three functions, or the class in it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from toolkit.workloads.custom.functions.sections import FunctionsTask
 
 
 class UserCode:
-    """The functions of a task section: those that a run keeps, where this is the run's own code.
+    """The functions of a task section; the run's copy of them if this code is a run's copy.
 
-    Their file names are relative to `task.folder`, which becomes the working folder of this process.
+    File names in them are relative to `task.folder`, which becomes the working folder of this process.
 
     path    the file that is imported
-    shown   the file that messages name: the user's own, which the user edits, where it is there
+    shown   the file that messages name: the user's own file if it exists, because the user edits that
 
-    code    folder of a run's code, where this is not the run's own code
-    Raises UserError where they cannot be read or imported.
+    code    folder of a run's code, if this code is not in it
+    Raises UserError if they cannot be read or imported.
     """
 
     def __init__(self, task: FunctionsTask, code: Path | None = None) -> None:
-        # In messages, names of files here are as the user knows them.
+        # Messages name files as the user does: relative to the working folder.
         shown = Path("" if not task.folder or Path(task.folder) == Path.cwd() else task.folder)
         if task.folder and os.path.isdir(task.folder):
             os.chdir(task.folder)
@@ -69,21 +69,21 @@ class UserCode:
         return self.find("model")(**_given(self.functions.model, values))
 
     def data(self, split: str, values: Mapping[str, Any]) -> Any:
-        """The result of the function `data` for a split and the values in an experiment."""
+        """Return the result of the function `data` for a split and the values in an experiment."""
         return self.find("data")(split, **_given(self.functions.data, values, of=self.functions.prepare))
 
     def prepare(self, values: Mapping[str, Any]) -> None:
-        """Call the function `prepare`, where there is one, with the values of the section `data`."""
+        """Call the function `prepare`, if the file has one, with the values of the section `data`."""
         if self.functions.prepare is not None:
             others = self.functions.data
             self.find("prepare")(**_given(self.functions.prepare, values, of=others))
 
     def optimizer(self, model: Any, values: Mapping[str, Any]) -> Any:
-        """The result of the function `optimizer` for a model and the values in an experiment."""
+        """Return the result of the function `optimizer` for a model and the values in an experiment."""
         return self.find("optimizer")(model, **_given(self.functions.optimizer or (), values))
 
     def _made(self, module: ModuleType, class_name: str) -> Any:
-        """An object of a class of the user's."""
+        """Return an object of the user's class."""
         try:
             return getattr(module, class_name)()
         except Exception as error:
@@ -94,7 +94,7 @@ class UserCode:
 def _given(
     parameters: Sequence[Parameter], values: Mapping[str, Any], of: Sequence[Parameter] | None = None
 ) -> dict[str, Any]:
-    """Arguments of a function, without those that only another one has."""
+    """Return the arguments of a function. Values that only the function `of` takes are left out."""
     known = {each.name: each for each in parameters}
     others = {each.name for each in of or ()} - set(known)
     return {
@@ -114,7 +114,7 @@ def _imported(module: str, path: Path, shown: Path) -> ModuleType:
 
 
 def line_of(error: BaseException, path: Path) -> int:
-    """The last line of a file that an error has passed; 0 where it has passed none."""
+    """Return the innermost line of a file in the traceback of an error; 0 if the file is not in it."""
     trace, line = error.__traceback__, 0
     while trace is not None:
         line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(path) else line
@@ -127,7 +127,7 @@ def _of_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Known by its name before it is executed: what it defines may be pickled, and may import it.
+    # Registered before it is executed, so that its classes can be pickled, and its imports can import it.
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module

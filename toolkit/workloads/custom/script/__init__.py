@@ -1,1 +1,1 @@
-"""The interface of a run for the user's own training script: `stk.current_run()`."""
+"""The interface of a run for a user's training script: `stk.current_run()`."""

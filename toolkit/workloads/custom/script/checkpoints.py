@@ -1,6 +1,6 @@
-"""Checkpoints that a script has written: complete under their names, and found again only if they verify.
+"""Checkpoints of a script. A checkpoint gets its name when it is complete, and is used only if it verifies.
 
-They hold files of any kind. The manifest lists each with its size and CRC-32.
+It has files of any kind. The manifest lists each file with its size and CRC-32.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("toolkit")
 
 
 def verify(folder: Path) -> None:
-    """Check a checkpoint against its manifest. Raises CheckpointError naming the fault."""
+    """Check a checkpoint against its manifest. Raises CheckpointError with the problem."""
     path = folder / MANIFEST
     try:
         files = dict((read_json(path) or {})["files"])
@@ -47,10 +47,10 @@ def verify(folder: Path) -> None:
 
 
 def newest_good(run: RunDir) -> int | None:
-    """The step of the newest checkpoint that verifies; None where there is no checkpoint. Rank 0 calls it.
+    """Return the step of the newest checkpoint that verifies; None without checkpoints. Rank 0 calls it.
 
-    Newer ones, which are damaged, are set aside; log and events name them with the reason. Raises
-    CheckpointError where all are damaged: a silent new attempt would throw the work away.
+    Damaged newer checkpoints are set aside; log and events name them with the reason. Raises CheckpointError
+    if all are damaged: starting over silently would discard the work.
     """
     clear_leftovers(run)
     damaged: list[int] = []
@@ -73,7 +73,7 @@ def newest_good(run: RunDir) -> int | None:
 
 
 def _set_aside(run: RunDir, steps: list[int]) -> None:
-    """Take the names from damaged ones: they would count as the newest."""
+    """Rename damaged checkpoints: they would count as the newest."""
     for step in steps:
         keep_damaged(run.checkpoint(step))
     if steps:
@@ -83,13 +83,13 @@ def _set_aside(run: RunDir, steps: list[int]) -> None:
 
 
 def flush(folder: Path) -> None:
-    """Wait until all files that are there are on the disk. Raises OSError."""
+    """Flush all files of a folder to disk. Raises OSError."""
     for around, _, names in os.walk(folder):
         for name in names:
             try:
                 descriptor = os.open(os.path.join(around, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             except FileNotFoundError:
-                # Another rank has just renamed it.
+                # Another rank has just renamed or deleted it.
                 continue
             try:
                 os.fsync(descriptor)
@@ -99,14 +99,14 @@ def flush(folder: Path) -> None:
 
 
 def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permit: Callable[[], None]) -> int:
-    """Give a folder whose files are on the disk its manifest and its name; return its bytes.
+    """Write the manifest of a flushed folder, and rename it to its checkpoint name; return its size in bytes.
 
-    permit  leaves if this attempt may no longer write; called right before the rename
+    permit  ends the process if this attempt may no longer write; called right before the rename
     Raises UserError for a folder that is not a checkpoint, OSError.
     """
     files = {name: {"bytes": size, "crc32": crc32(folder / name)} for name, size in _files(folder)}
     if not files:
-        raise misuse(f"run.checkpoint({step})", "no file was written into the folder that it gives")
+        raise misuse(f"run.checkpoint({step})", "no file was written into its folder")
     write_json(
         folder / MANIFEST, {"version": VERSION, "step": step, "time": time.time(), **facts, "files": files}
     )
@@ -128,19 +128,19 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             path = Path(around, name)
             found, relative = path.lstat(), path.relative_to(folder).as_posix()
             if relative == MANIFEST:
-                raise UserError(f"a checkpoint of yours holds a file {MANIFEST}, which is a reserved name")
+                raise UserError(f"your checkpoint has a file {MANIFEST}, which is a reserved name")
             if not stat.S_ISREG(found.st_mode):
                 raise UserError(
-                    f"a checkpoint of yours holds {relative}, which is not a file: copy its content"
+                    f"your checkpoint has {relative}, which is not a regular file: copy its content"
                 )
             yield relative, found.st_size
 
 
 def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: Callable[[], None]) -> None:
-    """Update the links to the newest and the best checkpoint, and delete all but these and the newest ones.
+    """Update the links to the newest and the best checkpoint, and delete old checkpoints.
 
-    best  whether this step's is the best so far
-    keep  how many of the newest stay, beside the one of this step
+    best  whether this step's checkpoint is the best so far; the best one is kept
+    keep  how many of the newest checkpoints are kept; this step's one is always kept
     """
     try:
         link(run, step, step if best else None)
@@ -151,6 +151,6 @@ def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: C
                 permit()
                 remove(run.checkpoint(each), nonce)
     except OSError as error:
-        # The new checkpoint is whole; the next one tries again.
+        # The new checkpoint is complete; the next save tries again.
         note_event(run, "tidy_failed", step=step, reason=f"{type(error).__name__}: {error}")
         log.warning("cannot tidy %s: %s", run.checkpoints, error)

@@ -1,4 +1,4 @@
-"""The run that a script is part of: its checkpoints, its metrics, and when it has to leave."""
+"""The run that a script is part of: its checkpoints, its metrics, and requests to leave."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _MOST_STEPS = 99_999_999
 class CurrentRun:
     """The run that this process is part of, as `stk.current_run()` gives it.
 
-    Of a script that was started without `stk` it is a stand-in, a folder below ./experiments/alone. A call
-    that is collective has to be made by all ranks, in the same order.
+    For a script that was started without `stk`, the run is a stand-in: a folder below ./experiments/alone.
+    All ranks must make collective calls, in the same order.
     """
 
     def __init__(self, place: Place) -> None:
@@ -44,10 +44,10 @@ class CurrentRun:
         self._asked = 0
         self._resumed: int | None = None
         if place.is_in_run:
-            # Not later: the signal reaches processes that this one starts, such as readers of data, as well.
+            # Now, because processes that this one starts, such as data loader workers, inherit the handlers.
             self.catch_signals()
         atexit.register(let_threads_drop_tensors)
-        # Also of a script that fails: its last lines may be younger than what was shown.
+        # Also if the script fails: its last lines may be newer than progress.json.
         atexit.register(self._log.close)
 
     @property
@@ -173,8 +173,8 @@ class CurrentRun:
             raise misuse(f"run.checkpoint(keep={keep})", "expected at least 1")
         if self._place.rank > 0 and group() is None:
             raise UserError(
-                f"rank {self._place.rank} of {self._place.size} calls run.checkpoint without a group: call "
-                "torch.distributed.init_process_group() before, or let only rank 0 save"
+                f"rank {self._place.rank} of {self._place.size} calls run.checkpoint without a process "
+                "group: call torch.distributed.init_process_group() first, or save on rank 0 only"
             )
 
     def _begin(self, step: int) -> Path:
@@ -185,13 +185,13 @@ class CurrentRun:
         with error:
             if -lowest != highest:
                 raise UserError(
-                    f"the ranks save different steps, {-lowest:.0f} to {highest:.0f}: each needs the same"
+                    f"the ranks save different steps, {-lowest:.0f} to {highest:.0f}: all must save the same"
                 )
             if self._place.is_main:
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
         error.raise_together()
-        # The client of a network file system may not know of it yet.
+        # On a network file system, this host may not see the folder yet.
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -220,7 +220,7 @@ class CurrentRun:
         checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce, permit=self._permit)
 
     def _permit(self) -> None:
-        """Leave where another attempt has replaced this one."""
+        """End the process if another attempt has replaced this one."""
         leave_if_fenced(self._place.run, self._place.nonce)
 
 

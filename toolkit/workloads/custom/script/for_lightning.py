@@ -25,7 +25,7 @@ __all__ = ["RunCallback"]
 _STATE = "lightning.ckpt"
 _VALIDATION = ("val_", "val/", "validation_", "validation/")
 _TRAINING = ("train_", "train/")
-#: Steps between two lines of metrics, if the Trainer does not set it.
+#: Steps between two lines of metrics, if the Trainer has no log_every_n_steps.
 _LOG_EVERY = 50
 _NO_SCORES = frozenset({"epoch", "step"})
 
@@ -57,12 +57,12 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._total: int | None = None
         self._random: dict[str, Any] | None = None
 
-    # -- going on
+    # -- resuming
 
     def newest(self, trainer: Trainer) -> str | None:
-        """The file that `fit` goes on from. Collective.
+        """Return the file that `fit` resumes from; None if there is none. Collective.
 
-        Raises UserError where processes are missing, and at the second training.
+        Raises UserError if the number of processes is wrong, and at the second training.
         """
         if trainer.world_size != self._run.world_size:
             raise UserError(
@@ -73,12 +73,12 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         folder = self._run.latest_checkpoint()
         if folder is None:
             return None
-        # Lightning does not keep them.
+        # Lightning does not save the states of random numbers.
         self._random = read_json(_random_file(folder, trainer))
         return str(folder / _STATE)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # As at the end of the epoch, from which the next one shuffles its samples.
+        # The state at the end of the epoch determines how the next epoch is shuffled.
         if self._random is not None:
             _set_random(self._random)
 
@@ -91,7 +91,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # Within an epoch, reading the samples has drawn numbers that were drawn before.
+        # When resuming within an epoch, reading the samples has drawn random numbers again.
         if self._random is not None and not self._random["is_epoch_end"]:
             _set_random(self._random)
         self._random = None
@@ -101,7 +101,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        # With accumulated gradients most batches make no step.
+        # With gradient accumulation, most batches make no step.
         if (step := trainer.global_step) == self._step:
             return
         self._step = step
@@ -143,7 +143,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
 
 def _total(trainer: Trainer) -> int | None:
-    """The steps of the whole training; None where it has no end."""
+    """Return the steps of the whole training; None if it has no end."""
     steps = trainer.estimated_stepping_batches
     return int(steps) if 0 < steps < float("inf") else None
 
@@ -157,7 +157,7 @@ def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
 def _named(
     metrics: Mapping[str, Any], prefixes: tuple[str, ...], *, all_of_them: bool = False
 ) -> dict[str, Any]:
-    """The metrics whose names begin so, without these beginnings."""
+    """Return the metrics with one of the prefixes, or all of them, without the prefix."""
     found: dict[str, Any] = {}
     for name, value in metrics.items():
         prefix = next((each for each in prefixes if name.startswith(each)), "")
@@ -171,7 +171,7 @@ def _random_file(folder: Path, trainer: Trainer) -> Path:
 
 
 def _random(*, is_epoch_end: bool) -> dict[str, Any]:
-    """The state of all random numbers of this process, as JSON: reading it executes nothing."""
+    """Return the state of this process's random number generators, as JSON: reading it executes no code."""
     kind, words, *rest = np.random.get_state(legacy=True)
     return {
         "is_epoch_end": is_epoch_end,
@@ -191,7 +191,7 @@ def _set_random(state: Mapping[str, Any]) -> None:
     random.setstate((version, tuple(words), gauss))
 
 
-def _going_on(fit: Callable[..., Any]) -> Callable[..., Any]:
+def _resuming(fit: Callable[..., Any]) -> Callable[..., Any]:
     """`Trainer.fit` that continues automatically if the trainer has a RunCallback."""
     signature = inspect.signature(fit)
 
@@ -207,5 +207,5 @@ def _going_on(fit: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-# A callback cannot choose what a Trainer begins with: it is asked after that.
-Trainer.fit = _going_on(Trainer.fit)  # type: ignore[method-assign, unused-ignore]
+# A callback is called too late to choose the checkpoint that a Trainer starts from.
+Trainer.fit = _resuming(Trainer.fit)  # type: ignore[method-assign, unused-ignore]

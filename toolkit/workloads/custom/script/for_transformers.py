@@ -22,7 +22,7 @@ __all__ = ["RunCallback"]
 _EVALUATION = "eval_"
 #: Keys that the Trainer adds to the metrics of an evaluation.
 _NO_SCORES = frozenset({"runtime", "samples_per_second", "steps_per_second", "model_preparation_time"})
-#: In the one line that it logs at the end, a summary.
+#: A key of the summary that the Trainer logs at the end.
 _SUMMARY = "train_runtime"
 
 
@@ -47,7 +47,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._is_leaving = False
 
     def newest(self) -> str | None:
-        """The checkpoint that `train` goes on from. Collective. Raises UserError at the second training."""
+        """Return the checkpoint to resume from, if any. Collective. Raises UserError at a second training."""
         begin_once("trainer.train")
         found = self._run.latest_checkpoint()
         return None if found is None else str(found)
@@ -94,7 +94,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         saved = Path(args.output_dir or ".", f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
         is_best = state.best_global_step == state.global_step
         with self._run.checkpoint(state.global_step, best=is_best, keep=self._keep) as folder:
-            # All ranks have written theirs by now.
+            # All ranks have written their files by now.
             if args.process_index == 0:
                 shutil.copytree(saved, folder, copy_function=link_or_copy, dirs_exist_ok=True)
         if self._is_leaving:
@@ -102,7 +102,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
 
 def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a log under the names that reports know."""
+    """Return the numbers of a log, under the names that reports use."""
     named = {"learning_rate": "lr"}
     found = {named.get(name, name.removeprefix(_EVALUATION)): value for name, value in logs.items()}
     return {
@@ -112,7 +112,7 @@ def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:
+def _resuming(train: Callable[..., Any]) -> Callable[..., Any]:
     """`Trainer.train` that continues automatically if the trainer has a RunCallback."""
 
     @functools.wraps(train)
@@ -127,5 +127,5 @@ def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-# A callback cannot choose what a Trainer begins with: it is asked after that.
-Trainer.train = _going_on(Trainer.train)  # type: ignore[method-assign, unused-ignore]
+# A callback is called too late to choose the checkpoint that a Trainer starts from.
+Trainer.train = _resuming(Trainer.train)  # type: ignore[method-assign, unused-ignore]

@@ -31,8 +31,8 @@ log = logging.getLogger("toolkit")
 class Line:
     """Metrics of one step.
 
-    total  steps of the whole training; None where it is not known
-    epoch  how much of the data has been passed, such as 1.5; None where there are no epochs
+    total  steps of the whole training; None if unknown
+    epoch  passes over the data so far, such as 1.5; None if there are no epochs
     """
 
     step: int
@@ -50,10 +50,10 @@ class Line:
 def checked(
     step: Any, total: Any = None, split: str = "train", epoch: Any = None, metrics: Mapping[str, Any] = {}
 ) -> Line:
-    """Make a line of a script's values. Raises UserError for a value that is not a number."""
+    """Make a line from the values of `run.log`. Raises UserError for a value of the wrong type."""
     odd = sorted(_NOT_METRICS & set(metrics))
     if odd:
-        raise misuse(f"run.log({odd[0]}=…)", "that name is taken; call the metric something else")
+        raise misuse(f"run.log({odd[0]}=…)", "the name is reserved; give the metric another name")
     if not isinstance(split, str) or not split:
         raise misuse(f"run.log(split={split!r})", "expected a name, such as 'train' or 'validation'")
     return Line(
@@ -66,7 +66,7 @@ def checked(
 
 
 def whole(call: str, value: Any) -> int:
-    """A whole number of 0 or more; a tensor or an array with one element is one. Raises UserError."""
+    """Return an integer; tensors and arrays with one element are allowed. Raises UserError if below 0."""
     try:
         found = operator.index(value)
     except (TypeError, ValueError, RuntimeError):
@@ -78,7 +78,7 @@ def whole(call: str, value: Any) -> int:
 
 def _number(name: str, value: Any) -> float:
     try:
-        # Also a tensor or an array with one element; torch warns of one that has a gradient.
+        # A tensor or an array with one element is allowed. torch warns if a tensor has a gradient.
         return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):
         found = f"found a {type(value).__name__}, expected one number"
@@ -86,7 +86,7 @@ def _number(name: str, value: Any) -> float:
 
 
 class MetricsLog:
-    """Writes lines and progress of one attempt. Only rank 0 has one.
+    """Writes the metrics and the progress of one attempt. Only rank 0 writes.
 
     A full disk does not end training: lines that cannot be written wait in memory.
     """
@@ -100,13 +100,13 @@ class MetricsLog:
         self._written = -math.inf
 
     def write(self, line: Line, resumed: int | None) -> None:
-        """Add a line; before the first one, drop those that this attempt writes again.
+        """Add a line. Before the first line, drop lines that this attempt writes again.
 
-        resumed  the step that this attempt goes on from, -1 if it begins anew, None if unknown
+        resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
         is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
         if is_due:
-            # This process may have been frozen, and another attempt may write by now.
+            # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce)
         if not self._newest:
             self._begin(line, resumed)
@@ -124,7 +124,7 @@ class MetricsLog:
             self.progress()
 
     def progress(self) -> None:
-        """Rewrite progress.json, once there is a line."""
+        """Rewrite progress.json, if there is a line yet."""
         if not self._newest:
             return
         self._written = time.monotonic()
@@ -153,7 +153,7 @@ class MetricsLog:
                 self._waiting.popleft()
         except OSError as error:
             log.warning(
-                "%d lines wait for room: %s: %s", len(self._waiting), self._run.metrics, error.strerror
+                "%d lines wait for free space: %s: %s", len(self._waiting), self._run.metrics, error.strerror
             )
 
     def _update(self, line: Line) -> None:
@@ -165,7 +165,7 @@ class MetricsLog:
 
 
 def _drop_lines(run: RunDir, begun: int, first: Line) -> None:
-    """Drop what an earlier attempt logged after the step that this one goes on from. Raises OSError."""
+    """Drop lines that an earlier attempt logged after the step that this one resumes from. Raises OSError."""
     if not run.metrics.exists():
         return
     with open_atomic(run.metrics) as stream:

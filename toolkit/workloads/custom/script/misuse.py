@@ -1,4 +1,4 @@
-"""Messages for a script that calls the run in a wrong way: the place, and the right way."""
+"""Messages for wrong calls of a script: file and line, the problem, and a correct example."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXAMPLES = {
     "leave": "run.leave()",
 }
 _OURS = Path(__file__).parents[3]
-#: File of Python's own frames between a block of the script and the code that gives it its folder.
+#: The file of contextlib: its frames are between `with run.checkpoint(…)` and the code of `checkpoint`.
 _BETWEEN = contextmanager.__code__.co_filename
 
 P = ParamSpec("P")
@@ -28,14 +28,14 @@ R = TypeVar("R")
 
 
 def told_if_misused(method: Callable[P, R]) -> Callable[P, R]:
-    """Make `misuse` of a call whose arguments do not fit the method."""
+    """Decorate a method so that a call with wrong arguments raises the error of `misuse`."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(*args, **kwargs)
         except TypeError as error:
-            # Of this frame alone if Python could not even begin the method.
+            # If the arguments do not fit, the traceback ends at this frame: the method did not start.
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             name, _, problem = str(error).partition("() ")
@@ -45,16 +45,16 @@ def told_if_misused(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def misuse(call: str, problem: str) -> UserError:
-    """The error for a call of a script's, with the script's line and the shortest right example.
+    """Return the error for a wrong call in a script, with file and line and a correct example.
 
-    call   such as `run.log(step=-1)`
+    call   the call, such as `run.log(step=-1)`
     """
     name = call.partition("(")[0].removeprefix("run.")
     return UserError(f"{_place()}{call}: {problem} (as in {_EXAMPLES[name]})")
 
 
 def _place() -> str:
-    """File and line of the script; empty where a library calls."""
+    """Return file and line of the script; empty if a library made the call."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and _is_between(frame.f_code.co_filename):
         frame = frame.f_back

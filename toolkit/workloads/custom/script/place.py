@@ -1,4 +1,4 @@
-"""Which run a script is part of, and which of its processes this is."""
+"""The run of this process, and its rank in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir, experiment_dir
 
-#: Below the folder of the runs: for scripts that were started without `stk`.
+#: Subfolder of the experiments folder for scripts that were started without `stk`.
 _ALONE = "alone"
 
 
@@ -19,7 +19,7 @@ _ALONE = "alone"
 class Place:
     """A process of a script, and its run.
 
-    run        of a script that was started without `stk`, a stand-in
+    run        the run; a stand-in if the script was started without `stk`
     rank, size among all processes of the script
     attempt    number of this attempt, from 1; 0 in a stand-in
     nonce      names this attempt in the run's files; empty in a stand-in
@@ -37,7 +37,7 @@ class Place:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes what only one rank writes."""
+        """Whether this is rank 0, which writes the files of the run."""
         return self.rank == 0
 
     @property
@@ -47,12 +47,12 @@ class Place:
 
     @property
     def start(self) -> str:
-        """A name for this attempt that all ranks know, and no other attempt has."""
+        """A name for this attempt: the same on all ranks, and unique."""
         return f"{self.nonce}.{self.attempt}.{self.restart}"
 
 
 def find_place(environ: Mapping[str, str] = os.environ) -> Place:
-    """The place that the environment describes. Raises UserError for ranks that are not numbers."""
+    """Read the place from the environment. Raises UserError if RANK or another variable is not a number."""
     rank, size = (_whole(environ, name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     if "STK_RUN_DIR" not in environ:
         return Place(run=_stand_in(), rank=rank, size=size)
@@ -68,7 +68,7 @@ def find_place(environ: Mapping[str, str] = os.environ) -> Place:
 
 
 def _stand_in() -> RunDir:
-    """A folder named after the script."""
+    """Return the folder of a stand-in, named after the script."""
     name = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else ""
     # `python -c` and a notebook have no script.
     return RunDir(experiment_dir() / _ALONE / (name if name and not name.startswith("-") else "session"))

@@ -1,4 +1,4 @@
-"""Agreement of the ranks of a script, through torch.distributed if the script has initialised it."""
+"""Communication between the ranks of a script, with torch.distributed if the script has initialised it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.errors import CheckpointError, UserError
 
 
 def group() -> Any:
-    """torch.distributed, where the script has initialised it, else None. Imports no torch."""
+    """Return torch.distributed if the script has initialised it, else None. Does not import torch."""
     found = sys.modules.get("torch.distributed")
     return found if found is not None and found.is_available() and found.is_initialized() else None
 
@@ -21,17 +21,17 @@ _DROP_S = 0.1
 
 
 def let_threads_drop_tensors() -> None:
-    """Wait a moment at the end of a script that has a group.
+    """Wait a moment at the end of a script that has a process group.
 
     A thread of gloo may still have to drop the tensors of the last collective. It needs the interpreter for
-    that, and ends the process with SIGABRT if the interpreter is ending: a finished run would have failed.
+    that. If the interpreter is shutting down, the process aborts (SIGABRT), and a finished run would fail.
     """
     if group() is not None:
         time.sleep(_DROP_S)
 
 
 def largest(*values: float) -> list[float]:
-    """The largest of each value over all ranks; this rank's own ones without a group. Collective."""
+    """Return the maximum of each value over all ranks; without a group, this rank's values. Collective."""
     distributed = group()
     if distributed is None:
         return list(values)
@@ -43,7 +43,7 @@ def largest(*values: float) -> list[float]:
 
 
 def from_rank_0(value: Any) -> Any:
-    """Return rank 0's value on every rank, as JSON: no rank unpickles. Collective; needs a group."""
+    """Return rank 0's value on every rank. Sent as JSON, to avoid pickle. Collective; needs a group."""
     distributed, torch = group(), sys.modules["torch"]
     text = json.dumps(value).encode()
     (size,) = largest(float(len(text)))
@@ -54,18 +54,18 @@ def from_rank_0(value: Any) -> Any:
 
 
 def _device(torch: Any, distributed: Any) -> Any:
-    """Return the device on which the default group adds numbers."""
+    """Return the device of tensors for collectives of the default group."""
     if distributed.get_backend() == "nccl" or "cpu:" not in str(distributed.get_backend_config()):
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
-#: Errors that a rank reports to the others, by number, the gravest last.
+#: Errors that a rank reports to the others, by number, in increasing priority.
 _ERRORS = (None, CheckpointError, UserError)
 
 
 class SharedError:
-    """An error on one rank that all ranks raise, so that none waits for another.
+    """An error on one rank that all ranks raise, so that no rank waits for another.
 
     Use as `with shared: …` around what may fail, then call `raise_together`.
     """
@@ -86,10 +86,10 @@ class SharedError:
         return self._own is not None
 
     def raise_together(self) -> None:
-        """Raise CheckpointError or UserError where any rank has met one. Collective."""
+        """Raise CheckpointError or UserError if any rank has one. Collective."""
         own = next((code for code, kind in enumerate(_ERRORS) if kind and isinstance(self._own, kind)), 0)
         code = int(largest(own)[0])
         if self._own is not None:
             raise self._own
         if (kind := _ERRORS[code]) is not None:
-            raise kind(f"{self._what}: another rank could not; its log says why")
+            raise kind(f"{self._what}: an error on another rank; see its log")

@@ -1,4 +1,4 @@
-"""Which checkpoint an attempt goes on from: rank 0 finds it, and all ranks get its answer."""
+"""The checkpoint that an attempt resumes from: rank 0 finds it, and all ranks get its answer."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from toolkit.workloads.custom.script.place import Place
 from toolkit.workloads.custom.script.ranks import from_rank_0, group
 
 _POLL_S = 0.1
-#: Checking checksums takes rank 0 a second for two gigabytes.
+#: Rank 0 verifies checksums in the meantime, which takes a second for two gigabytes.
 _TIMEOUT_S = 1800.0
-#: The trainings that callbacks of trainers have begun.
+#: The calls that began a training with RunCallback.
 _begun: list[str] = []
 
 
 def agreed_newest(place: Place, call: int) -> int | None:
-    """The step of the newest checkpoint that verifies; None without any. Collective.
+    """Return the step of the newest checkpoint that verifies; None if there is no checkpoint. Collective.
 
-    In a run the answer travels through a file, so that ranks may ask before they have formed a group.
+    In a run, rank 0 answers through a file, so that ranks may call this before they have a process group.
 
-    call  how many times this process has asked before
-    Raises CheckpointError where all are damaged, or rank 0 does not answer; UserError.
+    call  number of this call in this process, from 1
+    Raises CheckpointError if all are damaged or rank 0 does not answer; UserError without a group or run.
     """
     if place.size == 1:
         return _step_in(_answer(place))
@@ -32,7 +32,7 @@ def agreed_newest(place: Place, call: int) -> int | None:
         return _step_in(_through_file(place, call))
     if group() is None:
         raise UserError(
-            "run.latest_checkpoint() was called on several ranks that `stk` has not started: call "
+            "run.latest_checkpoint() was called on several ranks that were not started by `stk`: call "
             "torch.distributed.init_process_group() before, or start the script with `stk run`"
         )
     return _step_in(from_rank_0(_answer(place) if place.is_main else None))
@@ -73,7 +73,7 @@ def _step_in(answer: dict[str, Any]) -> int | None:
 
 
 def begin_once(what: str) -> None:
-    """Record that a training begins whose checkpoints the run keeps. Raises UserError at the second one.
+    """Record that a training with RunCallback begins. Raises UserError at the second one in a script.
 
     what  the call, such as trainer.fit
     """

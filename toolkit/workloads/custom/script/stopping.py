@@ -1,4 +1,4 @@
-"""When a script is asked to leave, and when its ranks agree on it."""
+"""Requests to leave, and the agreement of a script's ranks on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.workloads.custom.script.ranks import largest
 
 #: Seconds between two agreements of the ranks.
 _AGREE_EVERY_S = 1.0
-#: Calls between two of them at most: steps may become slower all at once.
+#: Most calls between two agreements: steps may suddenly become slower.
 _MOST_CALLS = 64
 
 
@@ -32,7 +32,7 @@ class Signals:
         self._is_in_run = False
 
     def install(self, *, is_in_run: bool) -> None:
-        """Catch them from now on; handlers of before are called, too. Not in a thread: there it does nothing.
+        """Catch signals from now on; also call the previous handlers. Does nothing outside the main thread.
 
         is_in_run  whether a process of `stk` has started this one and watches it
         """
@@ -45,7 +45,7 @@ class Signals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._is_in_run and os.getpid() == self._owner and os.getppid() != self._parent:
-            # The process that watched this one is dead, and the run may have been started anew.
+            # The process that watched this one is dead, and the run may already have been restarted.
             os._exit(128 + number)
         if number == signal.SIGINT and self.came:
             os._exit(ExitCode.INTERRUPTED)
@@ -56,10 +56,10 @@ class Signals:
 
 
 class Agreement:
-    """Whether all ranks stop: asked after each step, answered together.
+    """Decides together with the other ranks whether to stop.
 
-    Each agreement fixes after how many calls the next one follows. The ranks derive that number from the time
-    of the slowest of them, so that all of them ask at the same call.
+    Each agreement determines the number of calls until the next one, from the time per call of the slowest
+    rank. So all ranks agree at the same call.
     """
 
     def __init__(self, signals: Signals, stop_file: Path | None) -> None:
@@ -71,7 +71,7 @@ class Agreement:
         self._since: float | None = None
 
     def should_stop(self, every: int | None) -> bool:
-        """Whether to save and leave. Collective. Raises UserError."""
+        """Return whether to save and leave. Collective. Raises UserError if `every` is below 1."""
         if every is not None and every < 1:
             raise misuse(f"run.should_stop(every={every!r})", "expected a number of calls, at least 1")
         self._calls += 1

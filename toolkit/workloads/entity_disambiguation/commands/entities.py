@@ -158,7 +158,7 @@ def _slices(arguments: Namespace) -> None:
     if not 0 <= arguments.torso_above <= arguments.head_above:
         raise UserError(
             f"--torso-above is {arguments.torso_above}, --head-above {arguments.head_above}; "
-            "the first must not be below 0, nor above the second"
+            "expected 0 <= torso-above <= head-above"
         )
     counts = GoldCounts.of(read_sentences(arguments.train), count_weak=not arguments.no_weak)
     survey = Survey.of(arguments.sentences, EntityDatabase.load(arguments.db), counts.entities)

@@ -64,8 +64,8 @@ def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
 def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
     """Keep a database with a run.
 
-    On one file system, the run links to a copy beside the prepared set, which other runs link to as well.
-    It never links to the database itself, because the user may change that.
+    On the same file system, the run links to a copy next to the prepared set, which other runs link to, too.
+    It never links to the database itself, because the user may change the database.
     """
     fingerprint, sets = prepared.meta["entity_db"], prepared.path.parent
     if os.stat(sets).st_dev == os.stat(target.parent).st_dev:
@@ -83,7 +83,7 @@ def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
 
 
 def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
-    """Read the data that a run keeps. A run of an older version kept less: the rest is from its origin.
+    """Read the data that a run keeps. For runs of older versions, missing data are read from their origin.
 
     fingerprint  fingerprint of the run's training data
     Raises DataError if data are missing, or if the training data have changed.
@@ -119,7 +119,7 @@ def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
     if not exported.is_dir():
         return experiment
     if not (exported / "config.json").is_file():
-        # There are two encoders of one initial model. The one with more layers can build both.
+        # Two encoders were made from one initial model. The encoder with more layers can initialise both.
         exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
     return replace(experiment, model=replace(model, path=str(exported)))
 
@@ -139,8 +139,8 @@ def _of_data(run: RunDir, data: Any, fingerprint: str) -> Known:
     prepared = data.prepare(silent)
     if prepared.fingerprint != fingerprint:
         raise DataError(
-            f"{run.run_id} is of a version that did not keep the properties of its data, and its training "
-            "data have changed since then: restore the data that it was trained on"
+            f"{run.run_id} was trained with a version that did not keep the properties of the data, and its "
+            "training data have changed since: restore the data that it was trained on"
         )
     return Known.of(prepared.meta)
 

@@ -103,7 +103,7 @@ class DisambiguationPredictor:
         if not model.needs_preparation:
             return None
         tokens = mentions.tables.tokens
-        # In single precision, as before training.
+        # In single precision, like the vectors of training.
         with torch.autocast(device.type, enabled=False):
             encoder = self._fixed_encoder.to(device)
             return vectors_of(

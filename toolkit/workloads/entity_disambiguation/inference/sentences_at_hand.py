@@ -116,7 +116,7 @@ class SentenceReader:
 def _samples(
     found: Sequence[Context], *, aliases: Sequence[int], sentences: Sequence[int], tables: Tables
 ) -> MentionSamples:
-    """Samples without golds, hidden tokens and slices."""
+    """Return samples without golds, hidden tokens and slices."""
     tokens, count = Lists.of([each.tokens for each in found], np.uint32), len(found)
     return MentionSamples(
         split=TEST,

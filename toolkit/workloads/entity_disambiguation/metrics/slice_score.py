@@ -23,7 +23,7 @@ class SliceScore:
 
     correct  the prediction is the gold
     popular  the first candidate is the gold, so it is right without reading the text
-    not_nc   only mentions whose gold is a candidate
+    not_nc   only mentions with a gold among the candidates
     """
 
     mentions: int = 0

@@ -20,7 +20,7 @@ class BiEncoder(nn.Module):
     Both vectors are pooled from pretrained encoders; with `share`, one encoder is used for both. With
     normalised means and no hidden layer, the initial scores are the cosines of the pretrained sentence
     encoder. `prior` adds the log of the candidate's share of its alias, times a learnt weight that is
-    initially 1. A share is that of the score plus one, so a score of zero has a share too.
+    initially 1. Shares are computed from scores plus one, so a candidate with score zero has a share, too.
 
     Differences from Bootleg: the loss is over the candidates of a mention, not over those of the batch, so
     batch size and world size do not change it. The default vectors are means, not those of the pooler.

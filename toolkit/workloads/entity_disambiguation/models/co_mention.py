@@ -26,7 +26,7 @@ class CoMention(nn.Module):
     attends to its own candidates. The results are added and normalised. The graph term averages a candidate
     with the candidates of other mentions that a relation connects to it. A candidate's score is
     the maximum over all stages with and without the graph term, plus the cosine of the mention's text and its
-    own text divided by a temperature, plus with `prior` the weighted log of its share.
+    own text divided by a temperature. `prior` adds the weighted log of its share.
 
     The model follows Bootleg 1.0.5 with these differences:
     - Entities have no learnt vectors, so unseen entities have no disadvantage, and the size is constant.
@@ -109,7 +109,7 @@ class _Merged(nn.Module):
 
     def __init__(self, count: int, size: int) -> None:
         super().__init__()
-        # 0 is padding, and the number of names that training has not seen.
+        # 0 is padding, and stands for names that training has not seen.
         self.vectors = nn.Embedding(count + 1, size, padding_idx=0)
         self.hidden = nn.Linear(size, size)
         self.weight = nn.Linear(size, 1, bias=False)
@@ -167,11 +167,11 @@ class _Attention(nn.Module):
         self._heads = heads
         self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden, bias=False) for _ in range(4))
 
-    def forward(self, asking: torch.Tensor, asked: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-        """Map asking [B, Q, H], asked [B, S, H] and allowed [B, Q or 1, S] to [B, Q, H]."""
+    def forward(self, queries: torch.Tensor, sources: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+        """Map queries [B, Q, H], sources [B, S, H] and allowed [B, Q or 1, S] to [B, Q, H]."""
         query, key, value = (
             part.unflatten(-1, (self._heads, -1)).transpose(1, 2)
-            for part in (self.query(asking), self.key(asked), self.value(asked))
+            for part in (self.query(queries), self.key(sources), self.value(sources))
         )
         scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         found = _softmax(scores, allowed[:, None]) @ value

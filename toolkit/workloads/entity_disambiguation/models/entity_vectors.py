@@ -60,7 +60,7 @@ def entity_vectors(
 
     Only candidates of the set have a vector; other rows are zero, because most entities of a large database
     are never candidates. Missing vectors are computed on the CPU, in single precision and without dropout.
-    Any number of processes may call this at once. Raises DataError.
+    Several processes may call this at once. Raises DataError.
     """
     description = _describe(encoder, pooling, prepared)
     path = prepared.path.parent / f"entity_vectors-{description['fingerprint'][:16]}"

@@ -71,7 +71,7 @@ class SlicesReport(TaskReport):
         return figure("slices", about, f"{_PLOTS}:slices_plot", self.run_id, report)
 
     def _curves(self) -> list[str]:
-        """The slices with curves, without those that have no mentions."""
+        """Return the slices with curves, except slices without mentions."""
         report, known = self.slices.get(_SPLIT), self.curves.get(_SPLIT, {})
         names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
         empty = {name for name, scores in report.scores.items() if not scores.mentions} if report else set()

@@ -21,7 +21,7 @@ ALL = "all mentions"
 class SliceReport:
     """The slices of one split, first the slice of all mentions.
 
-    no_candidate  whether the model has a class for mentions whose gold is not a candidate
+    no_candidate  whether the model has a class for mentions with a gold that is not a candidate
     """
 
     split: str
@@ -49,7 +49,7 @@ class SliceReport:
 
     @property
     def views(self) -> tuple[bool, ...]:
-        """False: all mentions; and if it differs, True: only mentions whose gold is a candidate."""
+        """(False,) for all mentions; (False, True) if mentions with a gold among the candidates differ."""
         return (False, True) if self.has_outside else (False,)
 
     def title(self, inside: bool) -> str:
@@ -62,7 +62,7 @@ def title(name: str) -> str:
 
 
 def numbers(scores: SliceScore, inside: bool) -> tuple[int, float | None, float | None]:
-    """Mentions, accuracy and popularity; without mentions the shares are None."""
+    """Return mentions, accuracy and popularity; the shares are None if there are no mentions."""
     if inside:
         found = scores.mentions_not_nc, scores.accuracy_not_nc, scores.popularity_not_nc
     else:
@@ -82,7 +82,7 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
 
 
 def _note(report: SliceReport, inside: bool) -> str:
-    """Describe how mentions are scored whose gold is not a candidate; empty if there are none."""
+    """Describe the scoring of mentions with a gold that is not a candidate; empty if there are none."""
     if inside or not report.has_outside:
         return ""
     everything = report.scores[WHOLE_SLICE]
@@ -92,7 +92,7 @@ def _note(report: SliceReport, inside: bool) -> str:
 
 
 def slice_numbers(report: SliceReport) -> Numbers:
-    """Return counts and shares of each slice; not_nc: only mentions whose gold is a candidate."""
+    """Return counts and shares of each slice; not_nc: only mentions with a gold among the candidates."""
     names = list(SliceScore().to_json())
     rows = [[name, *(getattr(scores, key) for key in names)] for name, scores in report.scores.items()]
     return Numbers(name=f"slices_{report.split}", head=["slice", *names], rows=rows)
@@ -108,7 +108,7 @@ def latest_table(split: str, scores: Mapping[str, float | None]) -> Table | None
 def comparison_table(runs: Sequence[tuple[str, SliceReport]], split: str) -> Table:
     """Return one row for each slice, with the accuracy of each run.
 
-    Mentions and popularity are shown where all runs agree on them.
+    Mentions and popularity are shown only if they are equal in all runs.
     """
     rows = []
     for name in dict.fromkeys(name for _, report in runs for name in report.scores):

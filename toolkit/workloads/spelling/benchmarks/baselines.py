@@ -2,7 +2,7 @@
 
 do nothing          leaves every text unchanged
 out of dictionary   labels words that are not in the dictionary as errors
-symspell            replaces such words by the most frequent of the nearest words
+symspell            replaces unknown words by the most frequent of the nearest words
 """
 
 from __future__ import annotations

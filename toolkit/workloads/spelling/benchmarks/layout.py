@@ -51,7 +51,7 @@ class Benchmark:
 
     @property
     def predictions(self) -> dict[str, Path]:
-        """Return the files of predictions by model; files beside the benchmark take precedence."""
+        """Return the files of predictions by model; files in the benchmark's folder take precedence."""
         results = self.root / self.kind / _RESULTS / self.group / self.split
         found = [*results.glob("*.txt"), *(self.folder / "predictions").glob("*.txt")]
         return {path.stem: path for path in sorted(found, key=lambda path: path.stem)}

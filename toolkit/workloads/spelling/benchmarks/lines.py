@@ -32,7 +32,7 @@ def check_count(source: str, lines: Sequence[str], expected: int, of: str) -> No
 def check_texts(source: str, lines: Sequence[str], inputs: Sequence[str]) -> None:
     """Raise DataError if lines have labels instead of texts.
 
-    Empty lines are accepted, because a model that has hardly learnt may write nothing.
+    Empty lines are accepted, because a model may write nothing early in training.
     """
     if any(lines) and _without_text(lines) and not _without_text(inputs):
         raise DataError(f"{source}: found only 0 and 1 in {len(lines):,} lines, expected texts")

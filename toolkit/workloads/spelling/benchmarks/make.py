@@ -1,4 +1,4 @@
-"""Make benchmarks: files of texts with errors, and of the right answers, to score any system.
+"""Make benchmarks: files of texts with errors and files of the right answers, to score any system.
 
 <root>/<task>/<group>/<split>/corrupt.txt    one text per line
                               correct.txt    sed_words: 0 or 1 for each word of the line, 1 an error;
@@ -104,5 +104,5 @@ def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -
             words += len(labels)
             errors = None if errors is None or sample.spaced is not None else errors + sum(labels)
         if not lines:
-            raise DataError("there are no texts to make a benchmark of")
+            raise DataError("there are no texts for the benchmark")
     return Size(lines=lines, lines_with_errors=lines_with_errors, words=words, errors=errors)

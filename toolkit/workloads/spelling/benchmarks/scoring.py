@@ -45,7 +45,7 @@ def entries(
     predictors: Predictors,
     files: Mapping[Benchmark, Mapping[str, Path]] = MappingProxyType({}),
 ) -> list[Entry]:
-    """Return all predictions: of the baselines, of the files beside the benchmarks, and of other files."""
+    """Return all predictions: of the baselines, of files in the benchmarks' folders, and of other files."""
     found: list[Entry] = []
     for benchmark in benchmarks:
         made: dict[str, Path | Predictor] = {
@@ -64,7 +64,7 @@ def score_entries(
     lowercase: bool = False,
     advance: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Result | UserError]:
-    """Yield the result of each entry, or its error; the error of a benchmark only once.
+    """Yield the result of each entry, or its error. The error of a benchmark itself is yielded only once.
 
     dictionary  see `open_sheet`
     lowercase   ignore case in all benchmarks, not only in the lines that their own files mark

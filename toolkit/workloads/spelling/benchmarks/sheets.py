@@ -58,8 +58,8 @@ def open_sheet(
 ) -> Sheet:
     """Read a benchmark of a kind in KINDS.
 
-    lowercase   whether case is ignored, which does not affect labels; for corrections and the repair of white
-                space also a file with a 1 for each line in which case is ignored
+    lowercase   whether case is ignored (labels are not affected); for corrections and the repair of white
+                space also a file with 1 for each line in which case is ignored
     dictionary  words, to score real-word errors and others separately
 
     Raises DataError naming file and line.
@@ -70,7 +70,7 @@ def open_sheet(
         raise DataError(f"{corrupt} is empty")
     if kind in ("sed_words", "sed_sequence"):
         if isinstance(lowercase, Path):
-            raise UserError(f"{lowercase}: {kind} compares labels, not texts: leave the file out")
+            raise UserError(f"{lowercase}: {kind} compares labels, not texts: remove the file")
         return _Detection(kind, inputs, golds, str(correct), dictionary)
     lower = _lower(lowercase, len(inputs), corrupt.name)
     if kind == "sec":

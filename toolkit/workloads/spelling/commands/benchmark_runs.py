@@ -41,7 +41,7 @@ class _Wanted:
         return self.file.with_suffix(".json")
 
     def facts(self) -> dict[str, Any]:
-        """Everything that decides the predictions: checksums of weights and texts, the output format."""
+        """Everything that determines the predictions: checksums of weights and texts, the output format."""
         step = int(read_json(self.run.result)["best"]["step"])
         return {
             "weights": crc32(self.run.checkpoint(step) / MANIFEST),
@@ -50,7 +50,7 @@ class _Wanted:
         }
 
     @property
-    def is_there(self) -> bool:
+    def is_up_to_date(self) -> bool:
         return self.file.exists() and read_json(self.origin) == self.facts()
 
 
@@ -59,7 +59,7 @@ def predict(
 ) -> tuple[Files, list[StkError]]:
     """Return the predictions of runs for the benchmarks that they can predict, and the errors of other runs.
 
-    report  called with a line for each run whose predictions are computed
+    report  called with a line for each run that computes predictions
 
     Missing predictions are computed first. A run that has not finished, or that fails, does not stop the
     others. Raises UserError for a run that can predict none of the benchmarks.
@@ -69,7 +69,7 @@ def predict(
     usable = [(run, _wanted(run, benchmarks)) for run in runs if run.result.exists()]
     for number, (run, wanted) in enumerate(usable, start=1):
         try:
-            if missing := [each for each in wanted if not each.is_there]:
+            if missing := [each for each in wanted if not each.is_up_to_date]:
                 titles = ", ".join(f"{each.benchmark.kind}/{each.benchmark.title}" for each in missing)
                 report(f"run {number} of {len(usable)}: {run.run_id} on {titles}")
                 _make(run, missing, host)
@@ -104,7 +104,7 @@ def _make(run: RunDir, wanted: Sequence[_Wanted], host: Host) -> None:
         for each in wanted
     )
     for each in wanted:
-        # An interruption may leave some of them for other texts.
+        # After an interruption, some predictions may be for other texts.
         each.origin.unlink(missing_ok=True)
     command, environment = host.process(run.path, MODULE, Request(jobs=jobs).to_json(), EARLIER_MODULE)
     code = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode

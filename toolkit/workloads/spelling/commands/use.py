@@ -1,4 +1,4 @@
-"""`stk detect` and `stk correct`. They replace this process by one that imports torch."""
+"""`stk detect` and `stk correct`. They replace this process by a process that imports torch."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def detect(arguments: Namespace, host: Host) -> int:
     if arguments.threshold is not None and not 0 <= arguments.threshold <= 1:
         raise UserError(f"--threshold is {arguments.threshold:g}: it is a probability, from 0 to 1")
     job = Job(input=arguments.file, output=arguments.output, form=arguments.form or "labels")
-    _become(run, host, arguments, job, threshold=arguments.threshold)
+    _replace_process(run, host, arguments, job, threshold=arguments.threshold)
 
 
 def correct(arguments: Namespace, host: Host) -> int:
@@ -119,7 +119,7 @@ def correct(arguments: Namespace, host: Host) -> int:
         detections=arguments.detections,
         detected=arguments.detected,
     )
-    _become(run, host, arguments, job, options=_search_options(arguments, run))
+    _replace_process(run, host, arguments, job, options=_search_options(arguments, run))
 
 
 def _search_options(arguments: Namespace, run: RunDir) -> dict[str, object]:
@@ -150,10 +150,10 @@ def _find_run(arguments: Namespace, host: Host, tasks: tuple[str, ...], otherwis
     return run
 
 
-def _become(run: RunDir, host: Host, arguments: Namespace, job: Job, **given: Any) -> NoReturn:
-    """Replace this process by the one that does the work; so that one gets signals and pipes directly.
+def _replace_process(run: RunDir, host: Host, arguments: Namespace, job: Job, **given: Any) -> NoReturn:
+    """Replace this process by the process that does the work, so that it gets signals and pipes directly.
 
-    given  what only one of the two commands has in its request
+    given  fields of the request that only one of the two commands has
     """
     device, batch_tokens, progress = arguments.device, arguments.batch_tokens, arguments.progress
     request = Request(jobs=(job,), device=device, batch_tokens=batch_tokens, progress=progress, **given)

@@ -138,14 +138,14 @@ _Key: TypeAlias = "tuple[str, ...]"
 
 
 def noises_within(noise: Any, key: _Key = ()) -> Iterator[tuple[_Key, Any]]:
-    """Yield a noise and all noises within it, each after its key; `key` is that of the outer noise."""
+    """Yield pairs of a key and a noise: the noise itself and all noises within it."""
     yield key, noise
     for inner_key, inner in _parts(noise, key):
         yield from noises_within(inner, inner_key)
 
 
 def noise_faults(noise: Any, key: _Key) -> Iterator[Violation]:
-    """Yield what is wrong with a noise, or with the order of its parts; `key` is that of the noise."""
+    """Yield the problems of a noise, its parts and their order; `key` is the key of the noise."""
     for inner_key, inner in noises_within(noise, key):
         yield from _own_faults(inner, inner_key)
     yield from _order_faults(noise, key, set())
@@ -171,7 +171,7 @@ def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Itera
 
 
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:
-    """Yield the noises that must not follow a change of white space; `before` collects the earlier kinds."""
+    """Yield noises that must not follow a change of white space; `before` collects the earlier kinds."""
     if WhitespaceNoise in before and isinstance(noise, WordNoise | SaveNoise | ReplaceNoise):
         problem = f"found {noise.kind} after whitespace, which changes the words"
         yield Violation(key=(*key, "kind"), problem=problem, hint=f"put {noise.kind} before whitespace")
@@ -184,7 +184,7 @@ def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violatio
 
 
 def _parts(noise: Any, key: _Key) -> Iterator[tuple[_Key, Any]]:
-    """Yield the noises that a noise consists of, each after its key."""
+    """Yield pairs of a key and a noise, for the noises that a noise consists of."""
     if isinstance(noise, ChainedNoise | SwitchNoise):
         for place, inner in enumerate(getattr(noise, noise.PARTS)):
             yield (*key, noise.PARTS, str(place)), inner

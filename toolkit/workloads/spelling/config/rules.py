@@ -103,7 +103,7 @@ def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
         return
     key = ("model", "hidden_dim")
     if model.hidden_dim % 2:
-        problem = f"found {model.hidden_dim}, but a position is encoded by as many sines as cosines"
+        problem = f"found {model.hidden_dim}, but positions are encoded by pairs of sine and cosine"
         yield Violation(key=key, problem=problem, hint="an even number")
     elif model.hidden_dim % model.heads:
         problem = f"found {model.hidden_dim}, which is not a multiple of the {model.heads} attention heads"

@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     output = take_stdout(newline="")
 
     def do() -> None:
-        # Imported late: it takes seconds, and Ctrl-C may be pressed meanwhile.
+        # Imported here, because it takes seconds, and `exit_status` handles Ctrl-C.
         from toolkit.workloads.spelling.inference.process_lines import work
 
         work(RunDir(Path(argv[0])), Request.from_json(argv[1]), output)

@@ -50,13 +50,13 @@ def windows_of(length: int, starts: Sequence[int], size: int) -> list[Window]:
 
 
 def _cut_before(starts: Sequence[int], above: int, place: int) -> int:
-    """Return the last start up to a place, if it is above `above`, else the place itself."""
+    """Return the last start that is at most `place`, if it is above `above`; else `place`."""
     found = bisect_right(starts, place) - 1
     return starts[found] if found >= 0 and starts[found] > above else place
 
 
 def _cut_after(starts: Sequence[int], place: int, below: int) -> int:
-    """Return the first start from a place on, if it is below `below`, else the place itself."""
+    """Return the first start that is at least `place`, if it is below `below`; else `place`, at least 0."""
     found = bisect_left(starts, place)
     return starts[found] if found < len(starts) and starts[found] < below else max(place, 0)
 
@@ -71,7 +71,7 @@ class Passage:
 
     text   the text that is read
     core   begin and exclusive end of the core, in characters; the rest is context
-    words  the same in words
+    words  begin and exclusive end of the core, in words
     apart  whether the core begins the text, or follows white space
     kept   output instead of a correction: a word that is too long, so that only its beginning is read
     """

@@ -45,7 +45,7 @@ class Corrector:
         return self._made("correct", texts, joined_words if self._by_words else joined_corrections)
 
     def repair(self, texts: Sequence[str]) -> list[str]:
-        """Return texts with their white space repaired, by a run whose task repairs it."""
+        """Return texts with their white space repaired; the run's task must repair white space."""
         return self._made("repair" if self._is_plus else "correct", texts, joined_corrections)
 
     @property
@@ -58,7 +58,7 @@ class Corrector:
         return bool(self.opened.experiment.task.kind == "sec_words_nmt")
 
     def _repaired_and_written(self, texts: Sequence[str]) -> list[str]:
-        """Correct texts that fit at once. Repair a longer text as a whole, then write passages of its words.
+        """Correct texts that fit in one step. Repair longer texts first, then correct passages of words.
 
         Passages of characters could begin within a word of the repaired text.
         """
@@ -88,7 +88,7 @@ def open_corrector(
     batch_tokens: int = BATCH_TOKENS,
     options: Mapping[str, object] | None = None,
 ) -> Corrector:
-    """Open a finished run that corrects. Raises as `open_run`, and UserError for a run of another task.
+    """Open a finished run that corrects. Raises like `open_run`, and UserError for a run of another task.
 
     options  keys of the run's task section to replace: search, beam_width
     """

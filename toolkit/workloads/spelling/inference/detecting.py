@@ -14,7 +14,7 @@ from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """Finds out whether each word of texts, or each text, has an error."""
+    """Detects errors in texts, for each word or for the whole text."""
 
     opened: OpenRun
 
@@ -32,8 +32,8 @@ class Detector:
     def probabilities(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the probabilities of an error instead of labels.
 
-        A text that is too long for the model is cut into passages with context. Its single probability is the
-        highest of its passages.
+        A text that is too long for the model is cut into passages with context. If a text has a single
+        probability, it is the highest of its passages.
         """
         return [self._joined(*each) for each in self.opened.answers("detect", texts, by_words=True)]
 
@@ -45,6 +45,6 @@ class Detector:
 
 
 def open_detector(run: RunDir, device: str = "auto", *, batch_tokens: int = BATCH_TOKENS) -> Detector:
-    """Open a finished run that detects errors. Raises as `open_run`, and UserError for another task."""
+    """Open a finished run that detects errors. Raises like `open_run`, and UserError for another task."""
     check_use(run, DETECTORS, "detects no errors")
     return Detector(open_run(run, device, batch_tokens=batch_tokens))

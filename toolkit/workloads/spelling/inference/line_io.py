@@ -12,7 +12,7 @@ from pathlib import Path
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
 
-#: A block has about this number of lines or bytes at most.
+#: A block has at most about this number of lines or bytes.
 LINES = 2000
 _BYTES = 1 << 20
 _READ = 1 << 16

@@ -39,7 +39,7 @@ _ANY = "a"
 class OpenRun:
     """A model with its best weights on a device.
 
-    experiment    that of the run, with the options of this use and the files in `encoding`
+    experiment    the run's experiment, with the options of this use and the files in `encoding`
     encoding      folder of its tokenizers and dictionary
     batch_tokens  padded tokens that it reads at once
     """
@@ -75,8 +75,8 @@ class OpenRun:
         found = [self._read(text, by_words) for text in texts]
         read = [passage.text for each in found for passage, _ in each]
         samples = [lists for each in found for _, lists in each]
-        said = iter(self._asked(what, read, samples) if samples else ())
-        return [([passage for passage, _ in each], [next(said) for _ in each]) for each in found]
+        answered = iter(self._computed(what, read, samples) if samples else ())
+        return [([passage for passage, _ in each], [next(answered) for _ in each]) for each in found]
 
     def _read(self, text: str, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
         text = normalised(text)
@@ -100,7 +100,7 @@ class OpenRun:
         return len(word) + 1 if tokenizer.reads_spaces else len(tokenizer.encode_word(word)[0])
 
     @torch.no_grad()
-    def _asked(self, what: str, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]) -> list[Any]:
+    def _computed(self, what: str, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]) -> list[Any]:
         """Return the model's answer for each text; texts of similar lengths are read together."""
         task = _task(self.experiment, self.encoding, self.encoder, texts, samples)
         lengths = task.splits[TEST].lengths
@@ -109,8 +109,8 @@ class OpenRun:
         for number in range(plan.steps):
             indices = plan.step(number)
             with torch.autocast(self.device.type, self._precision, enabled=self._precision is not None):
-                said = getattr(task, what)(self.model, TEST, indices, self.device)
-            found.update(zip(indices.tolist(), said, strict=True))
+                answered = getattr(task, what)(self.model, TEST, indices, self.device)
+            found.update(zip(indices.tolist(), answered, strict=True))
         return [found[index] for index in range(len(lengths))]
 
     @property
@@ -132,7 +132,7 @@ def open_run(
     options  keys of the task section to replace
 
     Raises UserError if the run has not finished, CheckpointError if its best checkpoint is lost or damaged,
-    DataError if its tokenizers or its dictionary are.
+    DataError if its tokenizers or its dictionary are lost or damaged.
     """
     checkpoint = best_checkpoint(run)
     verify(checkpoint)

@@ -64,7 +64,7 @@ def _after_letters(text: str, count: int) -> int:
 
 
 def moved(places: Sequence[int], edits: Sequence[Edit], length: int, to: int) -> list[int]:
-    """Return where the places of a text are after its edits; an insertion at a place comes after it.
+    """Return the positions of a text's places after its edits. An insertion at a place comes after it.
 
     places  ascending, up to the length of the text
     length  length of the text
@@ -95,7 +95,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
     starts = [0, *accumulate(len(word) + 1 for word in words[:-1])]
     places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
     parts = [made[begin:end] for begin, end in pairwise(places)]
-    # If a word that must stay was changed, it is not known whether it was merged with another word.
+    # If the correction changed a word that must stay, it is unknown whether the word was merged with another.
     stays = [
         bool(part.strip()) and (label or part.strip() == word)
         for word, part, label in zip(words, parts, labels, strict=True)
@@ -109,7 +109,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
 
 
 def only_marked_words(text: str, made: str, labels: Sequence[int]) -> str:
-    """Do the same for a text whose words were corrected one by one, so that words match by their places."""
+    """Like `only_marked`, for a text with words that were corrected one by one: words match by position."""
     words, others = text.split(), made.split()
     marks = labels if len(labels) == len(words) else [any(labels)] * len(words)
     return " ".join(other if mark else word for word, other, mark in zip(words, others, marks, strict=True))

@@ -11,7 +11,7 @@ from toolkit.workloads.spelling.metrics.edits import edited_words, edits_between
 Labels = Sequence[int]
 
 
-#: Asks for repaired white space only, also of models that correct words.
+#: Repaired white space only, even if the model can correct words.
 REPAIRED = "repaired"
 
 
@@ -28,14 +28,14 @@ def _changed(text: str, made: str) -> str:
     return " ".join(str(int(word in changed)) for word in range(len(text.split())))
 
 
-#: Lines for a text and its labels, which are those of its words or a single one.
+#: Lines for a text and its labels: labels of its words, or one label for the text.
 OF_LABELS: Mapping[str, Callable[[str, Labels], str]] = {
     "labels": lambda text, labels: " ".join(map(str, labels)),
     # 1 for a text with an error, else 0.
     "any": lambda text, labels: str(int(any(labels))),
     # The text, a tab, its labels, as `parse_detected` reads them.
     "with_text": lambda text, labels: f"{normalised(text)}\t{' '.join(map(str, labels))}",
-    # The text with its wrong words in brackets; a wrong text with a single label is in brackets as a whole.
+    # The text with its wrong words in brackets; with a single label, a wrong text is in brackets as a whole.
     "marked": _marked,
 }
 #: Lines for a text and its correction.
@@ -50,7 +50,7 @@ OF_TEXTS: Mapping[str, Callable[[str, str], str]] = {
 
 
 def parse_detected(line: str, where: str) -> tuple[str, list[int]]:
-    """Return text and labels of a line that has both. Raises DataError whose message begins with `where`."""
+    """Return text and labels of a line that has both. Raises DataError; its message begins with `where`."""
     text, tab, labels = line.rpartition("\t")
     if not tab and line.strip():
         raise DataError(
@@ -60,7 +60,7 @@ def parse_detected(line: str, where: str) -> tuple[str, list[int]]:
 
 
 def parse_labels(line: str, text: str, where: str) -> list[int]:
-    """Return the labels of a text. Raises DataError whose message begins with `where`."""
+    """Return the labels of a text. Raises DataError; its message begins with `where`."""
     cells, words = line.split(), len(text.split())
     if wrong := [cell for cell in cells if cell not in ("0", "1")]:
         raise DataError(

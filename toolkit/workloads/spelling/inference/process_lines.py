@@ -33,7 +33,7 @@ from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 #: Corrects texts: all words, or with labels only the words labelled 1.
 Correct = Callable[[Sequence[str], Sequence[Labels] | None], list[str]]
-#: Returns an output line for each text of a block, given perhaps their labels, and the output format.
+#: Returns an output line for each text of a block. Arguments: texts, optional labels, the output format.
 Answers = Callable[[Sequence[str], Sequence[Labels] | None, str], list[str]]
 
 
@@ -62,10 +62,10 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
 
 
 def _check_files(jobs: Sequence[Job]) -> None:
-    """Read what output files are made of, because one invalid line costs the whole file. Raises DataError."""
+    """Read all input of output files first: an invalid line would lose the whole file. Raises DataError."""
     for job in jobs:
         names = [name for name in (job.input, job.detections) if name is not None]
-        # What a pipe gives is gone once it has been read.
+        # The data of a pipe can be read only once.
         if job.output is None or job.input is None or "-" in names or not all(map(os.path.isfile, names)):
             continue
         with ExitStack() as stack:
@@ -99,7 +99,7 @@ def _once(correct: Correct) -> Correct:
 def _labelled(
     given: Source, job: Job, stack: ExitStack
 ) -> Iterator[tuple[list[str], list[list[int]] | None, int]]:
-    """Yield blocks of texts, with their labels if there are any and their size in bytes. Raises DataError."""
+    """Yield blocks of texts, with their labels, or None, and their size in bytes. Raises DataError."""
     others: Iterator[str] | None = None
     if job.detections is not None:
         path = None if job.detections == "-" else Path(job.detections)

@@ -39,7 +39,7 @@ class Request:
     batch_tokens  padded tokens in a batch; None: the default
     threshold     a higher probability is an error; None: the default
     options       keys of the run's task section to replace: search, beam_width
-    progress      whether to show a bar on a terminal; None: only if no lines are written to it
+    progress      whether to show a bar on a terminal; None: only if lines are not written to it
     """
 
     jobs: tuple[Job, ...]

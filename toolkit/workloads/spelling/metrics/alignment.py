@@ -1,8 +1,8 @@
-"""Cheapest edits that turn one sequence into another, for many pairs at once.
+"""Cheapest edits that convert one sequence to another, for many pairs at once.
 
 A rule chooses among several cheapest paths, because scores depend on the words that an edit touches. The
-path is followed from its end. At each place, the edits are tried in a fixed order, and the first that lies
-on a cheapest path is taken. Libraries follow other rules, so they only provide a bound of the cost, which
+path is followed from its end. At each place, the edits are tried in a fixed order, and the first edit on a
+cheapest path is taken. Libraries follow other rules, so they only provide a bound of the cost, which
 limits the distance from the diagonal (Ukkonen, "Algorithms for approximate string matching", 1985).
 """
 
@@ -24,16 +24,16 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 _Kinds: TypeAlias = npt.NDArray[np.int8]
 _Costs: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
-#: Cells computed at once: this bounds memory.
+#: Cells computed at the same time: a limit of memory.
 _CELLS_OF_BATCH = 1 << 22
 #: A pair with more cells is refused.
 _CELLS_OF_PAIR = 1 << 28
 #: With fewer rows and columns than this, costs fit into 16 bits, _FAR included.
 _SHORT = 5000
 _FAR = 1 << 14
-#: In place of a code.
+#: Marks a missing code.
 _NONE = -1
-#: In place of an edit, once a path is complete.
+#: Replaces an edit after a path is complete.
 _DONE = 3
 
 
@@ -47,7 +47,7 @@ class Pair:
 
     @property
     def deletions(self) -> int:
-        """Return the largest number of deletions: so far can a cheapest path be left of the diagonal."""
+        """Return the largest number of deletions: the farthest distance of a cheapest path to the left."""
         return (self.bound - len(self.second) + len(self.first)) // 2
 
     @property
@@ -59,11 +59,11 @@ class Pair:
 class Rule:
     """The cost of edits, and the preference among several cheapest ones.
 
-    order   DIAGONAL, INSERT and DELETE; the first that lies on a cheapest path is taken
+    order   DIAGONAL, INSERT and DELETE; the first on a cheapest path is taken
     solid   code that is never replaced; None: no code is ever replaced
 
-    An insertion, a deletion and a replacement cost 1. Where that is not allowed, a replacement costs as much
-    as a deletion and an insertion together, so the order decides between them.
+    An insertion, a deletion and a replacement cost 1. A forbidden replacement costs as much as a deletion and
+    an insertion together, so the order decides between them.
     """
 
     order: tuple[int, int, int]
@@ -114,7 +114,7 @@ def _batches(order: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[int]]
         if rows * columns > _CELLS_OF_PAIR:
             raise DataError(
                 f"a line of {rows - 2} characters differs by about {columns - 2} edits from the line at "
-                "its place: too many to be compared. Do the files belong together?"
+                "its place, which is too many to compare. Do the files belong together?"
             )
         if batch and (len(batch) + 1) * rows * max(width, columns) > _CELLS_OF_BATCH:
             yield batch

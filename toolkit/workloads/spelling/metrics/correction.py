@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.metrics.edits import (
 class CorrectionScore(LineScore):
     """Words that were restored (true positives), spoilt (false positives) and left wrong (false negatives).
 
-    distances  sum of Levenshtein's distances to the right lines, each over the length of the longer line
+    distances  sum of Levenshtein distances to the right lines, each divided by the length of the longer line
     """
 
     distances: float = 0.0
@@ -45,9 +45,9 @@ def score_corrections(
     """Compare predictions for the inputs with the right lines.
 
     A gold word that is misspelt in the input is a true positive if it is in a longest common subsequence of
-    the words of prediction and gold, else a false negative. A word of the input is a false positive if it was
-    changed into anything but words of that subsequence. An unchanged text may have a recall above 0: the
-    edits and the subsequence may see an error in different words.
+    the words of prediction and gold, else a false negative. A changed word of the input is a false positive
+    unless all words that replaced it are in that subsequence. An unchanged text may have a recall above 0,
+    because the edits and the subsequence may place an error in different words.
 
     misspelt  the result of `misspelt_words`; it can be kept to score many predictions
 
@@ -62,7 +62,7 @@ def score_corrections(
 
 
 def misspelt_words(inputs: Sequence[str], golds: Sequence[str]) -> list[Words]:
-    """Return the words of each gold line that are touched by the edits from the input. Raises DataError."""
+    """Return the words of each gold line that the edits from the input touch. Raises DataError."""
     texts, right = ([normalised(line) for line in lines] for lines in (inputs, golds))
     edits = edits_between(texts, right)
     return [edited_words(*line)[1] for line in zip(texts, right, edits, strict=True)]
@@ -82,10 +82,10 @@ def _score(
 
 
 def words_that_match(text: str, made: str, edits: Iterable[Edit], matching: Words) -> Words:
-    """Return the words of the text that became only words in `matching`.
+    """Return the words of the text that were converted only to words in `matching`.
 
-    Merged words match together: all words that were made of them must be in `matching`. The same holds for
-    the parts of a word that was split.
+    Merged words match together: all words made from them must be in `matching`. The same holds for the parts
+    of a word that was split.
     """
     merged, splits = _merges_and_splits(text, made, edits)
     found: set[int] = set()

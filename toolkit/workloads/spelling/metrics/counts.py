@@ -1,4 +1,4 @@
-"""Counts of positives, and scores of lines that are made of them."""
+"""Counts of positives, and scores of lines that are computed from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.nlp.ratio import ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additive:
-    """Base of scores whose fields add up: the scores of parts give that of the whole."""
+    """Base of scores with fields that add up: the sum of the scores of parts is the score of the whole."""
 
     def __add__(self, other: Self) -> Self:
         names = [field.name for field in fields(self)]
@@ -35,7 +35,7 @@ class Counts(Additive):
 
     @classmethod
     def of_sums(cls, found: float, wrong: float, missed: float) -> Counts:
-        """Counts from sums over all ranks, in the order of the fields."""
+        """Return the counts from sums over all ranks, in the order of the fields."""
         return cls(true_positives=round(found), false_positives=round(wrong), false_negatives=round(missed))
 
     def figures(self) -> dict[str, float]:

@@ -27,8 +27,8 @@ class DetectionScore(Additive):
 
     labels      number of labels, of words or lines
     equal       labels that are right
-    real_words  errors that are real words (data/texts/real_words.py); found_real: those that were found
-    non_words   other errors; found_non: those that were found
+    real_words  errors that are real words (data/texts/real_words.py); found_real: how many were found
+    non_words   other errors; found_non: how many were found
     """
 
     counts: Counts = NOTHING
@@ -41,7 +41,7 @@ class DetectionScore(Additive):
 
     @classmethod
     def of_sums(cls, sums: Sequence[float]) -> DetectionScore:
-        """The score from sums in the order of COUNTS."""
+        """Return the score from sums in the order of COUNTS."""
         more = {name: round(value) for name, value in zip(COUNTS[3:], sums[3:], strict=True)}
         return cls(counts=Counts.of_sums(*sums[:3]), **more)
 
@@ -60,10 +60,10 @@ class DetectionScore(Additive):
 def label_counts(found: Any, wrong: Any, known: Any, real: Any) -> list[Any]:
     """Return the counts in the order of COUNTS, from arrays or tensors of one shape.
 
-    found  labels that are called an error
-    wrong  labels that are an error
-    known  labels whose right value is known
-    real   labels of real words
+    found  whether an error is predicted
+    wrong  whether there is an error
+    known  whether the right label is known
+    real   whether the word is a real word
     """
     right = found & wrong
     facts = (
@@ -74,6 +74,6 @@ def label_counts(found: Any, wrong: Any, known: Any, real: Any) -> list[Any]:
 
 
 def score_labels(predictions: _Labels, golds: _Labels, real: _Labels | None = None) -> DetectionScore:
-    """Compare labels, all [n]; real: which of them are labels of real words."""
+    """Compare labels, all [n]; real: whether each label is of a real word."""
     real = np.zeros_like(golds) if real is None else real
     return DetectionScore.of_sums(label_counts(predictions, golds, np.ones_like(golds), real))

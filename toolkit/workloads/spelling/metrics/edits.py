@@ -1,4 +1,4 @@
-"""Differences of two texts: edits of characters, the words that they touch, the words that stay.
+"""Differences between two texts: edits of characters, the words that they touch, the words that stay.
 
 Texts are normalised: one space between two words, none around them. A word is given by its place.
 """
@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.metrics.alignment import (
 Words: TypeAlias = frozenset[int]
 
 _KINDS: tuple[Literal["replace", "insert", "delete"], ...] = ("replace", "insert", "delete")
-#: For characters. A space is only inserted and deleted, not replaced: so words are split and merged.
+#: For characters. Spaces are only inserted and deleted, never replaced, which splits and merges words.
 _CHARACTERS = Rule(order=(DELETE, INSERT, DIAGONAL), solid=ord(" "))
 #: For words: gives a longest common subsequence.
 _WORDS = Rule(order=(DIAGONAL, INSERT, DELETE), solid=None)
@@ -44,7 +44,7 @@ class Edit(NamedTuple):
 
 
 def edits_between(texts: Sequence[str], others: Sequence[str]) -> list[list[Edit]]:
-    """Return the edits that turn each text into the other text at its place, in their order.
+    """Return, for each text, the edits that convert it to the other text at its place, in order.
 
     Raises DataError for texts that are too long and too different to be compared.
     """
@@ -105,7 +105,7 @@ def _all_words(text: str) -> tuple[Words, Words]:
 
 
 def _characters(text: str, other: str) -> Pair:
-    """Return a pair of characters; its bound is Levenshtein's distance, replaced spaces counted twice."""
+    """Return a pair of characters; its bound is the Levenshtein distance, with replaced spaces counted 2."""
     steps = Levenshtein.editops(text, other)
     spaces = sum(
         step.tag == "replace" and " " in (text[step.src_pos], other[step.dest_pos]) for step in steps

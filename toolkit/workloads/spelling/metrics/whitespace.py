@@ -1,4 +1,4 @@
-"""Scores of the repair of white space: which spaces had to be inserted and deleted, and which were."""
+"""Scores of the repair of white space: which spaces should be inserted and deleted, and which ones were."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts, LineScore
 class WhitespaceScore(LineScore):
     """Edits of white space.
 
-    equal   lines whose white space is right
+    equal   lines with the right white space
     """
 
     equal: int = 0
@@ -27,9 +27,9 @@ class WhitespaceScore(LineScore):
 def score_whitespace(
     inputs: Sequence[str], predictions: Sequence[str], golds: Sequence[str]
 ) -> WhitespaceScore:
-    """Compare the inserted and deleted spaces with those that had to be inserted and deleted.
+    """Compare the inserted and deleted spaces with the ones that should be inserted and deleted.
 
-    The three lines at a place must differ in nothing but white space.
+    The three lines at a place may differ only in white space.
     """
     found = [_counts(*map(spaces_in, lines)) for lines in zip(inputs, predictions, golds, strict=True)]
     return WhitespaceScore(
@@ -41,5 +41,5 @@ def score_whitespace(
 
 
 def _counts(spaces: Set[int], found: Set[int], gold: Set[int]) -> Counts:
-    # The text decides whether a place needs an insertion or a deletion, so the places alone are compared.
+    # The text determines whether an edit is an insertion or a deletion, so only the places are compared.
     return Counts.of_sets(spaces ^ gold, spaces ^ found)

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 import torch
 from torch import nn
 
-#: In place of a missing number, such as the piece or the label of padding.
+#: Marks a missing number, such as the piece or the label of padding.
 NONE = -1
 
 
@@ -19,7 +19,7 @@ class Batch:
     tokens       [B, L] padded at the end with any token
     lengths      [B] number of tokens of each text, without padding
     real_tokens  sum of the lengths, for the throughput
-    labelled     number of labels in the loss, counted on the host so that it need not wait for the device
+    labelled     number of labels in the loss, counted on the host, so that it does not wait for the device
     """
 
     tokens: torch.Tensor
@@ -33,7 +33,7 @@ class Batch:
         return within(self.lengths, self.tokens.shape[1])
 
     def take(self, rows: torch.Tensor) -> Self:
-        """Return the texts of these rows, on the device of the rows. So torch's DataParallel cuts a batch.
+        """Return the texts of these rows, on the device of the rows. torch's DataParallel divides batches so.
 
         Widths stay the same, so that the outputs of several devices can be joined.
         """
@@ -47,7 +47,7 @@ class Batch:
         return replace(self, **cast(dict[str, Any], picked))
 
     def scored_by(self, model: nn.Module) -> Any:
-        """Return a model's outputs for all texts. DataParallel cuts the first argument, the rows."""
+        """Return a model's outputs for all texts. DataParallel divides the first argument, the rows."""
         return model(torch.arange(len(self.tokens), device=self.tokens.device), self)
 
 
@@ -60,8 +60,8 @@ class DetectionBatch(Batch):
     features    [B, P, F] features of the pieces; None if the model reads none
     word_count  largest number of words of a text, W
     labels      [B, W] of words, or [B] of texts: 1 for an error; None if unknown
-    real_words  which labels are those of real words (all False: unknown); None without labels
-    host_pieces, host_words   copies of pieces and words in host memory, if there are any
+    real_words  which labels are of real words (all False: unknown); None without labels
+    host_pieces, host_words   copies of pieces and words in host memory, or None
     """
 
     pieces: torch.Tensor
@@ -75,7 +75,7 @@ class DetectionBatch(Batch):
 
     @property
     def pieces_and_words(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Pieces and words, in host memory if they are there."""
+        """Pieces and words, in host memory if copies exist there."""
         if self.host_pieces is None or self.host_words is None:
             return self.pieces, self.words
         return self.host_pieces, self.host_words
@@ -91,7 +91,7 @@ class CorrectionBatch(Batch):
     """Texts and their corrections.
 
     targets  [B, T] input of the decoder: the begin token, then the target
-    labels   [B, T] output that is wanted: the target, then the end token; NONE for padding
+    labels   [B, T] wanted output: the target, then the end token; NONE for padding
     """
 
     targets: torch.Tensor
@@ -105,7 +105,7 @@ class WordsCorrectionBatch(Batch):
     words         [B, L] word of each token, ascending; NONE for special tokens and padding
     targets       [B, T] input of the decoder: for each word the begin token, then its target
     target_words  [B, T] word of each token of `targets`; NONE for padding
-    labels        [B, T] output that is wanted: for each word its target, then the end token; NONE for padding
+    labels        [B, T] wanted output: for each word its target, then the end token; NONE for padding
     """
 
     words: torch.Tensor
@@ -118,7 +118,7 @@ class WordsCorrectionBatch(Batch):
 class RepairBatch(Batch):
     """Texts as characters.
 
-    labels  [B, L] 0 keep, 1 insert a space before it, 2 delete it; NONE if not known
+    labels  [B, L] 0 keep, 1 insert a space before it, 2 delete it; NONE if unknown
     """
 
     labels: torch.Tensor
@@ -126,10 +126,10 @@ class RepairBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlusBatch(DetectionBatch):
-    """Texts as characters, with the words that they have once white space is repaired. Spaces have no piece.
+    """Texts as characters, with their words after white space is repaired. Spaces have no piece.
 
-    repair_labels                         [B, L] as labels in `RepairBatch`
-    targets, target_words, target_labels  as targets, target_words, labels in `WordsCorrectionBatch`
+    repair_labels                         [B, L] like labels in `RepairBatch`
+    targets, target_words, target_labels  like targets, target_words, labels in `WordsCorrectionBatch`
     """
 
     labels: torch.Tensor

@@ -30,7 +30,7 @@ class Translation(nn.Module):
         contexts: int = 1,
         **_: object,
     ) -> None:
-        """output_vocabulary_size: None: that of the input; contexts: number of contexts of each layer."""
+        """output_vocabulary_size: None for the input's; contexts: number of contexts of each layer."""
         super().__init__()
         size = config.hidden_dim
         self.embedding = TokenEmbedding(vocabulary_size, size, config.dropout)
@@ -95,7 +95,7 @@ class CorrectionWordsNMT(Translation):
     def reading(self, batch: WordsCorrectionBatch) -> tuple[DecoderModel, torch.Tensor]:
         """Encode a batch; return a language model with one sequence for each of N words, and their texts [N].
 
-        Words are separate sequences, so that finished words cost nothing.
+        Words are separate sequences, so finished words need no more computation.
         """
         states, blocks = self._states(batch), blocks_of(batch.words)
         contexts = [blocks.context(states)]

@@ -9,8 +9,8 @@ import torch
 
 from toolkit.workloads.spelling.models.batches import NONE, within
 
-#: The kinds of edges. within: between the tokens of a piece; itself: from each node to itself; between:
-#: between the pieces of a text; inside: from a token to its piece.
+#: The kinds of edges. `within`: between the tokens of a piece; `itself`: from each node to itself; `between`:
+#: between the pieces of a text; `inside`: from a token to its piece.
 RELATIONS = ("within", "itself", "between", "inside")
 
 
@@ -19,8 +19,8 @@ class Complete:
     """Consecutive nodes that are fully connected with the other nodes of their text.
 
     first   number of the first node
-    places  [n] place of each node in a flattened table with a row per text, padded at the end
-    real    [texts, W] which places of the table have a node
+    places  [n] position of each node in a flattened table with a row per text, padded at the end
+    real    [texts, W] which positions of the table have a node
     """
 
     first: int
@@ -71,11 +71,11 @@ def _on(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 def build_graph(
     pieces: torch.Tensor, words: torch.Tensor, *, between_pieces: bool, between_tokens: bool
 ) -> Graph:
-    """Build the graph of a batch; tokens that belong to no piece are not nodes.
+    """Build the graph of a batch; tokens without a piece are not nodes.
 
     pieces, words   as in a DetectionBatch
     between_pieces  whether the pieces of a text are fully connected
-    between_tokens  whether the tokens of a text are fully connected, instead of those of a piece
+    between_tokens  whether all tokens of a text are fully connected, instead of only those of a piece
     """
     belongs, exists = pieces != NONE, words != NONE
     numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
@@ -106,7 +106,7 @@ def fully_connected(counts: torch.Tensor, first: int) -> Complete:
 def pairs(sizes: torch.Tensor) -> torch.Tensor:
     """Return all ordered pairs of different members of a group, [2, Σ n(n-1)]; the second member ascends.
 
-    sizes  [G] of the groups; their members are numbered consecutively
+    sizes  [G] sizes of the groups; members are numbered consecutively
     """
     width = torch.repeat_interleave(sizes, sizes)
     first = torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)

@@ -36,7 +36,7 @@ class DetectionGraph(nn.Module):
     def forward(self, rows: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
         """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
         batch = batch.take(rows)
-        # Built on the host if possible, because the number of edges decides the sizes of tensors.
+        # Built on the host if possible, because the sizes of tensors depend on the number of edges.
         graph = build_graph(
             *batch.pieces_and_words,
             between_pieces=self._config.word_fully_connected,
@@ -60,8 +60,8 @@ class DetectionGraph(nn.Module):
 class GraphLayer(nn.Module):
     """Attention of each node along each kind of edge, summed, added to the node and normalised.
 
-    Each kind of node has its own queries, keys, values and output map; each kind of edge has its own map of
-    messages. The weights of a node's edges of one kind sum to 1. This is close to the heterogeneous graph
+    Each kind of node has separate queries, keys, values and output maps; each kind of edge has a separate map
+    of messages. The weights of a node's edges of one kind sum to 1. This is close to the heterogeneous graph
     transformer (Hu et al. 2020), which normalises over all kinds of edges together.
     """
 
@@ -78,28 +78,28 @@ class GraphLayer(nn.Module):
         tokens = len(graph.tokens)
         queries, keys, values = (each(nodes, tokens) for each in (self.queries, self.keys, self.values))
         # Each node has one edge of this kind, so its weight is 1.
-        come = self.messages["itself"](values)
+        total = self.messages["itself"](values)
         dropout = self.dropout.p if self.training else 0.0
         for name, edges in graph.edges.items():
             messages = self.messages[name](values)
-            come = come + edge_attention(queries, keys, messages, edges, self._heads, dropout)
+            total = total + edge_attention(queries, keys, messages, edges, self._heads, dropout)
         for name, part in graph.complete.items():
             messages = self.messages[name](values)
-            come = come + complete_attention(queries, keys, messages, part, self._heads, dropout)
-        added = nodes + self.dropout(self.output(come, tokens))
+            total = total + complete_attention(queries, keys, messages, part, self._heads, dropout)
+        added = nodes + self.dropout(self.output(total, tokens))
         parts = [norm(part) for norm, part in zip(self.norms, _split(added, tokens), strict=True)]
         return torch.cat(parts)
 
 
 class ByKind(nn.Module):
-    """One linear map for tokens, and another one for pieces."""
+    """A linear map for tokens, and another linear map for pieces."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(2))
 
     def forward(self, nodes: torch.Tensor, tokens: int) -> torch.Tensor:
-        """Map nodes [T + N, d], of which the first `tokens` are tokens."""
+        """Map nodes [T + N, d]; the first `tokens` nodes are tokens."""
         parts = [each(part) for each, part in zip(self.maps, _split(nodes, tokens), strict=True)]
         return torch.cat(parts)
 
@@ -123,8 +123,8 @@ def edge_attention(
     weights = softmax_by_end(products.sum(-1) * q.shape[-1] ** -0.5, end, len(q))
     weighted = functional.dropout(weights, dropout).unsqueeze(-1) * v.index_select(0, begin).float()
     at = end[:, None, None].expand_as(weighted)
-    come = weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted)
-    found: torch.Tensor = come.flatten(-2)
+    total = weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted)
+    found: torch.Tensor = total.flatten(-2)
     return found
 
 
@@ -146,7 +146,7 @@ def complete_attention(
     heads: int,
     dropout: float = 0.0,
 ) -> torch.Tensor:
-    """The same attention of nodes over all other nodes of their text, as a product of matrices, [nodes, d].
+    """Like `edge_attention`, over all other nodes of a node's text, as a product of matrices, [nodes, d].
 
     Zero for nodes outside of the part, and for a node that is alone in its text.
     """
@@ -159,9 +159,9 @@ def complete_attention(
     read = functional.scaled_dot_product_attention(
         q, k, v, attn_mask=readable(mask)[:, None], dropout_p=dropout
     )
-    come = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
+    total = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
     outside = (0, 0, part.first, len(queries) - part.last)
-    found: torch.Tensor = functional.pad(come.flatten(0, 1)[part.places], outside)
+    found: torch.Tensor = functional.pad(total.flatten(0, 1)[part.places], outside)
     return found
 
 

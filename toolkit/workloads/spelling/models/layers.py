@@ -14,8 +14,8 @@ _LONGEST = 10_000.0
 class TokenEmbedding(nn.Module):
     """Learnt vectors of the tokens plus sines of their positions, normalised.
 
-    Vectors are drawn from N(0, 1/d) and scaled by √d. So they weigh as much as the sines, and the same table
-    can compute the scores of a decoder's output.
+    Vectors are drawn from N(0, 1/d) and scaled by √d. So they have the same weight as the sines, and the same
+    table can compute the scores of a decoder's output.
     """
 
     def __init__(self, vocabulary_size: int, size: int, dropout: float) -> None:
@@ -26,7 +26,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
-        """Map tokens [..., L] to vectors [..., L, d]; positions [..., L]; None: they count from 0."""
+        """Map tokens [..., L] to vectors [..., L, d]; positions [..., L]; None: counted from 0."""
         if positions is None:
             positions = torch.arange(tokens.shape[-1], device=tokens.device)
         vectors = self.table(tokens) * math.sqrt(self.table.embedding_dim)
@@ -53,7 +53,7 @@ class Encoder(nn.Module):
         *, activation: str = "relu", final_norm: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        # nn.TransformerEncoder would copy one layer, so that all layers start with the same weights.
+        # nn.TransformerEncoder would copy one layer, so all layers would start with the same weights.
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
                 size, heads, feed_forward, dropout, activation=activation, batch_first=True
@@ -63,11 +63,11 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(size) if final_norm else nn.Identity()
 
     def forward(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """Map states [B, L, d] to states; real [B, L]: which of them may be attended to."""
+        """Map states [B, L, d] to states; real [B, L]: which states may be attended to."""
         return self.every(states, real)[-1]
 
     def every(self, states: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:
-        """Return the states after each layer; those of the last layer are normalised."""
+        """Return the states after each layer; the states of the last layer are normalised."""
         found = []
         for layer in self.layers:
             states = layer(states, src_key_padding_mask=~real)
@@ -80,7 +80,7 @@ def group_means(states: torch.Tensor, groups: torch.Tensor, count: int) -> torch
 
     groups  [B, L] numbers below count; below 0 for a state in no group
     """
-    # Not scattered sums: a GPU adds them up in any order.
+    # Not scattered sums: a GPU adds them in nondeterministic order.
     member = (groups[:, None, :] == torch.arange(count, device=groups.device)[:, None]).to(states.dtype)
     return (member @ states) / member.sum(-1, keepdim=True).clamp(min=1)
 

@@ -11,10 +11,10 @@ from toolkit.workloads.spelling.models.batches import NONE
 def summed_cross_entropy(
     scores: torch.Tensor, labels: torch.Tensor, weights: tuple[float, ...] | None = None
 ) -> torch.Tensor:
-    """Cross-entropy of scores [..., C] against labels [...], summed over those that are not NONE.
+    """Cross-entropy of scores [..., C] against labels [...], summed over the labels that are not NONE.
 
-    weights  of the classes. They weigh only the sum. The loss is divided by the number of labels, so that a
-             batch's share of a step does not depend on its classes.
+    weights  weights of the classes, for the sum only. The loss is divided by the number of labels, so that
+             a batch's share of a step does not depend on its classes.
     """
     flat, wanted = scores.flatten(0, -2).float(), labels.flatten()
     weight = None if weights is None else _like(flat, weights)
@@ -26,7 +26,7 @@ def losses_of_texts(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropy of scores [B, N, C] against labels [B, N] that are not NONE, summed for each text.
 
-    Returns the sums [B] and their numbers of labels [B]; weights as for `summed_cross_entropy`.
+    Returns the sums [B] and the numbers of labels [B]; weights as for `summed_cross_entropy`.
     """
     weight = None if weights is None else _like(scores, weights)
     flat = functional.cross_entropy(
@@ -36,7 +36,7 @@ def losses_of_texts(
 
 
 def right_labels(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return which labels [...] are known and have the highest of their scores [..., C]."""
+    """Return which labels [...] are known and have the highest score [..., C]."""
     return (scores.argmax(-1) == labels) & (labels != NONE)
 
 

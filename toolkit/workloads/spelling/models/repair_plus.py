@@ -29,7 +29,7 @@ MIXED_LAYERS = 3
 
 
 class PlusScores(NamedTuple):
-    """The scores of a batch; a tuple, because torch's DataParallel can join tuples of several devices.
+    """The scores of a batch; a tuple, because torch's DataParallel can join tuples from several devices.
 
     words    [b, W, 2] right or wrong
     repair   [b, L, 3] as in `TokenizationRepair`
@@ -52,13 +52,13 @@ class _States:
 
 
 class TokenizationRepairPlus(nn.Module):
-    """Scores of the words of a text whose white space may be wrong, and their corrections.
+    """Scores of the words of a text with possibly wrong white space, and their corrections.
 
     The states of the repair model's last layers are mixed with learnt shares, and averaged over each piece of
-    a word. Together with the features of the pieces they go through an encoder over the pieces. A decoder, if
-    there is one, writes all words at once, each from its own characters and pieces.
+    a word. An encoder over the pieces reads them, together with the features of the pieces. An optional
+    decoder writes all words at once, each from its own characters and pieces.
 
-    Sizes are those of the repair model, so that its trained weights can be loaded.
+    Sizes are equal to those of the repair model, so that its trained weights can be loaded.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class TokenizationRepairPlus(nn.Module):
         return DecoderModel(self.decoder, contexts, characters.first), characters.texts
 
     def repairs(self, batch: Batch) -> torch.Tensor:
-        """Scores of the repair [B, L, 3], which need no words."""
+        """Scores of the repair [B, L, 3]; they do not need words."""
         layers = self._characters(batch)
         scores: torch.Tensor = self.repair.head(layers[-1])
         return scores
 
     def labels(self, batch: DetectionBatch) -> torch.Tensor:
-        """Scores of the words [B, W, 2], which need no decoder."""
+        """Return the scores of the words [B, W, 2], without the decoder."""
         scores: torch.Tensor = self.head(self._states(batch).words)
         return scores
 

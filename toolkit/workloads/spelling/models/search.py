@@ -20,11 +20,11 @@ Written: TypeAlias = "tuple[int, ...] | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """How sequences are searched for.
+    """A method to search for sequences.
 
     kind   greedy: take the best token at each step; beam: keep the `width` best sequences at each step;
-           best_first: always extend the most probable sequence so far by its `width` best tokens, at most as
-           often as a beam would
+           best_first: always extend the most probable sequence so far by its `width` best tokens, with at
+           most as many extensions as a beam
     """
 
     kind: str = "greedy"
@@ -33,7 +33,7 @@ class Search:
     def write(self, model: LanguageModel, limits: Limits) -> list[Written]:
         """Return the best sequence for each input."""
         if self.kind == "beam":
-            # A sequence that was cut may score higher than those that ended.
+            # An incomplete sequence may score higher than the complete ones.
             found = [
                 next((one for one in each if one.complete), each[0])
                 for each in beam(model, limits, width=self.width)

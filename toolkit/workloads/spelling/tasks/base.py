@@ -70,7 +70,7 @@ class SpellingTask:
         return self._built()
 
     def _built(self, **more: Any) -> nn.Module:
-        """Build the model; `more`: its arguments besides the sizes of the vocabularies."""
+        """Build the model; `more`: arguments in addition to the sizes of the vocabularies."""
         return build_model(
             self._experiment,
             vocabulary_size=self._data.vocabulary_size,
@@ -109,7 +109,7 @@ class SpellingTask:
         }
 
     def _word_labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
-        """Return the labels of the words, NONE where not known, and which words are real: [n, most words]."""
+        """Return the labels of the words, NONE if unknown, and which words are real: [n, most words]."""
         labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
         if self._data.has_dictionary:
             real = samples.real_words(indices)
@@ -143,7 +143,7 @@ def on(values: Array, device: torch.device) -> torch.Tensor:
 
 
 def label_fields(labels: Array, real: Array, device: torch.device) -> dict[str, Any]:
-    """Return the fields of a DetectionBatch for labels, and for which of them are those of real words."""
+    """Return the fields of a DetectionBatch for labels; real: which labels are of real words."""
     labelled = int((labels != NONE).sum())
     return {"labels": on(labels, device), "real_words": on(real, device), "labelled": labelled}
 
@@ -164,7 +164,7 @@ def write_lines(
 
 
 def check_targets(samples: SpellingSamples, task: str) -> None:
-    """Raise DataError for a file with labels instead of right texts; task: that of benchmarks with texts."""
+    """Raise DataError for a file with labels instead of right texts; task: a benchmark task with texts."""
     _, firsts = np.unique(samples.sources, return_index=True)
     for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
         if target is None:

@@ -1,4 +1,4 @@
-"""Detection of spelling errors: which words of a text are misspelt, or whether a text has any."""
+"""Detection of spelling errors: which words of a text are misspelt, or whether a text has misspelt words."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, su
 from toolkit.workloads.spelling.tasks.base import SpellingTask, label_fields, no_errors, write_lines
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
-#: A word or text with a higher probability of an error is called wrong.
+#: A word or text is labelled wrong if its probability of an error is higher.
 THRESHOLD = 0.5
 _OUTPUT = "probabilities"
 
 
 class DetectionTask(SpellingTask):
-    """Cross-entropy over right and wrong; scores are counts of what was found.
+    """Cross-entropy over right and wrong; scores are counts of labels.
 
     Outputs are the probabilities of an error, for each word or for the text.
     """
 
-    #: Whether texts have labels, instead of words.
+    #: Whether labels are of texts, not of words.
     of_texts: ClassVar[bool]
     #: Name of the share of right labels.
     accuracy: ClassVar[str]
@@ -54,7 +54,7 @@ class DetectionTask(SpellingTask):
         return DetectionBatch(**self._word_fields(samples, indices, device), **labels)
 
     def _labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
-        """Return the labels, NONE where not known, and which words are real; both have the same shape."""
+        """Return the labels, NONE if unknown, and which words are real; both have the same shape."""
         if self.of_texts:
             errors = samples.errors[indices]
             return errors, np.zeros(errors.shape, dtype=bool)
@@ -73,7 +73,7 @@ class DetectionTask(SpellingTask):
         return Score(sums=torch.cat(sums), outputs={_OUTPUT: self._labelled(probabilities, batch)})
 
     def _labelled(self, probabilities: torch.Tensor, batch: DetectionBatch) -> torch.Tensor | Ragged:
-        """Return the probabilities of the texts [B], or of the words that they have."""
+        """Return the probabilities of the texts [B], or of their words without padding."""
         return probabilities if self.of_texts else of_words(probabilities, batch.words)
 
     def detect(
@@ -146,7 +146,7 @@ def line_of(probabilities: Array) -> str:
 
 
 def of_words(probabilities: torch.Tensor, words: torch.Tensor) -> Ragged:
-    """Cut the probabilities [B, W] to the words that texts have.
+    """Cut the probabilities [B, W] to the number of words of each text.
 
     words  [B, P] word of each piece; NONE for padding
     """
@@ -154,7 +154,7 @@ def of_words(probabilities: torch.Tensor, words: torch.Tensor) -> Ragged:
 
 
 def counts_of(found: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
-    """Return `label_counts` on the device, [9] float64; found: which words or texts are called wrong."""
+    """Return `label_counts` on the device, [9] float64; found: which words or texts are labelled wrong."""
     labels = batch.labels
     assert labels is not None
     return torch.stack(label_counts(found, labels == 1, labels != NONE, batch.real_words)).double()

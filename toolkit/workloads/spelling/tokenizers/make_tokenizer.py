@@ -1,4 +1,4 @@
-"""Makes tokenizers: byte-level BPE from texts, characters, bytes, words of a dictionary."""
+"""Make tokenizers: byte-level BPE from texts, characters, bytes, words of a dictionary."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def train_bpe(
 ) -> Tokenizer:
     """Train byte-level BPE (Sennrich et al. 2016; on bytes, Radford et al. 2019) on texts.
 
-    Texts are streamed: only their distinct words are held in memory. Each word begins with its space, also
-    the first one. So a word has the same tokens at any place, and a text has the tokens of its words.
+    Texts are streamed: only their distinct words are in memory. Each word begins with its space, also the
+    first word. So a word has the same tokens at any place, and a text has the tokens of its words.
 
-    vocabulary     tokens, with the special ones and the 256 bytes; fewer if the texts give no more
+    vocabulary     tokens, including special tokens and the 256 bytes; fewer if the texts do not have enough
     min_frequency  how often two tokens must be adjacent to be merged
     strip_accents  whether letters lose their accents (NFD without marks); decoding does not restore them
     """
@@ -66,7 +66,7 @@ def byte_values() -> Tokenizer:
 
 
 def words(known: Sequence[str]) -> Tokenizer:
-    """Make the tokenizer of known words, cut out as by `pieces_of`; all others are unknown."""
+    """Make the tokenizer of known words, cut like `pieces_of`; all others are unknown."""
     tokenizer = _of_words(known)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECE), "removed", invert=True)
     return tokenizer

@@ -1,4 +1,4 @@
-"""A tokenizer as the tasks use it: from texts to token ids and the word of each token, and back to texts."""
+"""The tokenizer of the tasks: from texts to token ids and the word of each token, and back to texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
 
 Numbers = npt.NDArray[np.int32]
 
-#: Distinct words whose tokens are cached.
+#: Number of distinct words in the cache of tokens.
 _REMEMBERED = 1 << 18
 
 
@@ -29,7 +29,7 @@ def load_tokenizer(path: Path) -> TextTokenizer:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:
         # The library raises plain exceptions.
-        raise DataError(f"{path} holds no tokenizer of the tokenizers library: {error}") from error
+        raise DataError(f"{path} is not a tokenizer of the tokenizers library: {error}") from error
     return TextTokenizer(tokenizer, str(path))
 
 
@@ -41,7 +41,7 @@ class TextTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer, name: str = "the tokenizer") -> None:
-        # Otherwise a text that contains <eos> would end at that place.
+        # Otherwise a text with <eos> in it would end there.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         vocabulary = tokenizer.get_vocab()
@@ -57,7 +57,7 @@ class TextTokenizer:
 
     @property
     def reads_spaces(self) -> bool:
-        """Whether each character is a token, also a space."""
+        """Whether each character is a token, including spaces."""
         return self.space is not None
 
     def encode(self, text: str) -> Numbers:
@@ -65,7 +65,7 @@ class TextTokenizer:
         return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def encode_words(self, text: str) -> tuple[Numbers, Numbers]:
-        """Return the tokens of a text's words, each word encoded alone, and the word of each token.
+        """Return the tokens of a text's words, each word encoded separately, and the word of each token.
 
         [tokens] and [tokens]. Words are separated by white space, and each has at least one token. BPE gives
         the same tokens for the whole text.
@@ -79,7 +79,7 @@ class TextTokenizer:
         """Return the tokens of a word, at least one, and where in the word each of them begins."""
         found = self._tokenizer.encode(word, add_special_tokens=False)
         if not found.ids:
-            # A tokenizer that strips accents leaves nothing of a word that consists of marks.
+            # A tokenizer that strips accents removes all characters of a word of accents.
             return [self.unknown], [0]
         return found.ids, [start for start, _ in found.offsets]
 

@@ -24,7 +24,7 @@ Texts = Callable[[npt.NDArray[np.int64]], Sequence[str]]
 
 _ROWS_AT_ONCE = 512
 _DIGITS = 6
-#: Each row of the TSV is then one line of the file.
+#: Replaces tabs and line ends, so that each row of the TSV is one line of the file.
 _ONE_LINE = str.maketrans("\t\r\n", "   ")
 _TEST = "test"
 
@@ -32,7 +32,7 @@ _TEST = "test"
 def write_evaluation(
     run: RunDir, predictions: Predictions, *, root: str, pooling: str, texts: Texts, sources: Texts
 ) -> None:
-    """Write the files of a split: for its samples and, if texts were folded, for whole texts too.
+    """Write the files of a split: for its samples and, if texts were folded, also for whole texts.
 
     root     beginning of some file names: the name of the data file without its suffix
     pooling  mean or max
@@ -51,7 +51,7 @@ def write_evaluation(
 
 
 def write_train_test_stats(run: RunDir, root: str, levels: Iterable[Predictions]) -> None:
-    """Write `<root>_train_test_stats.json`, whose keys are those of bert_train_parallel.
+    """Write `<root>_train_test_stats.json`, with the keys of bert_train_parallel.
 
     `Testing` is empty without a test. `Testing (texts)` has the scores of whole texts if texts were folded.
     """
@@ -91,7 +91,7 @@ def _testing(predictions: Predictions) -> dict[str, float]:
 
 
 def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
-    """Write PyText's five columns, tab-separated; `score` holds the log-probabilities of all classes."""
+    """Write PyText's five columns, tab-separated; `score` has the log-probabilities of all classes."""
     labels = predictions.labels
     with open_atomic(path) as stream:
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
@@ -102,9 +102,9 @@ def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> Non
 
 
 def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
-    """Write a CSV whose first two columns are the codes of the predicted and of the true class.
+    """Write a CSV. The first two columns are the codes of the predicted and of the true class.
 
-    Further columns are the ids in the prepared set, the names of both classes, the probability of the
+    Other columns are the ids in the prepared set, the names of both classes, the probability of the
     prediction (`score`) and of each class, and the text. Cells that a spreadsheet would read as a formula
     begin with a quote.
     """

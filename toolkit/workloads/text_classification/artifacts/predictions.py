@@ -52,7 +52,7 @@ class Predictions:
 
     @property
     def folded(self) -> bool:
-        """Whether a text is in several rows: scores of samples and of texts then differ."""
+        """Whether texts have several rows, so that the scores of samples and of texts differ."""
         return not self.pooled and bool((self.fragments > 1).any())
 
     @property
@@ -67,7 +67,7 @@ class Predictions:
 
     @property
     def predicted(self) -> npt.NDArray[np.int64]:
-        """Codes of the predicted classes, [n]; of equal probabilities, the lowest code."""
+        """Codes of the predicted classes, [n]; the lowest code in a tie."""
         likeliest: npt.NDArray[np.int64] = self.log_probabilities.argmax(axis=1)
         return likeliest
 
@@ -90,6 +90,6 @@ class Predictions:
 
 
 def samples_per_text(text_ids: Integers) -> Integers:
-    """The number of samples of each sample's text, [n]."""
+    """Return the number of samples of each sample's text, [n]."""
     _, place, counts = np.unique(text_ids, return_inverse=True, return_counts=True)
     return counts[place].astype(np.int64)

@@ -15,7 +15,7 @@ from toolkit.workloads.text_classification.artifacts.predictions import Predicti
 from toolkit.workloads.text_classification.files import ClassificationFiles
 from toolkit.workloads.text_classification.metrics.ranking import LEVELS, Ranking
 
-#: Most points of a curve that are kept. A picture cannot show more.
+#: Most points of a stored curve. A plot cannot show more.
 _POINTS = 400
 _DIGITS = 6
 #: Codes of the true labels [n], and the text of each sample [n].
@@ -25,11 +25,11 @@ LabelledSamples = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 def write_classes(run: RunDir, predictions: Predictions) -> None:
     """Write `<split>_classes.json`: the confusion matrix and all scores with one value per class."""
     document = predictions.classification().to_json()
-    # One after the other, because each ranking holds numbers of every sample.
+    # One ranking at a time, because each has numbers for every sample.
     ranked = [_ranked(_ranking(predictions, code)) for code in range(len(predictions.labels))]
     for scores, areas in zip(document["classes"], ranked, strict=True):
         scores.update(areas)
-    # With two classes, the second is the positive class. With more classes, no class is.
+    # With two classes, the second is the positive class. With more classes, there is no positive class.
     averaged = ranked[1:] if len(ranked) == 2 else ranked
     head = {
         "split": predictions.split,
@@ -117,7 +117,7 @@ def _precision_recall(ranking: Ranking) -> dict[str, list[float]]:
 
 
 def _kept(x: npt.NDArray[np.floating], y: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
-    """Choose points of a curve, evenly along its length and with both ends."""
+    """Choose points of a curve, evenly along its length, including both ends."""
     if len(x) <= _POINTS:
         return np.arange(len(x))
     length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])

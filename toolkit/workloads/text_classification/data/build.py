@@ -1,4 +1,4 @@
-"""Write a prepared set into a folder, from a survey and a second reading of the sources."""
+"""Write a prepared set into a folder, from a survey and a second read of the sources."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def build(
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """The samples of a set whose texts are written; `splits` [n] has the number of each sample's split."""
+    """The samples of a set with written texts; `splits` [n] has the number of each sample's split."""
 
     folder: Path
     database: sqlite3.Connection
@@ -90,7 +90,7 @@ class _Samples:
     splits: SplitNumbers
 
     def train_counts(self) -> npt.NDArray[np.int64]:
-        """Return the count of each provisional number in the training split; zero without that split."""
+        """Return the count of each provisional number in the training split; [0] without that split."""
         counts, names = np.zeros(1, dtype=np.int64), self.survey.splits
         if TRAIN not in names:
             return counts
@@ -133,7 +133,7 @@ class _Samples:
         (self.folder / PROVISIONAL).unlink()
 
     def write_arrays(self) -> None:
-        """Write the flat arrays beside the tokens."""
+        """Write the flat arrays other than the tokens."""
         text_ids = self.fragments.text_ids
         write_array(self.folder, layout.OFFSETS, offsets_of(self.fragments.lengths))
         write_array(self.folder, layout.LABELS, self.survey.text_label[text_ids])
@@ -191,13 +191,13 @@ class _Samples:
 
 
 class JsonLists:
-    """Writes token ids as JSON lists; the digits of all ids are looked up at once.
+    """Writes token ids as JSON lists, with a table of the digits of all ids.
 
     ids  number of all ids
     """
 
     def __init__(self, ids: int) -> None:
-        #: The digits of every id and a comma, padded with zero bytes.
+        #: The digits of each id, a comma and a space, padded with zero bytes.
         self._digits = np.array([f"{number}, " for number in range(ids)], dtype="S")
         self._widths = np.char.str_len(self._digits)
 

@@ -40,21 +40,21 @@ from toolkit.workloads.text_classification.data.sources.source_files import Rows
 from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 
-#: Most bytes of all files together that are read here. That takes a tenth of a second, and four tenths for
-#: very short texts.
+#: Limit for all files together, in bytes, to be read here. Reading takes a tenth of a second, and four tenths
+#: for very short texts.
 _FEW_BYTES = 2 << 20
 #: Rows of each file that are checked before a job is submitted. That takes about ten milliseconds.
 _ROWS = 2000
-#: Samples of more tokens have room beside the special ones; those of others are counted, which takes longer.
+#: Samples of more tokens have room for all special tokens. For shorter samples, a slower check counts them.
 _FEW_TOKENS = 8
 #: If a label has this many texts, a split of a tenth of the table has none of them once in 40,000 times.
 _FREQUENT = 100
-#: The last result for a small table: errors and warnings need it, and each run of a sweep.
+#: The last result for a small table: errors, warnings and the runs of a sweep need it.
 _surveys: dict[tuple[object, ...], Mapping[str, Any]] = {}
 
 
 def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[Violation]:
-    """Find missing files of a section, and files whose first rows do not fit the section.
+    """Find missing files of a section, and files with first rows that do not fit the section.
 
     is_trained   whether the run has kept the tokenizer
     """
@@ -82,7 +82,7 @@ def _check_room(path: str, data: TextTable) -> None:
 def weight_violations(experiment: Any) -> Iterator[Violation]:
     """Find labels in task.class_weights that the data do not have.
 
-    Large unprepared tables are not searched. A rule compares the labels with data.labels where that is given.
+    Large unprepared tables are not searched. If data.labels is given, a rule compares the labels with it.
     """
     data, given = experiment.data, experiment.task.class_weights
     if not isinstance(given, dict) or data.labels is not None:
@@ -137,7 +137,7 @@ def _survey(data: TextTable) -> Mapping[str, Any] | None:
 
 
 def _survey_of(files: Mapping[str | None, Path], data: TextTable) -> Mapping[str, Any]:
-    """Survey a table as when it is prepared, unless there is nothing to be found that would need numpy."""
+    """Survey a table as in its preparation; skip the parts that need numpy if they would find nothing."""
     sources = [_source(split, path, data) for split, path in files.items()]
     rows, skipped = Rows(data, sources), Skipped()
     tables = [_usable(rows.of(source), source.path, data, skipped) for source in sources]
@@ -154,14 +154,14 @@ def _survey_of(files: Mapping[str | None, Path], data: TextTable) -> Mapping[str
 
 
 def _source(split: str | None, path: Path, data: TextTable) -> Source:
-    """A file whose hash is not needed, because nothing is prepared."""
+    """Return a file without its hash, which is not needed, because nothing is prepared."""
     return Source(path=path, split=split, sha256="", state=file_state(path), format=Format.of(path, data))
 
 
 def _is_plain(tables: Sequence[Sequence[Row]], labels: Sequence[str]) -> bool:
-    """Whether each split has all labels, and shares no text with another one.
+    """Whether each split has all labels and shares no text with another split.
 
-    Of a table that is cut into its splits: whether these have all labels, except by a rare chance.
+    For a single table, which will be cut into splits: whether all labels are frequent and no text repeats.
     """
     least = _FREQUENT if len(tables) == 1 else 1
     texts = [{row.text for row in table} for table in tables]
@@ -172,9 +172,9 @@ def _is_plain(tables: Sequence[Sequence[Row]], labels: Sequence[str]) -> bool:
 
 
 def _learnt_labels(data: TextTable) -> Sequence[str]:
-    """The labels of the training set; of a single file all labels, because its splits are not known yet.
+    """Return the labels of the training set; for a single file, all labels, as its splits are not known yet.
 
-    Empty if the labels are not known: the table has a fault, or it is large and not prepared.
+    Empty if the labels are unknown: the table has an error, or it is large and not prepared.
     """
     try:
         if (prepared := find_prepared_set(data)) is not None:
@@ -196,7 +196,7 @@ def _are_small(files: Iterable[Path], data: TextTable) -> bool:
 
 
 def _size(path: Path, data: TextTable) -> int:
-    """Bytes of a file. Of a compressed file: its characters, counted up to one above the limit."""
+    """Return the bytes of a file; for a compressed file, its characters, up to one above the limit."""
     if is_parquet(path):
         return unpacked_size(path, data)
     if not is_compressed(path):
@@ -206,7 +206,7 @@ def _size(path: Path, data: TextTable) -> int:
 
 
 def _usable(rows: Iterable[Row], path: Path, data: TextTable, skipped: Skipped) -> list[Row]:
-    """The rows with a text and one of data.labels; the others are counted, or raise DataError."""
+    """Return the rows with a text and one of data.labels; other rows are counted, or raise DataError."""
     return [row for row in rows if _is_usable(row, path, data, skipped)]
 
 

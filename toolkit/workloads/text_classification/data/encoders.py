@@ -19,7 +19,7 @@ from toolkit.nlp.tokens import PAD_ID, RESERVED, UNK_ID, Pieces, Vocabulary, tok
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 
-#: Number of the one token of a text without words; numbers of words begin at 1.
+#: Number of the single token of a text without words; numbers of words begin at 1.
 _NO_TOKEN = 0
 
 
@@ -27,7 +27,7 @@ _NO_TOKEN = 0
 class Encoding:
     """The encoding of a trained model, for reading other texts.
 
-    folder           holds the tokenizer: vocabulary.json, or the files of a pretrained tokenizer
+    folder           has the tokenizer: vocabulary.json, or the files of a pretrained tokenizer
     labels           in the order of their codes
     vocabulary_size  number of token ids, including padding and the unknown token
     pad_id           fills a batch up to its longest sample; is not in any sample
@@ -40,7 +40,7 @@ class Encoding:
 
 
 def encoder(data: TextTable, known: Encoding | None) -> Encoder:
-    """The encoder of a data section, with the tokens of `known` if it is given. Raises DataError."""
+    """Return the encoder of a data section, with the tokens of `known` if it is given. Raises DataError."""
     if data.tokenizer == "pretrained":
         pad_id = known.pad_id if known else None
         return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens, pad_id, key="data.max_tokens")
@@ -61,7 +61,7 @@ def cut_texts(data: TextTable, texts: Sequence[str], numbers: Callable[[list[str
 class VocabularyEncoder:
     """Numbers the words of texts, and gives ids after all words are counted. Memory: distinct words.
 
-    known          the words with an id, if another set has decided that
+    known          the words with an id, if they come from another set
     before, after  numbers of the special tokens around every sample
     pad_id         fills a batch up to its longest sample; is not in any sample
     unk_id         the id for an unknown token; None without such a token
@@ -106,7 +106,7 @@ class VocabularyEncoder:
         self._vocabulary.save(folder / layout.VOCABULARY)
 
     def _most_frequent(self, counted: npt.NDArray[np.int64]) -> Vocabulary:
-        """The vocabulary of the section's settings for these counts by number. Raises DataError."""
+        """Return the vocabulary by the section's settings from these counts by number. Raises DataError."""
         vocabulary = Vocabulary.from_counts(
             dict(zip(self._numbers, counted[_NO_TOKEN + 1 :].tolist(), strict=True)),
             min_count=self.data.min_count,

@@ -1,8 +1,8 @@
 """Cut texts that are too long into fragments, at the ends of sentences, words or tokens.
 
-A word is the text between blanks, with its punctuation, even where the tokenizer cuts it. A sentence ends
-after . ! ? or … and closing quotes or brackets, if a blank follows; after 。！？ without a blank too; and at
-an empty line. Abbreviations such as "Dr." are not known.
+A word is the text between blanks, including punctuation, even if the tokenizer cuts it. A sentence ends after
+. ! ? or … and closing quotes or brackets, if a blank follows; after 。！？ also without a blank; and at an
+empty line. Abbreviations such as "Dr." are not recognised.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNITS: Mapping[str, tuple[str, ...]] = {"wordpiece": (), "word": ("word",), "se
 class TextSample(NamedTuple):
     """A sample of one of several texts: place of that text, start and end in it (code points), tokens.
 
-    tokens  as the bytes of NUMBER, without the special ones
+    tokens  bytes of NUMBER, without special tokens
     """
 
     place: int
@@ -38,8 +38,8 @@ class TextSample(NamedTuple):
 def cut_into_samples(texts: Sequence[str], pieces: Pieces, room: int, unit: str) -> Iterator[TextSample]:
     """Yield the samples of texts, in their order.
 
-    room  most tokens of a sample, without the special ones
-    unit  none: a longer text loses its end; else it is folded
+    room  most tokens of a sample, without special tokens
+    unit  none: a longer text is cut at its end; else it is folded
     """
     size = NUMBER.itemsize
     long = [place for place, numbers in enumerate(pieces.numbers) if len(numbers) > room * size]
@@ -55,7 +55,7 @@ def cut_into_samples(texts: Sequence[str], pieces: Pieces, room: int, unit: str)
 
 
 def _without_blanks(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Start and end of a part of a text without the blanks around it: some tokens begin with a blank."""
+    """Return a part's start and end without the blanks around it: some tokens begin with a blank."""
     own = text[start:stop].lstrip()
     return stop - len(own), stop - len(own) + len(own.rstrip())
 
@@ -63,8 +63,8 @@ def _without_blanks(text: str, start: int, stop: int) -> tuple[int, int]:
 def fold(text: str, ends: Places, room: int, unit: str) -> list[int]:
     """Cut the n tokens of a text into consecutive fragments of at most `room`: [0, …, n].
 
-    Fragment i holds the tokens from cut i to cut i + 1. Each fragment takes as many whole units as fit. A
-    unit longer than a fragment is cut at the next smaller unit, and finally between tokens.
+    Fragment i has the tokens from cut i to cut i + 1. Each fragment has as many whole units as fit. A unit
+    longer than a fragment is cut at the next smaller unit, and finally between tokens.
 
     ends  [n] where each token ends in the text (code points)
     unit  wordpiece (a token), word or sentence
@@ -76,7 +76,7 @@ def fold(text: str, ends: Places, room: int, unit: str) -> list[int]:
 
 
 def _starts(text: str, unit: str) -> list[int]:
-    """Return where the units of a text begin, perhaps without the first one."""
+    """Return the starts of the units of a text; the first unit may be missing."""
     if unit == "word":
         return [match.start() for match in _WORD.finditer(text)]
     return [match.end() for match in _SENTENCE_END.finditer(text)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.data.prepared.columns import Column
 
-#: Increase this if the same input would give other files. Sets of an older version are then not used.
+#: Increase this if the same input would give different files. Sets of older versions are then not used.
 VERSION = 2
 
 #: The vocabulary of the tokenizers `words` and `whitespace`.
@@ -18,8 +18,8 @@ LABELS = Column("labels.bin", "<i4")
 #: [samples] the text of each sample.
 TEXT_IDS = Column("text_ids.bin", "<i8")
 
-# Only features of SQLite 3.26, because login nodes have old versions. Names are case-insensitive in SQLite,
-# so `samples` is also the table Samples of bert_train_parallel. Its other tables are views here.
+# Only features of SQLite 3.26 are used, because login nodes have old versions. Names are case-insensitive in
+# SQLite, so `samples` is also the table Samples of bert_train_parallel. Its other tables are views here.
 SCHEMA = """
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, rows INTEGER NOT NULL
@@ -59,7 +59,7 @@ CREATE VIEW ValidateQueue AS SELECT sample_id FROM samples WHERE split = 'valida
 CREATE VIEW TestQueue AS SELECT sample_id FROM samples WHERE split = 'test' ORDER BY sample_id;
 """
 
-#: Made after the rows are written. With them, queries of queues and of label counts read no tokens.
+#: Made after the rows are written. With these indices, queries of queues and label counts do not read tokens.
 INDICES = """
 CREATE INDEX samples_by_split ON samples (split, label);
 CREATE INDEX samples_by_text ON samples (text_id);

@@ -55,7 +55,7 @@ class Prepared(PreparedFolder[Samples]):
 
     @property
     def notes(self) -> list[str]:
-        """Return what was left out, and unusual properties of the data, a line for each."""
+        """Return a line for each reason to leave rows out, and for each unusual property of the data."""
         cut, texts, most = (self.meta[name] for name in ("cut_texts", "texts", "settings"))
         ends = f"cut {cut:,} of {counted(texts, 'text')} at {most['max_tokens']:,} tokens (data.max_tokens)"
         return [
@@ -100,14 +100,14 @@ def prepare(data: TextTable, progress: Progress | None = None, *, known: Encodin
 
     With `known` (of a trained model), all of the file `data.path` is the split `test`, with known labels and
     tokens. `progress` gets stage, done and total. Stages are hash (bytes), read and tokenize (rows), and
-    encode (tokens). Otherwise as PreparedFolder.open_or_build.
+    encode (tokens). Raises like PreparedFolder.open_or_build.
     """
     report = progress or silent
     further: dict[str, Any] = {}
     if known is None:
         sources = find_sources(data, report)
     else:
-        # The copy of a pretrained tokenizer in the set: the original folder may have changed.
+        # Use the set's copy of a pretrained tokenizer, because the original folder may have changed.
         data = replace(data, labels=known.labels, tokenizer_path=str(known.folder))
         if data.tokenizer != "pretrained":
             further = {"vocabulary": crc32(known.folder / layout.VOCABULARY)}
@@ -115,7 +115,7 @@ def prepare(data: TextTable, progress: Progress | None = None, *, known: Encodin
     description = describe(data, sources, **further)
 
     def fill(folder: Path) -> None:
-        # First, because its faults are found sooner than those of the rows.
+        # Made first, because errors of the tokenizer are found faster than errors of the rows.
         tokens = encoder(data, known)
         rows = Rows(data, sources)
         build(folder, data, sources, rows, survey(data, sources, rows, report), tokens, description, report)

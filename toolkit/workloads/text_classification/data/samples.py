@@ -50,20 +50,20 @@ class Samples:
         return len(self.ids)
 
     def texts(self, indices: Indices) -> list[str]:
-        """The text of each sample; for a fragment, only its part of the text.
+        """Return the text of each sample; for a fragment, only its part of the text.
 
-        Raises DataError where the database is damaged.
+        Raises DataError if the database is damaged.
         """
         return self._look_up(_FRAGMENTS, self.ids[np.asarray(indices, dtype=np.int64)])
 
     def whole_texts(self, text_ids: Indices) -> list[str]:
-        """Whole texts by id, unchanged from the source. Raises DataError where the database is damaged."""
+        """Return whole texts by id, as in the source. Raises DataError if the database is damaged."""
         return self._look_up(_TEXTS, np.asarray(text_ids, dtype=np.int64))
 
     def origins(self, indices: npt.NDArray[np.integer]) -> dict[int, Origin]:
-        """File, line, label and text of samples, by index in the split.
+        """Return file, line, label and text of samples, by index in the split.
 
-        Raises DataError where the database is damaged.
+        Raises DataError if the database is damaged.
         """
         numbers = {int(self.ids[index]): int(index) for index in indices}
         return {

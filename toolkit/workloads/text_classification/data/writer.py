@@ -1,6 +1,6 @@
-"""The second reading of the sources writes their texts into the database and their tokens into a file.
+"""The second read of the sources: write their texts to the database and their tokens to a file.
 
-The tokens have provisional numbers, because ids are given only after all tokens are counted.
+The tokens have provisional numbers, because ids are assigned only after all tokens are counted.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Fragments:
     text_ids    [n] int64, ascending
     lengths     [n] int32, tokens, special ones included
     firsts      [n] int32, where the sample begins in its text (code points)
-    characters  [n] int32, how long it is there
-    cut_texts   number of texts whose end was cut off
+    characters  [n] int32, its length (code points)
+    cut_texts   number of texts that were cut at their end
     """
 
     text_ids: npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ def write_texts(
 ) -> Fragments:
     """Write the texts of all sources, and their tokens under provisional numbers.
 
-    Memory: a batch of texts, and 20 bytes a sample. Raises DataError where a source has changed since the
+    Memory: a batch of texts, and 20 bytes per sample. Raises DataError if a source has changed since the
     survey.
     """
     text_ids, lengths, firsts, characters = array("q"), array("i"), array("i"), array("i")
@@ -81,7 +81,7 @@ def write_texts(
             for batch in _batches(rows.of(source), survey.labels):
                 if written + len(batch) > len(survey):
                     raise DataError(
-                        "the data files changed while they were read; start again once they are complete"
+                        "the data files changed while they were read; start again when they are complete"
                     )
                 lines, texts, _ = zip(*batch, strict=True)
                 pieces = encoder.encode(texts)
@@ -107,7 +107,7 @@ def write_texts(
 
 
 def _batches(rows: Iterable[Row], labels: Iterable[str]) -> Iterator[list[Row]]:
-    """Yield the rows that have a text and one of these labels, a batch at a time."""
+    """Yield batches of the rows that have a text and one of these labels."""
     known = frozenset(labels)
     batch: list[Row] = []
     characters = 0
@@ -131,7 +131,7 @@ def _insert_texts(
     lines: Sequence[int],
     texts: Sequence[str],
 ) -> None:
-    """Insert the texts of a batch; `first` is the number of the first one."""
+    """Insert the texts of a batch; `first` is the number of the first text."""
     part = slice(first, first + len(texts))
     splits: Iterator[str | None] = repeat(None)
     if survey.text_split is not None:

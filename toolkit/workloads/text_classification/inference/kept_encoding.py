@@ -31,7 +31,7 @@ def stored_encoding(run: RunDir) -> Encoding | None:
 
 
 def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> Encoding:
-    """Read the encoding of a run; if its version did not keep it, from its prepared data.
+    """Read the encoding of a run; if its version did not keep it, use that of its prepared data.
 
     fingerprint  fingerprint of the run's training data
     Raises DataError if the encoding is missing, or if the training data have changed.
@@ -41,8 +41,8 @@ def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> Encoding:
     prepared = data.prepare(silent)
     if prepared.fingerprint != fingerprint:
         raise DataError(
-            f"{run.run_id} is of a version that did not keep its vocabulary, and its training data have "
-            "changed since then: restore the data that it was trained on"
+            f"{run.run_id} was trained with a version that did not keep the vocabulary, and its training "
+            "data have changed since: restore the data that it was trained on"
         )
     encoding: Encoding = prepared.encoding
     return encoding
@@ -64,8 +64,8 @@ def _read(run: RunDir, stored: Mapping[str, Any]) -> Encoding:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise DataError(
-            f"{run.artifacts} has no tokenizer, which every finished run has there "
-            f"({layout.VOCABULARY} or {TOKENIZER}): restore it, or train again"
+            f"{run.artifacts} lacks the tokenizer ({layout.VOCABULARY} or {TOKENIZER}), which every finished "
+            "run has: restore it, or train again"
         )
     try:
         facts = Encoding(**{**stored, "labels": tuple(stored["labels"]), "folder": found.parent})

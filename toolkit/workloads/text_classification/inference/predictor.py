@@ -62,10 +62,10 @@ class ClassificationPredictor:
         return checked_text(row, column)
 
     def _advice(self, row: Mapping[Any, Any]) -> str:
-        """What to do about a row without a text."""
+        """Return advice for a row without a text."""
         column, delimiter = self._experiment.data.text_column, self.format.delimiter
         if len(row) == 1 and any(each in str(*row) for each in ",;|\t"):
-            # A table's whole header became one name.
+            # The whole header of a table was read as one name.
             cut = f"by {delimiter!r}, the run's data.delimiter" if delimiter else "at commas, or tabs in .tsv"
             return f"lines are cut {cut}; write the table with that, or give JSON lines"
         return f"rename the column or key to {column!r}, or give JSON lines that are texts alone"
@@ -88,7 +88,7 @@ class ClassificationPredictor:
     def _log_probabilities(
         self, model: nn.Module, tokens: Lists, settings: Evaluation, device: torch.device
     ) -> np.ndarray:
-        """The log-probabilities of each sample, [n, labels], in batches of similar length."""
+        """Return the log-probabilities of each sample, [n, labels], in batches of similar length."""
         found = np.zeros((len(tokens), len(self._kept.labels)), dtype=np.float32)
         plan = evaluation_plan(settings, np.diff(tokens.offsets))
         for number in range(plan.steps):

@@ -18,7 +18,7 @@ from toolkit.workloads.text_classification.data.folding import cut_into_samples
 
 
 class TextReader:
-    """Encodes texts as the run's prepared set was encoded: the same texts give the same samples."""
+    """Encodes texts like the run's prepared set: the same texts give the same samples."""
 
     def __init__(self, data: TextTable, kept: Encoding) -> None:
         self._data = data

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from toolkit.nlp.ratio import ratio
 from toolkit.workloads.text_classification.metrics.score_values import ClassScore
 
-#: A confusion matrix of more classes is not written; its most frequent confusions are, at most this many.
+#: For more classes, at most MOST_CONFUSIONS of the most frequent confusions are written instead of a matrix.
 MOST_CLASSES = 500
 MOST_CONFUSIONS = 1000
 
@@ -23,17 +23,17 @@ _COUNTED = ("true_positives", "false_positives", "false_negatives")
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """Counts of each class, the cells of the confusion matrix that are not 0, and scores from them.
+    """Counts of each class, the nonzero cells of the confusion matrix, and scores computed from these.
 
-    scikit-learn is not used, because it scores samples, not sums over the ranks. A share of nothing is 0.
+    scikit-learn is not used, because it scores samples, not sums over the ranks. A division by 0 gives 0.
     Macro averages are over all classes that occur as truth or as prediction, as in scikit-learn. Weighted
     averages weight each class by its support.
 
     support    [C] samples of each class
     predicted  [C] predictions of each class
     right      [C] right predictions of each class
-    cells      [k] true class * C + predicted class. Not the whole matrix, because that of 20,000 classes
-               would take 3 GB. Empty if only the counts of the classes are known.
+    cells      [k] true class * C + predicted class. Not the whole matrix, which would take 3 GB for 20,000
+               classes. Empty if only the counts of the classes are known.
     counts     [k] samples of each cell
     """
 
@@ -72,7 +72,7 @@ class Classification:
         """Matthews correlation for any number of classes; 0 if truth or predictions are all one class.
 
         Gorodkin, "Comparing two K-category assignments by a K-category correlation coefficient", 2004,
-        eq. 8. Computed with Python's integers, because floats would cancel out at 10^8 samples.
+        eq. 8. Computed with Python's integers, because floats would lose all digits at 10^8 samples.
         """
         truth: list[int] = self.support.tolist()
         predicted: list[int] = self.predicted.tolist()

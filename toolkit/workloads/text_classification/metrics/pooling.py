@@ -17,7 +17,7 @@ def pool_probabilities(
     """Pool rows [n, C] by group [n]; return the first row of each group [m] and its log-probabilities [m, C].
 
     Groups are in the order of their first rows. `mean` averages probabilities. `max` takes the maximum of
-    each class, divided by the sum of these, so one confident fragment decides.
+    each class, divided by the sum of the maxima, so one confident fragment dominates.
     """
     _, first, place = np.unique(groups, return_index=True, return_inverse=True)
     order = np.argsort(place, kind="stable")
@@ -27,5 +27,5 @@ def pool_probabilities(
     # The sum of the added probabilities is the number of fragments, up to rounding.
     pooled /= pooled.sum(axis=1, keepdims=True)
     appeared = np.argsort(first, kind="stable")
-    # Not the logarithm of 0, which JSON has no number for.
+    # The logarithm of 0 is avoided, because JSON has no infinity.
     return first[appeared], np.log(np.maximum(pooled[appeared], _LEAST))

@@ -1,7 +1,7 @@
 """Scores of one class against the rest, for all thresholds on its probability.
 
-Samples of equal score are counted together, so the order of the samples has no effect. The curves are those
-of scikit-learn, whose import would take 1.5 seconds at the end of each run.
+Samples of equal score are counted together, so the order of the samples has no effect. The curves equal those
+of scikit-learn, which is not used because its import takes 1.5 seconds at the end of each run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
-    """Shares of samples at or above each distinct score, highest first; a share of nothing is 0.
+    """Shares of samples at or above each distinct score, highest first; a division by 0 gives 0.
 
     thresholds           [k] float64, descending
     false_positive_rate  [k + 1] share of the other samples, from 0 on
@@ -79,16 +79,16 @@ class Ranking:
         return self.true_positive_rate[1:]
 
     def recall_at_precision(self, precision: float) -> OperatingPoint:
-        """The greatest recall with at least this precision; of equal recalls, the greater precision."""
+        """Return the highest recall with at least this precision; in a tie, the higher precision."""
         wanted = np.where(self.precision >= precision, self.recall, -1.0)
         return self._best(precision, wanted, self.precision)
 
     def precision_at_recall(self, recall: float) -> OperatingPoint:
-        """The greatest precision with at least this recall; of equal precisions, the greater recall."""
+        """Return the highest precision with at least this recall; in a tie, the higher recall."""
         return self._best(recall, np.where(self.recall >= recall, self.precision, -1.0), self.recall)
 
     def _best(self, at: float, wanted: Floats, otherwise: Floats) -> OperatingPoint:
-        """The threshold with the greatest `wanted`, then the greatest `otherwise`; -1 is not a candidate."""
+        """Return the threshold with the highest `wanted`, then `otherwise`; -1 in `wanted` is excluded."""
         if not self.positives or wanted.max(initial=-1.0) < 0:
             return OperatingPoint(at=at, threshold=None, precision=0.0, recall=0.0)
         best = int(np.lexsort((otherwise, wanted))[-1])

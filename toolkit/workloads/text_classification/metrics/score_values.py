@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassScore:
-    """The scores of one class, from 0 to 1; support is the number of samples whose true class it is.
+    """The scores of one class, from 0 to 1; support is the number of samples of the class.
 
     Counts and areas are None for runs of versions that did not write them.
     """
@@ -26,7 +26,7 @@ class ClassScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingPoint:
-    """A least precision or recall (`at`), and the best threshold for it with its scores.
+    """A required precision or recall (`at`), and the best threshold for it with its scores.
 
     threshold  None if no threshold reaches `at`
     """

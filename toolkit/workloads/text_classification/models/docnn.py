@@ -1,6 +1,6 @@
 """DocNN: convolutions over word vectors, pooled over the text.
 
-Kim, "Convolutional Neural Networks for Sentence Classification" (EMNLP 2014), in the shape of
+Kim, "Convolutional Neural Networks for Sentence Classification" (EMNLP 2014), with the layers of
 PyText's DocNNRepresentation.
 """
 
@@ -70,7 +70,7 @@ class DocNN(nn.Module):
         places = torch.arange(features.shape[2], device=features.device)
         outside = (places[None] >= (lengths + kernel + 1)[:, None])[:, None]
         if self._pooling == "max":
-            # After the ReLU no value is below zero, so zeros do not change the maximum.
+            # After the ReLU, no value is negative, so zeros do not change the maximum.
             return features.masked_fill(outside, 0.0).amax(2)
         if self._pooling == "mean":
             return features.masked_fill(outside, 0.0).sum(2) / (lengths + kernel + 1)[:, None]
@@ -102,7 +102,7 @@ def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
         with open(path, encoding="utf-8", errors="replace") as stream:
             for number, line in enumerate(stream, start=1):
                 token, _, numbers = line.rstrip().partition(" ")
-                # Some files begin with the numbers of words and of columns.
+                # Some files begin with the number of words and the number of columns.
                 if number == 1 and token.isdecimal() and numbers.strip().isdecimal():
                     continue
                 if (row := rows.pop(token, None)) is not None:

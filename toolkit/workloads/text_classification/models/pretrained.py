@@ -65,7 +65,7 @@ def keep_first_token(network: Any, path: str) -> None:
     The head reads only the first token, and the other tokens get no gradient there. Scores and gradients are
     therefore the same within rounding. Keys and values are still computed for all tokens.
 
-    Weights keep their names. Raises DataError for an architecture whose head may read other tokens.
+    Weights keep their names. Raises DataError if the head of the architecture may read other tokens.
     """
     if network.config.model_type != "bert" or network.config.is_decoder:
         raise DataError(
@@ -80,7 +80,7 @@ def keep_first_token(network: Any, path: str) -> None:
 def _attend(
     self: Any, hidden: torch.Tensor, *_: Any, attention_mask: torch.Tensor | None = None, **__: Any
 ) -> tuple[torch.Tensor, None]:
-    """Attention of the first token [B, 1, H] to all of them [B, L, H]."""
+    """Attention of the first token [B, 1, H] to all tokens [B, L, H]."""
     size = self.attention_head_size
     states = functional.scaled_dot_product_attention(
         _heads(self.query(hidden[:, :1]), size),

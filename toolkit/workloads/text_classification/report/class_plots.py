@@ -98,7 +98,7 @@ def labels_plot(run_id: str, counts: LabelCounts, theme: Theme) -> bytes:
 
 def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:
     area = formats.score(BY_NAME["roc_auc"], level.roc_auc)
-    # The curve of whole texts is drawn above that of fragments.
+    # The curve of whole texts is drawn above the curve of fragments.
     depth = 2.5 if level.view.level == "fragment" else 3.0
     axes.plot(*level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}", zorder=depth)
 
@@ -159,7 +159,7 @@ def _annotate(axes: Axes, counts: Any, shares: Any, theme: Theme) -> None:
             axes.text(column, row, "0", ha="center", va="center", color=theme.quiet, fontsize=8.5)
             continue
         text = f"{formats.count(counts[row, column])}\n{shares[row, column]:.1f} %"
-        # Cells with a great share are dark blue in the light theme, and light blue in the dark theme.
+        # Cells with a large share are dark blue in the light theme, and light blue in the dark theme.
         dark_cell = (shares[row, column] > 40) == (theme is LIGHT)
         ink = "#ffffff" if dark_cell else "#1f2328"
         axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8.5)

@@ -1,6 +1,6 @@
 """Read the artifacts of a text classification.
 
-A score is None if the run is of a version that did not write it.
+A score is None if the version of the run did not write it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class View:
 class ClassReport:
     """Scores per class of one view; `confusion[true][predicted]` counts samples.
 
-    With very many classes there is no matrix, but `mistakes`: the most frequent (true, predicted, samples).
-    Areas are those of the second of two classes, or means over more classes.
+    With very many classes, `mistakes` replaces the matrix: the most frequent (true, predicted, samples).
+    Areas are of the second of two classes, or means over more classes.
     """
 
     view: View
@@ -112,7 +112,7 @@ class LabelCounts:
 
     @property
     def folded(self) -> bool:
-        """Whether a text is in several samples."""
+        """Whether texts have several samples."""
         return self.samples != self.texts
 
 

@@ -57,8 +57,8 @@ def _mistakes(path: Path, labels: Sequence[str]) -> Iterator[Mistake]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     positions = {label: position for position, label in enumerate(labels)}
     with open(path, encoding="utf-8", newline="\n") as stream:
-        # Cleaned before it is parsed: the csv module writes a bare carriage return without quotes, but reads
-        # it as a line end.
+        # Cleaned before parsing: the csv module writes a bare carriage return without quotes, but reads it as
+        # a line end.
         for row in csv.DictReader(map(clean, stream), delimiter="\t"):
             if row["prediction"] == row["target"]:
                 continue

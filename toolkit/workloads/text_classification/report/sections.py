@@ -29,7 +29,7 @@ from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
 
 _PLOTS = "toolkit.workloads.text_classification.report.class_plots"
 _MISTAKES = 20
-#: More runs than this are in rows, because their columns would not fit.
+#: More runs than this become rows, because columns would not fit.
 _RUN_COLUMNS = 5
 
 
@@ -119,9 +119,9 @@ class ClassificationReport(TaskReport):
         yield tables.labels_numbers(counts)
 
     def mistakes(self) -> Iterator[Section]:
-        """Yield the surest mistakes on the test set, or on the validation set before the test.
+        """Yield the most confident mistakes on the test set; before the test, on the validation set.
 
-        They are of whole texts where texts were folded. Raises DataError.
+        If texts were folded, mistakes are of whole texts. Raises DataError.
         """
         files = ClassificationFiles(self.run)
         names = ((split, f"{split}{text}") for split in ("test", "validation") for text in ("_text", ""))

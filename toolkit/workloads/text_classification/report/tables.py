@@ -123,7 +123,7 @@ def thresholds_table(curves: TwoClassCurves) -> Table:
 
 
 def _curve_facts(curves: TwoClassCurves) -> str:
-    """The areas under the curves, and the share of the positive class."""
+    """Return the areas under the curves, and the share of the positive class."""
     areas = (("roc_auc", curves.roc_auc), ("average_precision", curves.average_precision))
     shown = [f"{_title(name)} {formats.score(BY_NAME[name], value)}" for name, value in areas]
     of = formats.count(curves.positives + curves.negatives)
@@ -193,7 +193,7 @@ def class_numbers(report: ClassReport) -> Iterator[Numbers]:
 
 
 def _classes_numbers(report: ClassReport) -> Numbers:
-    """One row for each class, and rows of averages and of scores of all classes."""
+    """Return a row for each class, and rows of averages and of scores of all classes."""
     names = (*_SCORES, *_AREAS, "support")
     counts = ("true_positives", "false_positives", "false_negatives")
     rows = [[row.label, *(getattr(row, name) for name in (*names, *counts))] for row in report.classes]

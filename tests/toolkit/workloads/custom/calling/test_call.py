@@ -1,4 +1,4 @@
-"""Calling a function in a job: what is written of its result, and by which rank."""
+"""A function called in a job: its result, and the rank that writes it."""
 
 from __future__ import annotations
 
@@ -59,31 +59,31 @@ def call(run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
 
 
 @pytest.mark.parametrize("status", [0, None])
-def test_a_function_that_exits_has_returned_nothing(call: Call, run: RunDir, status: int | None) -> None:
+def test_successful_exit_is_recorded_as_the_result_none(call: Call, run: RunDir, status: int | None) -> None:
     assert call("leaves", status) == 0
     assert read_json(run.returned) == {"value": None}
 
 
 @pytest.mark.parametrize("status", [75, 3, "a message"])
-def test_a_function_that_leaves_or_fails_has_no_result(call: Call, run: RunDir, status: object) -> None:
+def test_nonzero_exit_writes_no_result(call: Call, run: RunDir, status: object) -> None:
     with pytest.raises(SystemExit) as left:
         call("leaves", status)
     assert left.value.code == status
     assert not run.returned.exists()
 
 
-def test_infinite_numbers_and_any_text_come_back(call: Call, run: RunDir) -> None:
+def test_result_keeps_infinite_numbers_and_unpaired_surrogates(call: Call, run: RunDir) -> None:
     """A loss that has diverged must not cost the result of hours."""
     assert call("odd") == 0
     assert read_json(run.returned) == {"value": [math.inf, -math.inf, "\ud800 \u00fc"]}
 
 
-def test_another_rank_writes_nothing(call: Call, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_1_writes_no_result(call: Call, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     assert call("leaves", 0) == 0
     assert not run.returned.exists()
 
 
-def test_a_function_sees_no_words_of_the_job(call: Call, run: RunDir) -> None:
+def test_function_does_not_see_command_line_arguments_of_the_job(call: Call, run: RunDir) -> None:
     assert call("words") == 0
     assert read_json(run.returned) == {"value": []}

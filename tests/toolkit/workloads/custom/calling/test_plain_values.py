@@ -1,4 +1,4 @@
-"""What JSON can hold is handed over; anything else is refused with its place."""
+"""Values that JSON can hold are passed on; others are refused with their place."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_plain_values_are_unchanged(value: Any) -> None:
         ({Split.TRAIN: 1}, {"train": 1}),
     ],
 )
-def test_what_has_one_meaning_in_json_is_converted(value: Any, handed_over: Any) -> None:
+def test_tuples_paths_enums_and_numpy_scalars_are_converted(value: Any, handed_over: Any) -> None:
     found = plain(value, "x")
     assert (found, type(found)) == (handed_over, type(handed_over))
 
 
-def test_a_loss_that_is_no_number_is_not_lost() -> None:
+def test_nan_survives_json() -> None:
     assert math.isnan(json.loads(json.dumps(plain([math.nan], "x")))[0])
 
 
@@ -57,7 +57,7 @@ def test_a_loss_that_is_no_number_is_not_lost() -> None:
         ({"a": {2: 3}}, "x['a'] is a dictionary with the key 2"),
     ],
 )
-def test_anything_else_is_refused_with_its_place(value: Any, place: str) -> None:
+def test_other_types_are_refused_with_their_place(value: Any, place: str) -> None:
     with pytest.raises(NotPlain) as raised:
         plain(value, "x")
     assert str(raised.value).startswith(place)

@@ -34,7 +34,7 @@ def without_schema(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_it_writes_the_example_whose_own_test_passes(tmp_path: Path) -> None:
+def test_init_writes_an_example_that_passes_its_own_test(tmp_path: Path) -> None:
     done = init(tmp_path, "mine")
     assert done.returncode == 0, done.stderr
     written = {path.name: path.read_text() for path in (tmp_path / "mine").iterdir()}
@@ -46,7 +46,7 @@ def test_it_writes_the_example_whose_own_test_passes(tmp_path: Path) -> None:
     assert passed.returncode == 0, passed.stdout
 
 
-def test_its_experiment_names_a_schema_that_is_there_and_that_it_keeps(tmp_path: Path) -> None:
+def test_written_experiment_names_an_existing_schema_and_is_valid_by_it(tmp_path: Path) -> None:
     assert init(tmp_path).returncode == 0
     text = (tmp_path / "digits" / "digits.yaml").read_text()
     name = text.splitlines()[0].partition("# yaml-language-server: $schema=")[2]
@@ -56,7 +56,7 @@ def test_its_experiment_names_a_schema_that_is_there_and_that_it_keeps(tmp_path:
     assert not valid({**yaml.safe_load(text), "model": {"hiden": 128}})
 
 
-def test_it_writes_nothing_over(tmp_path: Path) -> None:
+def test_init_does_not_overwrite_files(tmp_path: Path) -> None:
     (tmp_path / "digits").mkdir()
     (tmp_path / "digits" / "digits.yaml").write_text("mine")
     done = init(tmp_path)
@@ -65,7 +65,7 @@ def test_it_writes_nothing_over(tmp_path: Path) -> None:
     assert [path.read_text() for path in (tmp_path / "digits").iterdir()] == ["mine"]
 
 
-def test_an_experiment_file_of_the_package_comes_with_what_it_includes(tmp_path: Path) -> None:
+def test_shipped_experiment_is_written_with_its_included_files(tmp_path: Path) -> None:
     done = init(tmp_path, "--from", "quickstart")
     assert done.returncode == 0, done.stderr
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.yaml")}
@@ -78,19 +78,19 @@ def test_an_experiment_file_of_the_package_comes_with_what_it_includes(tmp_path:
 
 
 @pytest.mark.parametrize("name", starters())
-def test_nothing_that_is_included_is_left_behind(name: str) -> None:
+def test_every_included_file_of_a_shipped_experiment_is_written(name: str) -> None:
     files = files_of(name)
     written = {path for text in files.values() for path in re.findall(r"from_file:([^${}]+)\}", text)}
     assert written <= set(files)
     assert not any("$schema" in text for text in files.values())
 
 
-def test_an_experiment_file_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_unknown_experiment_is_refused_with_the_known_names() -> None:
     with pytest.raises(UserError, match="quickstart, "):
         files_of("quickstrat")
 
 
-def test_the_wheel_has_every_folder_of_them() -> None:
+def test_wheel_has_every_folder_of_shipped_experiments() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     inside = {
         pattern for patterns in project["tool"]["setuptools"]["data-files"].values() for pattern in patterns

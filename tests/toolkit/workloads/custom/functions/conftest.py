@@ -13,7 +13,7 @@ from tests.toolkit.workloads.custom.own_digits import write_digits
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Its experiment file."""
+    """The experiment file of the project."""
     monkeypatch.chdir(tmp_path)
     paths = list(sys.path)
     # Tests of other files import modules of these names too.

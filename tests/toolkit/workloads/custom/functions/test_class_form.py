@@ -62,7 +62,7 @@ def _read(text: str, name: str = "Points") -> Functions:
     return functions_in(text.encode(), Path("points.py"), name)
 
 
-def test_its_parameters_are_the_keys(config: Path) -> None:
+def test_parameters_of_methods_are_keys_of_the_experiment(config: Path) -> None:
     experiment = load(config, ["model.width=16"])
     assert experiment.model.values() == {"kind": "model_function", "width": 16, "depth": 2}
     assert experiment.evaluation.metric == "accuracy:max"
@@ -70,7 +70,7 @@ def test_its_parameters_are_the_keys(config: Path) -> None:
         load(config, ["model.wide=16"])
 
 
-def test_its_methods_know_their_lines() -> None:
+def test_methods_have_their_line_numbers() -> None:
     lines = {name: _FILE.splitlines()[line - 1] for name, line in _read(_FILE).lines.items()}
     assert lines["model"].lstrip().startswith("def model(self")
     assert lines["step"].lstrip().startswith("def step(model")
@@ -84,18 +84,18 @@ def test_its_methods_know_their_lines() -> None:
         ("def model(hidden: int)", "hidden"),
     ],
 )
-def test_a_method_without_its_object_is_named(written: str, first: str) -> None:
+def test_method_without_self_is_refused(written: str, first: str) -> None:
     method = written.partition("(")[0]
     text = "\n".join(
         f"    {written}:" if line.strip().startswith(method) else line
         for line in _FILE.replace("    @staticmethod\n", "").splitlines()
     )
-    with pytest.raises(Unfit, match=f"takes {first} in the place of the object"):
+    with pytest.raises(Unfit, match=f"takes {first} instead of the object"):
         _read(text)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
+def test_class_keeps_the_task_contract(config: Path, check) -> None:
     experiment = load(config)
     task = open_task(experiment)
     check(experiment, task, new_model(task))
@@ -117,19 +117,19 @@ def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
         ("def data(self, split: str)", "def data()", "Points.data has no parameter"),
     ],
 )
-def test_what_is_wrong_with_it_is_said_from_its_text(old: str, new: str, said: str) -> None:
+def test_errors_of_a_class_are_found_without_executing_it(old: str, new: str, said: str) -> None:
     with pytest.raises(Unfit) as raised:
         _read(_FILE.replace(old, new))
     assert any(said.replace("\\", "") in each.problem for each in raised.value.problems)
 
 
-def test_a_class_that_cannot_be_made_is_named_with_the_line(config: Path) -> None:
+def test_failing_constructor_is_reported_with_its_line(config: Path) -> None:
     experiment = load(config)
     (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))
     with pytest.raises(UserError, match=r"points\.py:14: Points\(\) fails \(ZeroDivisionError"):
         open_task(experiment)
 
 
-def test_what_a_class_leaves_out_has_a_default() -> None:
+def test_optional_methods_default_to_none() -> None:
     given = ("collate", "lengths", "predict", "sample", "version")
     assert [getattr(Task(), name) for name in given] == [None] * len(given)

@@ -1,4 +1,4 @@
-"""The functions that a file may have besides: optimizer, schedule, prepare and report."""
+"""Optional functions of a file: optimizer, schedule, prepare, predict and report."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def test_parameters_of_the_optimizer_are_keys_of_its_section(config: Path) -> No
         ("optimizer.rhoo=0.1", "takes no rhoo (it takes lr, rho, nesterov)"),
         ("optimizer.weight_decay=0.1", "takes no weight_decay"),
         ("optimizer.rho=much", "expected float"),
-        ("optimizer.kind=sgd", "stands in its place"),
+        ("optimizer.kind=sgd", "replaces it"),
     ],
 )
-def test_what_the_optimizer_does_not_take_is_refused(config: Path, override: str, said: str) -> None:
+def test_invalid_keys_and_values_of_optimizer_are_refused(config: Path, override: str, said: str) -> None:
     write(config, OPTIMIZER)
     (fault,) = faults(config, override)
     assert override.partition("=")[0] in fault
@@ -101,19 +101,19 @@ def test_an_argument_of_the_optimizer_without_a_default_must_be_given(config: Pa
     assert load(config, ["optimizer.rho=0.5"]).optimizer.arguments["rho"] == 0.5
 
 
-def test_a_schedule_leaves_no_keys_for_its_section(config: Path) -> None:
+def test_schedule_function_allows_no_keys_of_lr_scheduler(config: Path) -> None:
     write(config, SCHEDULE)
     assert load(config).lr_scheduler.kind == "own"
     assert "gives the learning rate" in faults(config, "lr_scheduler.warmup=0.1")[0]
 
 
 @pytest.mark.parametrize("section, function", [("optimizer", "optimizer"), ("lr_scheduler", "schedule")])
-def test_a_file_without_the_function_cannot_be_named(config: Path, section: str, function: str) -> None:
+def test_kind_own_is_refused_without_its_function(config: Path, section: str, function: str) -> None:
     (fault,) = faults(config, f"{section}.kind=own")
     assert f"no function {function}" in fault
 
 
-def test_an_optimizer_of_ones_own_takes_each_rate_and_resumes_exactly(config: Path, tmp_path: Path) -> None:
+def test_custom_optimizer_follows_the_schedule_and_resumes_exactly(config: Path, tmp_path: Path) -> None:
     write(config, OPTIMIZER, SCHEDULE)
     experiment = load(config, ["train.epochs=1"])
     lab = Lab(tmp_path / "lab")
@@ -136,7 +136,7 @@ def test_an_optimizer_of_ones_own_takes_each_rate_and_resumes_exactly(config: Pa
         ("return torch.optim.LBFGS(model.parameters())", "LBFGS"),
     ],
 )
-def test_what_is_no_optimizer_is_refused_with_its_line(config: Path, body: str, said: str) -> None:
+def test_invalid_optimizer_is_refused_with_its_line(config: Path, body: str, said: str) -> None:
     write(config, f"\n\ndef optimizer(model):\n    {body}\n")
     experiment = load(config)
     task = open_task(experiment)
@@ -146,13 +146,13 @@ def test_what_is_no_optimizer_is_refused_with_its_line(config: Path, body: str, 
 
 
 @pytest.mark.parametrize("said", ["None", "-0.5", "float('nan')", "'half'"])
-def test_what_is_no_factor_is_refused_with_its_line(config: Path, said: str) -> None:
+def test_invalid_factor_of_the_schedule_is_refused_with_its_line(config: Path, said: str) -> None:
     write(config, f"\n\ndef schedule(step, total):\n    return {said}\n")
     with pytest.raises(UserError, match=r"digits\.py:31: schedule returned"):
         open_task(load(config)).schedule(0, 10)  # type: ignore[attr-defined]
 
 
-def test_prepare_is_called_before_the_data_are_made_with_keys_of_their_section(config: Path) -> None:
+def test_prepare_gets_the_keys_of_the_data_section(config: Path) -> None:
     write(config, PREPARE)
     experiment = load(config, ["data.copies=3"])
     assert experiment.model.needs_preparation
@@ -161,14 +161,14 @@ def test_prepare_is_called_before_the_data_are_made_with_keys_of_their_section(c
     assert Path("prepared.txt").read_text().splitlines()[-1] == "True 3"
 
 
-def test_one_key_of_the_data_has_one_default(config: Path) -> None:
+def test_data_and_prepare_must_agree_on_the_default_of_a_key(config: Path) -> None:
     write(config, PREPARE.replace("few: bool = False", "few: bool = True"))
     (fault,) = faults(config)
     assert "prepare has few with another type or default" in fault
 
 
-def test_predictions_are_made_where_they_are_wanted_and_once_to_try(config: Path) -> None:
-    """A validation during training needs none, and predict may generate long texts."""
+def test_predict_is_called_only_for_outputs_and_once_as_a_trial(config: Path) -> None:
+    """Validations during training need no predictions, and predict may generate long texts."""
     code = "\n\ncalls = []\n\n\ndef predict(model, batch):\n    calls.append(1)\n    return batch[1]\n"
     write(config, code)
     experiment = load(config)
@@ -182,7 +182,7 @@ def test_predictions_are_made_where_they_are_wanted_and_once_to_try(config: Path
         assert len(calls) == expected
 
 
-def test_a_report_has_its_own_sections(config: Path, tmp_path: Path) -> None:
+def test_report_function_adds_sections_to_the_report(config: Path, tmp_path: Path) -> None:
     write(config, REPORT)
     run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
     titles = [section.title for section in run_document(summarize(run)).sections]
@@ -191,7 +191,7 @@ def test_a_report_has_its_own_sections(config: Path, tmp_path: Path) -> None:
     assert [row[:2] for row in stored[0]["rows"]] == [["validation", "120"], ["test", "120"]]
 
 
-def test_a_report_that_fails_leaves_the_run_finished_and_says_so(config: Path, tmp_path: Path) -> None:
+def test_run_finishes_and_records_the_failure_of_its_report_function(config: Path, tmp_path: Path) -> None:
     write(config, "\n\ndef report(run, outputs):\n    return outputs['train']\n")
     run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
     assert run.result.is_file()

@@ -24,13 +24,13 @@ def digest(dataset: Any, lengths: Any = None) -> str:
     return digest_of(split_of(dataset, lengths, "data"))
 
 
-def test_each_sample_counts_as_one_unless_its_length_is_given() -> None:
+def test_samples_have_length_1_unless_lengths_are_given() -> None:
     assert split_of([5, 6, 7], None, "data").lengths.tolist() == [1, 1, 1]
     assert split_of([5, 6, 7], [2, 3, 4], "data").lengths.tolist() == [2, 3, 4]
     assert split_of([5, 6, 7], None, "data").take(np.array([2, 0])) == [7, 5]
 
 
-def test_a_dataset_that_reads_several_samples_at_once_is_asked_once() -> None:
+def test_getitems_of_a_dataset_is_called_once_for_several_samples() -> None:
     class Table(list[int]):
         def __getitems__(self, places: list[int]) -> tuple[int, ...]:
             asked.append(places)
@@ -41,7 +41,7 @@ def test_a_dataset_that_reads_several_samples_at_once_is_asked_once() -> None:
     assert asked == [[2, 0]]
 
 
-def test_a_batch_of_tensors_is_that_of_its_samples() -> None:
+def test_batch_of_a_tensor_dataset_equals_its_collated_samples() -> None:
     inputs, labels, places = torch.arange(12.0).view(4, 3), torch.tensor([3, 1, 4, 1]), np.array([2, 0, 2])
     dataset = TensorDataset(inputs, labels)
     found = split_of(dataset, None, "data").batch(places, "py:3")
@@ -52,14 +52,14 @@ def test_a_batch_of_tensors_is_that_of_its_samples() -> None:
         split_of(TensorDataset(inputs.to_sparse(), labels), None, "data").batch(places, "py:3")
 
 
-def test_samples_that_do_not_fit_together_are_refused() -> None:
+def test_samples_that_cannot_be_collated_are_refused() -> None:
     with pytest.raises(UserError, match="py:3"):
         collated([torch.ones(2), torch.ones(3)], "digits.py:3")
     with pytest.raises(UserError, match="collate"):
         collated([object()], "digits.py:3")
 
 
-def test_tensors_in_a_batch_are_moved_wherever_they_are() -> None:
+def test_nested_tensors_of_a_batch_are_moved() -> None:
     pair = namedtuple("pair", "x y")
     batch = {"a": [torch.ones(1), "text"], "b": pair(torch.zeros(2), 3)}
     found = moved(batch, torch.device("meta"))
@@ -67,9 +67,9 @@ def test_tensors_in_a_batch_are_moved_wherever_they_are() -> None:
     assert (found["a"][1], found["b"].y, type(found["b"])) == ("text", 3, pair)
 
 
-def test_what_can_move_itself_does_and_keeps_its_class() -> None:
+def test_objects_with_a_to_method_are_moved_and_keep_their_class() -> None:
     class Encoding(UserDict[str, torch.Tensor]):
-        """As that of transformers: its items are attributes."""
+        """Like the class of transformers: its items are attributes."""
 
         def to(self, device: torch.device) -> Encoding:
             return Encoding({name: each.to(device) for name, each in self.items()})
@@ -95,7 +95,7 @@ class Lazy(Dataset[int]):
 
 
 @pytest.mark.parametrize("wrap", [lambda each: ConcatDataset([Subset(each, [2, 0, 1])]), lambda each: each])
-def test_each_process_reads_a_dataset_that_no_other_has_read(tmp_path: Path, wrap: Any) -> None:
+def test_forked_process_gets_an_unread_copy_of_the_dataset(tmp_path: Path, wrap: Any) -> None:
     """A file that is open when processes are forked has one place for all of them."""
 
     def is_open() -> bool:
@@ -114,7 +114,7 @@ def test_each_process_reads_a_dataset_that_no_other_has_read(tmp_path: Path, wra
     assert child.exitcode == 0
 
 
-def test_a_dataset_with_slots_keeps_what_they_hold() -> None:
+def test_dataset_with_slots_keeps_their_values() -> None:
     class Slotted(Dataset[int]):
         __slots__ = ("rows",)
 
@@ -130,14 +130,14 @@ def test_a_dataset_with_slots_keeps_what_they_hold() -> None:
     assert split_of(Slotted(), None, "data").take(np.array([1, 0])) == [6, 5]
 
 
-def test_other_data_have_another_digest() -> None:
+def test_digest_changes_with_the_data() -> None:
     samples = [({"x": np.arange(3) + number}, torch.tensor(number), "text", None) for number in range(40)]
     changed = [*samples[:-1], ({"x": np.arange(3)}, torch.tensor(0), "text", None)]
     assert digest(samples) == digest(list(samples))
     assert len({digest(samples), digest(changed), digest(samples[:-1]), digest(samples, range(40))}) == 4
 
 
-def test_processors_that_round_otherwise_see_the_same_data() -> None:
+def test_digest_ignores_rounding_differences() -> None:
     exact = np.log(np.arange(1.0, 50.0))
     for kind in (np.asarray, torch.tensor, np.ndarray.tolist):
         assert digest(kind(exact)) == digest(kind(np.nextafter(exact, 9))) != digest(kind(exact * 1.1))
@@ -147,7 +147,7 @@ def test_processors_that_round_otherwise_see_the_same_data() -> None:
     assert len({digest(rows), digest(rows.flip(0)), digest(rows.abs())}) == 3
 
 
-def test_samples_with_augmentation_have_one_digest() -> None:
+def test_digest_does_not_depend_on_random_augmentation() -> None:
     class Augmented:
         def __init__(self, draw: Any) -> None:
             self._draw = draw

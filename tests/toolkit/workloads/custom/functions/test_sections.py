@@ -39,10 +39,10 @@ def test_parameters_are_keys_with_their_types_and_defaults(config: Path) -> None
     assert isinstance(experiment.model.dropout, float)
 
 
-def test_relative_names_are_of_the_folder_in_which_the_command_was_given(
+def test_relative_paths_refer_to_the_working_folder_of_the_command(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job works in another one."""
+    """The job has another working folder."""
     code = "def data(split):\n    return [(float(x), 0) for x in open('rows.txt')]\n"
     code += (
         "def version():\n    pass\ndef model():\n    pass\ndef step(model, batch):\n    return {'loss': 0}\n"
@@ -59,7 +59,7 @@ def test_relative_names_are_of_the_folder_in_which_the_command_was_given(
     assert FunctionsTask(load_resolved(run.config)).fingerprint == task.fingerprint
 
 
-def test_model_and_data_need_not_be_written(config: Path) -> None:
+def test_sections_model_and_data_are_optional(config: Path) -> None:
     config.write_text("name: digits\ntask: digits.py\n")
     experiment = load(config)
     assert (experiment.model.hidden, experiment.data.few) == (64, False)
@@ -97,7 +97,7 @@ def test_a_module_in_a_package_is_named_with_dots(config: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name, where", [("kind", "model"), ("prepare", "data")])
-def test_a_parameter_with_a_name_that_is_taken_is_refused(config: Path, name: str, where: str) -> None:
+def test_parameter_with_a_reserved_name_is_refused(config: Path, name: str, where: str) -> None:
     written = DIGITS.replace(
         f"def {where}(", f"def {where}(split, {name}=0, " if where == "data" else "def model(kind=0, "
     )
@@ -113,7 +113,7 @@ def test_a_metric_without_a_goal_is_refused(config: Path) -> None:
     assert "accuracy:max" in fault
 
 
-def test_the_file_may_say_the_goal(config: Path) -> None:
+def test_python_file_may_declare_the_goal_of_a_metric(config: Path) -> None:
     (config.parent / "digits.py").write_text(DIGITS + 'metrics = {"accuracy": "max"}\n')
     experiment = load(config, ["evaluation.metric=accuracy"])
     assert experiment.evaluation.metric == "accuracy:max"
@@ -124,7 +124,7 @@ def test_the_file_may_say_the_goal(config: Path) -> None:
     assert "less" not in faults(config, "evaluation.metric=accuracy:min")[0]
 
 
-def test_title_and_unit_are_those_of_the_file_or_of_the_experiment(config: Path) -> None:
+def test_title_and_unit_come_from_the_file_or_the_experiment(config: Path) -> None:
     said = Metric(name="accuracy", goal="max", title="hits", unit="share")
     source = 'metrics = [Metric(name="accuracy", goal="max", title="hits")]\n'
     (config.parent / "digits.py").write_text(DIGITS + source)
@@ -141,17 +141,17 @@ def test_title_and_unit_are_those_of_the_file_or_of_the_experiment(config: Path)
     assert "share" in faults(config, "task.units.accuracy=percent")[0]
 
 
-def test_a_run_of_an_earlier_version_says_no_titles_and_units() -> None:
+def test_metric_of_a_run_without_titles_and_units_is_a_number() -> None:
     stored = {"kind": "three_functions", "module": "digits.py", "metrics": {"accuracy": "max"}}
     assert metric_of("accuracy", stored) == Metric(name="accuracy", goal="max", unit="number")
 
 
-def test_what_only_executing_would_tell_is_not_refused(config: Path) -> None:
+def test_metric_is_accepted_if_step_cannot_be_read_from_its_text(config: Path) -> None:
     (config.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return 0 or {"))
     assert load(config, ["evaluation.metric=f1:max"]).evaluation.metric == "f1:max"
 
 
-def test_a_stored_experiment_is_read_without_the_file(config: Path, tmp_path: Path) -> None:
+def test_stored_experiment_is_read_without_the_python_file(config: Path, tmp_path: Path) -> None:
     experiment = load(config)
     (tmp_path / "config.yaml").write_text(to_yaml(experiment))
     (config.parent / "digits.py").unlink()
@@ -167,25 +167,25 @@ def test_an_experiment_can_be_copied_and_pickled(config: Path) -> None:
     assert pickle.loads(pickle.dumps(experiment)) == experiment
 
 
-def test_experiments_with_other_values_are_other_runs(config: Path) -> None:
+def test_identity_depends_on_the_values_of_parameters(config: Path) -> None:
     one, other = load(config), load(config, ["model.hidden=33"])
     assert one != other
     assert identity(one) != identity(other)
 
 
-def test_where_it_is_started_makes_no_other_run(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_working_folder_does_not_change_the_identity(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = identity(load(config))
     monkeypatch.chdir(config.parent)
     assert identity(load(config)) == one
 
 
-def test_a_path_is_made_absolute_and_a_list_stays_one(config: Path, tmp_path: Path) -> None:
+def test_path_becomes_absolute_and_a_list_stays_a_list(config: Path, tmp_path: Path) -> None:
     more = "few: bool = False, root: Path = 'data', sizes: list[int] = [1, 2]"
     (config.parent / "digits.py").write_text(DIGITS.replace("few: bool = False", more))
     assert load(config).data.values() == {"few": True, "root": str(tmp_path / "data"), "sizes": [1, 2]}
 
 
-def test_a_run_keeps_the_file_and_what_it_imports(config: Path, tmp_path: Path) -> None:
+def test_run_keeps_the_file_and_the_modules_that_it_imports(config: Path, tmp_path: Path) -> None:
     run = create_run(load(config), tmp_path / "experiments")
     kept = run.code / "project"
     assert (kept / "digits.py").read_text() == DIGITS
@@ -193,7 +193,7 @@ def test_a_run_keeps_the_file_and_what_it_imports(config: Path, tmp_path: Path) 
     assert not (kept / "digits.yaml").exists()
 
 
-def test_an_editor_allows_it(config: Path) -> None:
+def test_schema_accepts_an_experiment_with_three_functions(config: Path) -> None:
     valid = Draft202012Validator(json.loads(json.dumps(experiment_schema({})))).is_valid
     experiment = yaml.safe_load(EXPERIMENT)
     assert valid(experiment)
@@ -202,7 +202,7 @@ def test_an_editor_allows_it(config: Path) -> None:
     assert not valid({**experiment, "task": {"kind": "three_functions", "modul": "digits.py"}})
 
 
-def test_an_editor_knows_the_keys_of_an_experiments_own_functions(config: Path) -> None:
+def test_schema_of_an_experiment_has_the_parameters_of_its_functions(config: Path) -> None:
     schema = json.loads(json.dumps(experiment_schema({}, [config])))
     Draft202012Validator.check_schema(schema)
     valid = Draft202012Validator(schema).is_valid
@@ -217,7 +217,7 @@ def test_an_editor_knows_the_keys_of_an_experiments_own_functions(config: Path) 
     assert valid({**experiment, "model": None, "data": None})
 
 
-def test_an_editor_knows_them_of_a_task_section(config: Path) -> None:
+def test_schema_has_the_parameters_if_task_is_a_section(config: Path) -> None:
     experiment = yaml.safe_load(EXPERIMENT)
     experiment["task"] = {"kind": "three_functions", "module": "digits.py"}
     config.write_text(json.dumps(experiment))
@@ -226,7 +226,7 @@ def test_an_editor_knows_them_of_a_task_section(config: Path) -> None:
     assert not valid({**experiment, "model": {"hiden": 4}})
 
 
-def test_experiments_of_many_runs_are_equal_only_with_equal_values(config: Path) -> None:
+def test_experiments_are_equal_only_with_equal_values(config: Path) -> None:
     runs: list[Experiment] = [load(config, [f"model.hidden={number}"]) for number in (1, 2, 1)]
     assert runs[0] == runs[2] != runs[1]
     assert len(set(map(hash, (run.model for run in runs)))) == 2

@@ -1,4 +1,4 @@
-"""What `step` returns is added up, or refused with the place of `step`."""
+"""Values that `step` returns are summed, or refused with the place of `step`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_list_of_numbers_is_a_metric_too() -> None:
     assert sums({"loss": torch.ones(3), "f1": [0.5, 0.25, 0.0]}, "f1").metrics.tolist() == [0.75, 3.0]
 
 
-def test_weights_count_tokens_and_leave_samples_their_own_mean() -> None:
+def test_weights_apply_to_metrics_per_token_but_not_to_metrics_per_sample() -> None:
     loss, weights = torch.tensor([[1.0, 2.0], [4.0, 8.0]]), torch.tensor([[1, 1], [1, 0]])
     returned = {"loss": loss, "weights": weights, "right": loss > 1, "whole": torch.tensor([0, 1])}
     found = sums(returned, "right", "whole", samples=2)
@@ -57,13 +57,13 @@ def test_gradients_flow_through_the_loss_alone() -> None:
         {"loss": torch.ones(3), "accuracy": torch.tensor(0.5)},
     ],
 )
-def test_what_cannot_be_summed_is_refused(returned: dict[str, Any]) -> None:
+def test_values_that_cannot_be_summed_are_refused(returned: dict[str, Any]) -> None:
     names = {"accuracy"} & returned.keys()
     with pytest.raises(UserError, match=re.escape(PLACE)):
         sums(returned, *names)
 
 
 @pytest.mark.parametrize("returned", [torch.ones(3), {"accuracy": 1}, None])
-def test_what_has_no_loss_is_refused(returned: Any) -> None:
+def test_return_value_without_a_loss_is_refused(returned: Any) -> None:
     with pytest.raises(UserError, match=re.escape(PLACE)):
         metric_names(returned, PLACE)

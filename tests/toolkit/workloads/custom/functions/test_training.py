@@ -1,4 +1,4 @@
-"""A stranger's three functions train with everything that the core gives."""
+"""Three functions of a user train with all features of the core."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_no_library_warns_on_the_terminal(finished: Project) -> None:
     assert "Warning" not in said
 
 
-def test_two_processes_and_a_stop_end_with_the_same_bytes(finished: Project) -> None:
-    """Also where the user has changed the file since."""
+def test_run_stopped_in_two_processes_ends_with_the_same_bytes(finished: Project) -> None:
+    """The user changes the files before the run is resumed."""
     project = Project(finished.folder, "stopped")
     project.stk("run", "digits.yaml", "--procs", "2", code=130, faults="term at=forward step=9")
     changed = DIGITS.replace("reduction=", "label_smoothing=0.1, reduction=")
@@ -66,7 +66,7 @@ def test_two_processes_and_a_stop_end_with_the_same_bytes(finished: Project) -> 
     same_results(project.run, finished.run)
 
 
-def test_its_metrics_are_in_the_report(finished: Project) -> None:
+def test_metrics_of_step_are_in_the_result_and_the_report(finished: Project) -> None:
     result = json.loads(finished.run.result.read_text())
     assert result["best"]["metric"] == "accuracy:max"
     assert result["metrics"]["test"].keys() == {"loss", "accuracy"}
@@ -91,27 +91,27 @@ def test_a_sweep_ranks_by_the_goal_of_the_experiment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
+def test_functions_keep_the_task_contract(config: Path, check) -> None:
     experiment = load(config)
     task = open_task(experiment)
     check(experiment, task, new_model(task))
 
 
-def test_other_files_cannot_be_scored(config: Path) -> None:
+def test_scoring_of_other_files_is_refused(config: Path) -> None:
     experiment = load(config)
     task = open_task(experiment)
     with pytest.raises(UserError, match="other files"):
         task.on(experiment.data)
 
 
-def test_metrics_that_the_text_does_not_tell_are_found_by_a_step(config: Path) -> None:
+def test_metrics_that_cannot_be_read_from_the_text_are_found_by_a_step(config: Path) -> None:
     (config.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return {} or {"))
     task = open_task(load(config))
     assert task.train_sums == ("accuracy", "accuracy count")
 
 
-def test_a_buffer_may_be_constant_or_computed_anew(config: Path) -> None:
-    """Such as a mask, which may hold NaN, and what a layer keeps for the next batch of the same shape."""
+def test_constant_and_recomputed_buffers_are_accepted(config: Path) -> None:
+    """For example a mask, which may hold NaN, or values that a layer caches for the next batch."""
     models = config.parent / "my_project" / "models.py"
     mask = "self.register_buffer('mask', torch.full((2,), math.nan))"
     kept = "self.register_buffer('kept', None, persistent=False)"
@@ -122,7 +122,7 @@ def test_a_buffer_may_be_constant_or_computed_anew(config: Path) -> None:
     assert task.loss(model, batch_of(task, 2)).count == 2
 
 
-def test_an_evaluation_whose_samples_all_have_no_weight_has_no_mean(config: Path) -> None:
+def test_loss_is_nan_if_all_samples_have_weight_0(config: Path) -> None:
     weightless = DIGITS.replace('{"loss":', '{"weights": 0.0 * y, "loss":')
     (config.parent / "digits.py").write_text(weightless)
     task = open_task(load(config))
@@ -144,7 +144,7 @@ def test_predictions_are_written_for_each_sample(config: Path, tmp_path: Path) -
     assert all(0 <= int(line) < 10 for line in lines)
 
 
-def test_lists_of_unequal_lengths_are_written_for_each_sample(config: Path, tmp_path: Path) -> None:
+def test_predictions_of_different_lengths_are_written_for_each_sample(config: Path, tmp_path: Path) -> None:
     predict = "\n\ndef predict(model, batch):\n    return [row[: label + 1] for row, label in zip(*batch)]\n"
     (config.parent / "digits.py").write_text(DIGITS + predict)
 

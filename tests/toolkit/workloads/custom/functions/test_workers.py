@@ -81,13 +81,13 @@ def _trained(folder: Path, place: str, workers: int, *attempts: Attempt) -> RunD
     return run
 
 
-def test_any_number_of_workers_trains_to_the_same_bytes_and_through_a_stop(folder: Path) -> None:
+def test_workers_and_a_stop_do_not_change_the_result(folder: Path) -> None:
     without = _trained(folder, "none", 0, Attempt())
     same_results(_trained(folder, "one", 1, Attempt(size=2)), without)
     same_results(_trained(folder, "three", 3, Attempt(stop_after=7), Attempt(size=2)), without)
 
 
-def test_a_sample_that_cannot_be_read_fails_as_it_does_without_workers(folder: Path) -> None:
+def test_error_of_a_dataset_in_a_worker_keeps_its_type_and_message(folder: Path) -> None:
     (folder / "noisy.py").write_text(_FILE.replace("BAD", "17"))
     (error,) = in_ranks(1, _failure, folder)
     assert error == "ValueError: sample 17 cannot be read"
@@ -101,7 +101,7 @@ def _failure(world: World, folder: Path) -> str:
     return f"ValueError: {raised.value}"
 
 
-def test_a_task_that_makes_its_batches_by_itself_takes_no_workers(folder: Path) -> None:
+def test_workers_are_refused_for_a_task_that_makes_its_own_batches(folder: Path) -> None:
     (folder / "docnn.yaml").write_text(
         "name: docnn\ntask: {kind: text_classification}\nmodel: {kind: docnn}\ndata: {path: x.csv}\n"
         "train: {workers: 2}\n"

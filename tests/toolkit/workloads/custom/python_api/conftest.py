@@ -1,4 +1,4 @@
-"""A folder of a user's, with functions in a module that can be imported."""
+"""A user's folder with functions in a module that can be imported."""
 
 from __future__ import annotations
 

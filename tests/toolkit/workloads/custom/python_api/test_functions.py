@@ -1,4 +1,4 @@
-"""A function as a job: real ones, in processes of this machine."""
+"""Functions as jobs, in real processes of this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
 
-def test_what_it_returns_is_the_result_and_the_same_call_joins_its_run(work: ModuleType) -> None:
+def test_result_is_the_return_value_and_the_same_call_gives_the_same_run(work: ModuleType) -> None:
     run = stk.submit(work.add, 1, b=2.5, cluster="local")
     assert run.wait(PATIENCE_S).result() == {"sum": 3.5, "kinds": ["int", "float"]}
     again = stk.submit(work.add, 1, b=2.5, cluster="local")
@@ -22,13 +22,13 @@ def test_what_it_returns_is_the_result_and_the_same_call_joins_its_run(work: Mod
     assert stk.plan(work.add, 2).run_id != run.id
 
 
-def test_nothing_returned_is_none_and_no_document(work: ModuleType) -> None:
+def test_result_of_a_function_without_return_is_none(work: ModuleType) -> None:
     run = stk.run(work.nothing)
     assert run.status()["state"] == "finished"
     assert run.result() is None
 
 
-def test_an_exception_comes_with_its_traceback(work: ModuleType) -> None:
+def test_run_failed_shows_the_traceback_of_the_function(work: ModuleType) -> None:
     run = stk.run(work.fails)
     assert run.status()["state"] == "failed"
     with pytest.raises(stk.RunFailed) as raised:
@@ -40,7 +40,7 @@ def test_an_exception_comes_with_its_traceback(work: ModuleType) -> None:
     assert "calling" not in said
 
 
-def test_a_function_that_ends_the_process_has_not_returned(work: ModuleType) -> None:
+def test_function_that_ends_the_process_fails(work: ModuleType) -> None:
     run = stk.run(work.ends, 0)
     assert run.status()["state"] == "failed"
     with pytest.raises(stk.RunFailed, match="ended the process without returning"):
@@ -53,14 +53,14 @@ def test_a_result_that_json_cannot_hold_is_refused_with_its_place(work: ModuleTy
         stk.run(work.odd).result()
 
 
-def test_a_large_result_of_the_data_of_the_working_folder_comes_whole(work: ModuleType, folder: Path) -> None:
+def test_function_reads_the_working_folder_and_returns_large_results(work: ModuleType, folder: Path) -> None:
     (folder / "rows.csv").write_text("1,2")
     run = stk.run(work.read, 300_000)
     assert run.result() == ["1,2", *range(300_000)]
     assert (RunDir(run.folder).user_code / "work.py").is_file()
 
 
-def test_a_module_of_a_package_beside_the_working_folder_is_kept_and_found(
+def test_package_outside_the_working_folder_is_kept_and_imported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = folder / "steps"
@@ -85,7 +85,7 @@ def test_with_several_processes_the_result_is_that_of_rank_0(work: ModuleType) -
     assert run.result() == ["0", "2"]
 
 
-def test_killed_it_is_started_again_and_goes_on_from_what_it_saved(work: ModuleType) -> None:
+def test_killed_function_restarts_from_its_checkpoint(work: ModuleType) -> None:
     run = stk.run(work.goes_on)
     assert run.result() == "saved before"
     assert [each.why for each in read_attempts(RunDir(run.folder))] == ["killed", "finished"]

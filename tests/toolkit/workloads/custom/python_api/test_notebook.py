@@ -17,7 +17,7 @@ import stk
 
 EXAMPLE = Path(__file__).parents[5] / "examples" / "digits"
 
-#: Runs the cells of a notebook as Jupyter would, and names the one that raises.
+#: Runs the cells of a notebook as Jupyter would, and names the cell that raises.
 _READER = """
 import json, sys
 from pathlib import Path
@@ -43,7 +43,7 @@ def notebook_of(folder: Path, cells: Iterable[str]) -> Path:
     return file
 
 
-def test_its_first_cells_plan_the_run_and_the_others_use_public_names(tmp_path: Path) -> None:
+def test_first_cells_plan_the_run_and_all_cells_use_public_names(tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "digits")
     cells = json.loads((EXAMPLE / "notebook.ipynb").read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -53,7 +53,7 @@ def test_its_first_cells_plan_the_run_and_the_others_use_public_names(tmp_path: 
 
 
 @pytest.mark.slow
-def test_the_notebook_runs_from_its_top_to_its_end(tmp_path: Path) -> None:
+def test_all_cells_of_the_notebook_run(tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "digits")
     done = execute(folder / "notebook.ipynb")
     assert done.returncode == 0, done.stderr
@@ -62,13 +62,13 @@ def test_the_notebook_runs_from_its_top_to_its_end(tmp_path: Path) -> None:
     assert (run / "result.json").is_file()
 
 
-def test_a_cell_that_raises_is_noticed(tmp_path: Path) -> None:
+def test_error_in_a_cell_ends_the_execution(tmp_path: Path) -> None:
     done = execute(notebook_of(tmp_path, ["import stk", "stk.Run('nothing')", "print('never')"]))
     assert done.returncode != 0
     assert "cell 2" in done.stderr
     assert "never" not in done.stdout
 
 
-def test_it_is_kept_without_outputs() -> None:
+def test_notebook_is_stored_without_outputs() -> None:
     cells = json.loads((EXAMPLE / "notebook.ipynb").read_text())["cells"]
     assert all(not cell.get("outputs") for cell in cells)

@@ -1,4 +1,4 @@
-"""What cannot be a job is refused with what to do instead, and nothing is written."""
+"""Functions and arguments that cannot be a job are refused with advice, and nothing is written."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def untouched(folder: Path) -> Iterator[None]:
     ],
     ids=["lambda", "nested", "partial", "method", "async", "generator"],
 )
-def test_a_function_that_a_job_cannot_import(work: ModuleType, function: Any, words: tuple[str, ...]) -> None:
+def test_unimportable_function_is_refused(work: ModuleType, function: Any, words: tuple[str, ...]) -> None:
     with pytest.raises(stk.UserError) as raised:
         stk.submit(function(work), cluster="local")
     assert all(word in str(raised.value) for word in words)
 
 
-def test_a_function_of_a_session_or_notebook(folder: Path) -> None:
+def test_function_of_an_interactive_session_is_refused(folder: Path) -> None:
     code = (
         "import stk\ndef train(): pass\ntry: stk.submit(train)\nexcept stk.UserError as error: print(error)"
     )
@@ -60,7 +60,7 @@ def test_a_function_of_a_session_or_notebook(folder: Path) -> None:
         (("x" * 200_000,), {}, "200,"),
     ],
 )
-def test_arguments_that_do_not_fit_or_cannot_be_handed_over(
+def test_invalid_arguments_are_refused(
     work: ModuleType, args: tuple[Any, ...], kwargs: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(stk.UserError) as raised:
@@ -68,18 +68,18 @@ def test_arguments_that_do_not_fit_or_cannot_be_handed_over(
     assert word in str(raised.value)
 
 
-def test_an_argument_that_holds_itself(work: ModuleType) -> None:
+def test_argument_that_contains_itself_is_refused(work: ModuleType) -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(stk.UserError, match="argument 1 holds itself"):
         stk.plan(work.add, endless)
 
 
-def test_a_parameter_that_is_called_as_an_option(work: ModuleType) -> None:
+def test_parameter_named_like_an_option_is_refused(work: ModuleType) -> None:
     with pytest.raises(stk.UserError, match="cluster is a parameter of needs"):
         stk.submit(work.needs, cluster="local")
 
 
-def test_a_sweep_of_a_function(work: ModuleType) -> None:
+def test_sweep_of_a_function_is_refused(work: ModuleType) -> None:
     with pytest.raises(stk.UserError, match=r"stk\.submit"):
         stk.sweep(work.add, {"a": [1, 2]})

@@ -32,14 +32,14 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stk.Run]:
         yield stk.run(experiment, {"train.epochs": 1})
 
 
-def test_a_run_that_has_trained_has_a_result(digits: stk.Run) -> None:
+def test_finished_run_has_a_status_and_a_result(digits: stk.Run) -> None:
     found = digits.status()
     assert found["state"] == "finished", found
     assert digits.result() == json.loads((digits.folder / "result.json").read_text())
     assert repr(digits) == f"<stk.Run {digits.id}: finished, step {found['step']} of {found['step']}>"
 
 
-def test_it_is_found_again(digits: stk.Run) -> None:
+def test_run_is_found_by_id_folder_name_and_pattern(digits: stk.Run) -> None:
     assert stk.runs("digits-*") == [digits]
     assert stk.runs("nothing-*") == []
     assert stk.Run(digits.id) == stk.Run(digits.folder) == stk.Run("digits") == digits
@@ -47,7 +47,7 @@ def test_it_is_found_again(digits: stk.Run) -> None:
         stk.Run("digitz")
 
 
-def test_its_metrics_are_a_list_or_a_table_where_pandas_is(
+def test_metrics_are_a_list_or_a_data_frame_if_pandas_is_installed(
     digits: stk.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -57,7 +57,7 @@ def test_its_metrics_are_a_list_or_a_table_where_pandas_is(
     assert digits.metrics() == ("a table", lines)
 
 
-def test_its_model_predicts_as_the_run_did(digits: stk.Run) -> None:
+def test_predictions_are_those_of_the_test_set(digits: stk.Run) -> None:
     from sklearn.datasets import load_digits
 
     pixels = (load_digits(return_X_y=True)[0][9::10][:120] / 16).tolist()
@@ -71,12 +71,12 @@ def test_its_model_predicts_as_the_run_did(digits: stk.Run) -> None:
 @pytest.mark.parametrize(
     "samples, words", [("rows.jsonl", "stk predict"), ([[1.0] * 64, object()], "samples:2")]
 )
-def test_samples_that_are_none(digits: stk.Run, samples: object, words: str) -> None:
+def test_invalid_samples_are_refused(digits: stk.Run, samples: object, words: str) -> None:
     with pytest.raises(stk.UserError, match=words):
         list(digits.predict(samples))
 
 
-def test_a_run_of_a_command_has_what_it_logs_and_no_model(folder: Path) -> None:
+def test_run_of_a_command_has_its_logged_metrics_and_no_model(folder: Path) -> None:
     run = stk.run([sys.executable, "-c", ""], overrides={"name": "none"})
     lines = [{"step": step, "split": "train", "loss": loss} for step, loss in ((1, 1.0), (2, 2.0), (1, 3.0))]
     (run.folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))

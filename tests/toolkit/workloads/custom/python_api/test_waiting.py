@@ -1,4 +1,4 @@
-"""A run that has not ended: its state, a wait that is too short, its end by hand."""
+"""A live run: its state, a wait that times out, and cancelling it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_live_run_can_be_waited_for_and_cancelled(work: ModuleType) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_run_that_is_waited_for(work: ModuleType) -> None:
+def test_ctrl_c_cancels_the_run(work: ModuleType) -> None:
     plan = stk.plan(work.waits)
     process = subprocess.Popen([sys.executable, "-c", "import stk, work; stk.run(work.waits)"])
     wait_until((plan.folder / "started").exists, lambda: str(process.poll()))

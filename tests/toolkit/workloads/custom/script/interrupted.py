@@ -1,4 +1,4 @@
-"""A training script in runs of its own: undisturbed, stopped by a signal, and one of its ranks killed.
+"""Runs of a training script: undisturbed, stopped by a signal, or with a killed rank.
 
 The script prints `weights` and a digest. It calls `reached(step)` of `moments.py` after each step: with a
 file `hold` beside it the first attempt waits at step 8 until it is asked to leave; with `kill` its last rank
@@ -75,7 +75,7 @@ class Interrupted:
         return weights(done.stdout)
 
     def undisturbed(self, procs: int) -> str:
-        """The line of the weights where nothing happens; each script is trained so once."""
+        """The line of the weights of an undisturbed run, which is made once for each script."""
         key = (self.work / "train.py").read_text(), procs
         if key not in _UNDISTURBED:
             # Alone means without `stk`, which takes half the time.
@@ -126,7 +126,7 @@ class Interrupted:
         return run
 
     def refusal(self) -> str:
-        """Let the script run, which is wrong; return what the user is told. Nothing of it is kept."""
+        """Run a faulty script; return the error that the user sees. No run is kept."""
         done = self.stk("run", "--", sys.executable, "train.py")
         assert done.returncode == ExitCode.WRONG_INPUT, done.stderr
         assert not list(find_runs(self._runs))

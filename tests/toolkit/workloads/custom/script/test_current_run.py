@@ -1,4 +1,4 @@
-"""A training script of the user's own that asks for its run: stopped, killed, its checkpoint damaged."""
+"""A user's training script that calls its run: stopped, killed, or with a damaged checkpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def script(tmp_path: Path) -> Interrupted:
 
 
 @pytest.mark.parametrize("procs", first_quick([1, 2]))
-def test_stopped_and_resumed_it_ends_with_the_same_weights(script: Interrupted, procs: int) -> None:
+def test_stopped_and_resumed_script_ends_with_the_same_weights(script: Interrupted, procs: int) -> None:
     expected = script.undisturbed(procs)
     run = script.stopped(procs)
     assert run.checkpoint_steps() == [5, STEP]
@@ -57,14 +57,14 @@ def test_stopped_and_resumed_it_ends_with_the_same_weights(script: Interrupted, 
 
 
 @pytest.mark.slow
-def test_a_killed_rank_costs_the_steps_since_the_last_save(script: Interrupted) -> None:
+def test_killed_rank_repeats_the_steps_since_the_last_checkpoint(script: Interrupted) -> None:
     run = assert_goes_on_after_a_kill(script, 2, saved=5)
     assert read_attempts(run)[0].last_step == STEP
     assert timeline(run, time.time())[0].spent.repeated > 0
 
 
 @pytest.mark.slow
-def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(script: Interrupted) -> None:
+def test_damaged_newest_checkpoint_falls_back_to_the_previous_checkpoint(script: Interrupted) -> None:
     expected = script.undisturbed(2)
     run = script.stopped(2)
     state = run.checkpoint(STEP) / "state.pt"
@@ -77,7 +77,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(script: Interr
 
 
 @pytest.mark.slow
-def test_started_without_stk_it_works_alone(script: Interrupted) -> None:
+def test_script_stops_and_resumes_without_stk(script: Interrupted) -> None:
     expected = script.undisturbed(1)
     (script.work / "hold").touch()
     command = [sys.executable, "train.py"]
@@ -102,7 +102,7 @@ def test_under_torchrun_without_stk_all_ranks_stop_together(script: Interrupted)
 
 
 @pytest.mark.slow
-def test_in_a_run_torchrun_may_start_the_ranks(script: Interrupted) -> None:
+def test_torchrun_may_start_the_ranks_of_a_run(script: Interrupted) -> None:
     expected = script.undisturbed(2)
     (script.work / "hold").touch()
     words = ("run", "--", "torchrun", "--nproc-per-node", "2", "train.py")
@@ -114,13 +114,13 @@ def test_in_a_run_torchrun_may_start_the_ranks(script: Interrupted) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["run.log(step=1, loss='low')", "run.checkpoint(-1).__enter__()"])
-def test_a_wrong_call_is_told_by_its_line_and_leaves_nothing(script: Interrupted, line: str) -> None:
+def test_invalid_call_is_reported_with_its_line_and_leaves_no_run(script: Interrupted, line: str) -> None:
     (script.work / "train.py").write_text(f"import stk\nrun = stk.current_run()\n{line}\n")
     assert "train.py:3: run." in script.refusal()
 
 
 @pytest.mark.slow
-def test_a_failure_is_told_by_its_class_and_its_step(script: Interrupted) -> None:
+def test_failure_is_recorded_with_its_class_and_step(script: Interrupted) -> None:
     failing = "run.log(step=3, loss=1); raise ValueError('the 7th row')"
     (script.work / "train.py").write_text(f"import stk\nrun = stk.current_run()\n{failing}\n")
     assert script.stk("run", "--", sys.executable, "train.py").returncode == ExitCode.FAILED

@@ -1,4 +1,4 @@
-"""A Trainer of Lightning with RunCallback: stopped, killed, and gone on to the same weights."""
+"""Lightning's Trainer with RunCallback resumes to the same weights after a stop or a kill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .interrupted import (
 )
 from .training_scripts import LIGHTNING
 
-# Imported by what the tests start alone: it would take each worker of the tests four seconds.
+# Only the started scripts import it: the import would take each test worker four seconds.
 pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
 
 
@@ -63,7 +63,7 @@ def validated_steps(run: RunDir) -> list[int]:
 
 
 @pytest.mark.slow
-def test_stopped_at_the_end_of_an_epoch_it_goes_on_to_the_same_weights(trainer: Interrupted) -> None:
+def test_trainer_stopped_at_the_end_of_an_epoch_ends_with_the_same_weights(trainer: Interrupted) -> None:
     run = assert_goes_on_after_a_stop(trainer, 2, saved=4)
     result = read_json(run.result)
     assert set(result["metrics"]["train"]) == {"loss", "size"}
@@ -73,7 +73,7 @@ def test_stopped_at_the_end_of_an_epoch_it_goes_on_to_the_same_weights(trainer: 
 
 
 @pytest.mark.slow
-def test_stopped_within_an_epoch_it_goes_on_exactly_with_a_resumable_loader(trainer: Interrupted) -> None:
+def test_trainer_stopped_within_an_epoch_resumes_exactly_with_stateful_loader(trainer: Interrupted) -> None:
     lines = LIGHTNING.replace("max_epochs", "limit_val_batches=0, max_epochs")
     loader = "loader = DataLoader(samples, batch_size=4, shuffle=True)\n"
     assert loader in lines
@@ -88,7 +88,7 @@ def test_stopped_within_an_epoch_it_goes_on_exactly_with_a_resumable_loader(trai
 
 
 @pytest.mark.slow
-def test_a_killed_trainer_goes_on_from_the_last_epoch(trainer: Interrupted) -> None:
+def test_killed_trainer_resumes_from_the_last_epoch(trainer: Interrupted) -> None:
     run = assert_goes_on_after_a_kill(trainer, 1, saved=4)
     assert validated_steps(run) == [4, 8, TOTAL]
 

@@ -1,4 +1,4 @@
-"""What a script's log and its checkpoints leave on the disk; one process, no torch."""
+"""Files of a script's log and checkpoints; one process, no torch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def damage(folder: Path) -> None:
     (folder / "parts" / "0.txt").write_text("STATE 0")
 
 
-def test_a_checkpoint_is_found_again_with_what_was_written(run: RunDir) -> None:
+def test_saved_checkpoint_is_found_with_its_content(run: RunDir) -> None:
     save(start(run), 7)
     folder = start(run).latest_checkpoint()
     assert folder == run.checkpoint(7)
@@ -56,12 +56,12 @@ def test_a_checkpoint_is_found_again_with_what_was_written(run: RunDir) -> None:
     assert event.bytes == len("state 7")
 
 
-def test_without_a_checkpoint_there_is_none(run: RunDir) -> None:
+def test_latest_checkpoint_is_none_before_the_first_save(run: RunDir) -> None:
     assert start(run).latest_checkpoint() is None
     assert not run.path.exists()
 
 
-def test_a_damaged_one_is_set_aside_and_the_one_before_taken(run: RunDir) -> None:
+def test_damaged_checkpoint_is_rejected_and_the_previous_checkpoint_is_used(run: RunDir) -> None:
     for step in (1, 2):
         save(start(run), step)
     damage(run.checkpoint(2))
@@ -72,7 +72,7 @@ def test_a_damaged_one_is_set_aside_and_the_one_before_taken(run: RunDir) -> Non
     assert "0.txt" in rejected.facts["reason"]
 
 
-def test_where_all_are_damaged_nothing_begins_anew(run: RunDir) -> None:
+def test_start_is_refused_if_all_checkpoints_are_damaged(run: RunDir) -> None:
     save(start(run), 1)
     (run.checkpoint(1) / "MANIFEST.json").unlink()
     with pytest.raises(CheckpointError, match="refusing to start from the beginning"):
@@ -80,7 +80,7 @@ def test_where_all_are_damaged_nothing_begins_anew(run: RunDir) -> None:
     assert run.checkpoint_steps() == [1]
 
 
-def test_a_manifest_that_names_other_files_does_not_verify(run: RunDir) -> None:
+def test_checkpoint_is_rejected_if_its_manifest_names_other_files(run: RunDir) -> None:
     save(start(run), 1)
     manifest = run.checkpoint(1) / "MANIFEST.json"
     content = read_json(manifest)
@@ -90,7 +90,7 @@ def test_a_manifest_that_names_other_files_does_not_verify(run: RunDir) -> None:
         start(run).latest_checkpoint()
 
 
-def test_the_newest_and_the_best_stay(run: RunDir) -> None:
+def test_newest_and_best_checkpoints_are_kept(run: RunDir) -> None:
     script = start(run)
     for step in range(1, 6):
         save(script, step, best=step == 2)
@@ -100,27 +100,27 @@ def test_the_newest_and_the_best_stay(run: RunDir) -> None:
     assert run.checkpoint_steps() == [6]
 
 
-def test_one_of_a_lower_step_is_not_deleted_for_older_ones(run: RunDir) -> None:
+def test_new_checkpoint_of_a_lower_step_is_not_deleted(run: RunDir) -> None:
     for step in (100, 200):
         save(start(run), step)
     save(start(run), 10, keep=1)
     assert run.checkpoint_steps() == [10, 200]
 
 
-def test_the_same_step_is_saved_again(run: RunDir) -> None:
+def test_saving_a_step_again_replaces_its_checkpoint(run: RunDir) -> None:
     save(start(run), 1, "first")
     save(start(run), 1, "second")
     assert (run.checkpoint(1) / "parts" / "0.txt").read_text() == "second 1"
     assert run.checkpoint_leftovers() == []
 
 
-def test_an_error_in_the_block_leaves_nothing(run: RunDir) -> None:
+def test_error_while_saving_leaves_no_checkpoint(run: RunDir) -> None:
     with pytest.raises(ZeroDivisionError), start(run).checkpoint(1):
         _ = 1 / 0
     assert list(run.checkpoints.iterdir()) == []
 
 
-def test_what_a_killed_start_left_is_cleared(run: RunDir) -> None:
+def test_incomplete_checkpoint_of_a_killed_start_is_removed(run: RunDir) -> None:
     save(start(run), 1)
     half = run.checkpoints / ".step_00000002.start_1.tmp"
     half.mkdir()
@@ -129,13 +129,13 @@ def test_what_a_killed_start_left_is_cleared(run: RunDir) -> None:
 
 
 @pytest.mark.parametrize("step", [-1, 100_000_000, 1.5])
-def test_a_step_that_no_name_can_hold_is_refused(run: RunDir, step: int) -> None:
+def test_invalid_step_of_a_checkpoint_is_refused(run: RunDir, step: int) -> None:
     with pytest.raises(UserError, match="checkpoint"), start(run).checkpoint(step):
         pass
     assert not run.path.exists()
 
 
-def test_a_link_is_no_content(run: RunDir, tmp_path: Path) -> None:
+def test_symbolic_link_in_a_checkpoint_is_refused(run: RunDir, tmp_path: Path) -> None:
     def save_link() -> None:
         with start(run).checkpoint(1) as folder:
             (folder / "parts").symlink_to(tmp_path)
@@ -145,17 +145,17 @@ def test_a_link_is_no_content(run: RunDir, tmp_path: Path) -> None:
     assert run.checkpoint_steps() == []
 
 
-def test_a_rank_that_is_in_no_group_may_not_save(run: RunDir) -> None:
+def test_rank_without_a_process_group_cannot_save(run: RunDir) -> None:
     with pytest.raises(UserError, match="init_process_group"), start(run, rank=1, size=2).checkpoint(1):
         pass
 
 
-def test_ranks_that_stk_has_not_started_need_a_group_to_go_on(run: RunDir) -> None:
+def test_several_ranks_without_a_process_group_cannot_resume(run: RunDir) -> None:
     with pytest.raises(UserError, match="init_process_group"):
         start(run, size=2).latest_checkpoint()
 
 
-def test_steps_that_are_done_again_are_logged_once(run: RunDir) -> None:
+def test_repeated_steps_are_logged_once(run: RunDir) -> None:
     first = start(run)
     for step in range(1, 6):
         first.log(step=step, total=9, loss=1 / step)
@@ -184,7 +184,7 @@ def test_steps_that_are_done_again_are_logged_once(run: RunDir) -> None:
     }
 
 
-def test_a_start_from_the_beginning_drops_all_lines(run: RunDir) -> None:
+def test_start_from_the_beginning_drops_earlier_metrics(run: RunDir) -> None:
     start(run).log(step=5, loss=1.0)
     again = start(run)
     assert again.latest_checkpoint() is None
@@ -192,7 +192,7 @@ def test_a_start_from_the_beginning_drops_all_lines(run: RunDir) -> None:
     assert steps(run) == [2]
 
 
-def test_a_script_that_loads_by_itself_drops_what_it_logs_again(run: RunDir) -> None:
+def test_logging_an_earlier_step_in_a_new_start_drops_later_steps(run: RunDir) -> None:
     first = start(run)
     for step in (1, 2, 3):
         first.log(step=step, loss=1.0)
@@ -215,14 +215,14 @@ def test_only_rank_0_writes(run: RunDir) -> None:
     assert not run.path.exists()
 
 
-def test_a_value_that_is_not_finite_is_no_number_in_the_file(run: RunDir) -> None:
+def test_non_finite_values_are_logged_as_null(run: RunDir) -> None:
     start(run).log(step=1, loss=math.nan, norm=math.inf)
     (line,) = read_json_lines(run.metrics)
     assert (line["loss"], line["norm"]) == (None, None)
 
 
-def test_a_metric_whose_last_value_is_not_finite_is_null_in_the_result(run: RunDir) -> None:
-    """Else the last finite loss of a run that has diverged could be the best of a sweep."""
+def test_metric_with_a_non_finite_last_value_is_null_in_the_result(run: RunDir) -> None:
+    """Otherwise the last finite loss of a diverged run could be the best of a sweep."""
     script = start(run)
     script.log(step=1, accuracy=0.5, loss=1.0)
     script.log(step=2, loss=math.nan)
@@ -231,20 +231,20 @@ def test_a_metric_whose_last_value_is_not_finite_is_null_in_the_result(run: RunD
     assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": 2.0}}
 
 
-def test_a_script_that_is_not_asked_goes_on(run: RunDir) -> None:
+def test_should_stop_is_false_without_a_stop_request(run: RunDir) -> None:
     script = start(run)
     assert [script.should_stop() for _ in range(3)] == [False] * 3
     with pytest.raises(UserError, match="every=0"):
         script.should_stop(every=0)
 
 
-def test_leaving_ends_with_the_status_of_a_saved_run(run: RunDir) -> None:
+def test_leave_exits_with_status_75(run: RunDir) -> None:
     with pytest.raises(SystemExit) as left:
         start(run).leave()
     assert left.value.code == ExitCode.YIELDED == 75
 
 
-def test_the_stand_in_is_named_after_the_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_run_without_stk_is_named_after_the_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["some/where/train.py", "--lr", "1"])
     assert find_place({}).run.path == tmp_path / "alone" / "train"
@@ -254,7 +254,7 @@ def test_the_stand_in_is_named_after_the_script(monkeypatch: pytest.MonkeyPatch,
         find_place({"RANK": "one"})
 
 
-def test_asking_for_the_run_imports_no_torch(tmp_path: Path) -> None:
+def test_current_run_does_not_import_torch(tmp_path: Path) -> None:
     code = (
         "import sys, stk\n"
         "run = stk.current_run(); run.latest_checkpoint(); run.should_stop(); run.log(step=1, loss=1)\n"
@@ -267,7 +267,7 @@ def test_asking_for_the_run_imports_no_torch(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_a_script_that_fails_leaves_the_step_that_it_came_to(tmp_path: Path) -> None:
+def test_failed_script_leaves_its_last_step_in_the_progress_file(tmp_path: Path) -> None:
     code = (
         "import stk\n"
         "run = stk.current_run()\n"

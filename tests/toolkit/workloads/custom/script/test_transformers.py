@@ -1,4 +1,4 @@
-"""A Trainer of transformers with RunCallback: stopped, killed, and gone on to the same weights."""
+"""The Trainer of transformers with RunCallback resumes to the same weights after a stop or a kill."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trainer(tmp_path: Path) -> Interrupted:
 
 
 @pytest.mark.slow
-def test_a_stopped_trainer_goes_on_to_the_same_weights(trainer: Interrupted) -> None:
+def test_stopped_trainer_resumes_to_the_same_weights(trainer: Interrupted) -> None:
     run = assert_goes_on_after_a_stop(trainer, 1, saved=5)
     result = read_json(run.result)
     assert result["step"] == TOTAL
@@ -35,12 +35,12 @@ def test_a_stopped_trainer_goes_on_to_the_same_weights(trainer: Interrupted) -> 
 
 
 @pytest.mark.slow
-def test_a_killed_trainer_goes_on_from_its_last_save(trainer: Interrupted) -> None:
+def test_killed_trainer_resumes_from_its_last_checkpoint(trainer: Interrupted) -> None:
     assert_goes_on_after_a_kill(trainer, 2, saved=5)
 
 
 @pytest.mark.slow
-def test_alone_it_goes_on_as_well(trainer: Interrupted) -> None:
+def test_trainer_resumes_without_stk(trainer: Interrupted) -> None:
     expected = trainer.undisturbed(1)
     (trainer.work / "hold").touch()
     command = [sys.executable, "train.py"]
@@ -56,9 +56,7 @@ def test_a_trainer_that_saves_only_the_model_is_refused(trainer: Interrupted) ->
 
 
 @pytest.mark.slow
-def test_a_second_training_would_begin_with_the_first_one_s_weights_and_is_refused(
-    trainer: Interrupted,
-) -> None:
+def test_second_training_in_one_script_is_refused(trainer: Interrupted) -> None:
     (trainer.work / "train.py").write_text(TRANSFORMERS + "trainer.train()\n")
     assert trainer.stk("run", "--", sys.executable, "train.py").returncode == ExitCode.WRONG_INPUT
     failure = read_json(trainer.run.failure)
@@ -67,7 +65,7 @@ def test_a_second_training_would_begin_with_the_first_one_s_weights_and_is_refus
 
 
 @pytest.mark.slow
-def test_a_trainer_without_the_callback_is_as_before(tmp_path: Path) -> None:
+def test_wrapped_train_method_keeps_its_signature(tmp_path: Path) -> None:
     code = (
         "import stk, inspect\n"
         "before = __import__('transformers').Trainer.train\n"

@@ -79,7 +79,7 @@ def test_a_mention_that_training_left_out_has_no_prediction(tmp_path: Path) -> N
         ]
 
 
-def test_none_of_the_candidates_is_the_first_candidate_if_enabled(tmp_path: Path) -> None:
+def test_class_nc_is_the_first_candidate_if_enabled(tmp_path: Path) -> None:
     samples = samples_of(tmp_path, records(60), "train", "data.no_candidate=true")
     found = (record["predictions"] for record in predicted_lines(samples, numbered(samples)))
     (first, *_) = (said[0] for said in found if said)

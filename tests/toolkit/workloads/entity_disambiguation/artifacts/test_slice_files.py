@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_a_class_for_no_candidate_is_right_for_golds_outside_the_candidates() -> None:
+def test_reference_scorer_counts_class_nc_as_right_for_golds_outside_the_candidates() -> None:
     golds, predictions = np.array([0, 3, 2, -1, 1, 4]), np.array([0, 3, 0, 1, 2, 4])
     found = score(golds, predictions, np.ones(6, bool), no_candidate=True)
     assert (found.mentions, found.mentions_not_nc) == (5, 4)

@@ -86,7 +86,7 @@ def test_entities_are_added_removed_and_exported(user: User, db: Path) -> None:
     assert exported == ["Q1008", "Q180573"]
 
 
-def test_sentences_are_divided(user: User) -> None:
+def test_sentences_are_divided_into_splits(user: User) -> None:
     write(user.root / "all.jsonl", [record(sent_idx_unq=n, parent_qid=f"Q{n}") for n in range(100)])
     answer = json.loads(user.stk("entities", "split", "all.jsonl", "data", "--json").out)
     assert sum(answer["sentences"].values()) == 100
@@ -146,7 +146,7 @@ def test_weak_labels_of_training_are_counted_by_default(user: User, db: Path) ->
         (("export", "db", "none/out.jsonl"), "No such file or directory"),
     ],
 )
-def test_a_fault_is_a_message(user: User, db: Path, arguments: tuple[str, ...], problem: str) -> None:
+def test_faults_end_with_an_error(user: User, db: Path, arguments: tuple[str, ...], problem: str) -> None:
     write(user.root / "all.jsonl", [record()])
     answer = user.stk("entities", *arguments)
     assert (answer.code, answer.out) == (2, "")

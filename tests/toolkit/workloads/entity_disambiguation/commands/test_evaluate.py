@@ -12,7 +12,7 @@ from toolkit.run.create_run import create_run
 from toolkit.workloads.entity_disambiguation.commands.evaluate_options import EVALUATE
 
 
-def test_the_option_sets_the_key_of_the_data_section(user: User) -> None:
+def test_option_entity_db_sets_data_entity_db(user: User) -> None:
     run = create_run(user.experiment(), user.experiments)
     write_json(run.result, {"best": {"step": 1}})
     answer = user.stk("evaluate", run.run_id, "--entity-db", "entities")
@@ -20,7 +20,7 @@ def test_the_option_sets_the_key_of_the_data_section(user: User) -> None:
     assert f'data.entity_db="{user.root / "entities"}"' in answer.err
 
 
-def test_a_benchmark_cannot_have_a_database(user: User) -> None:
+def test_options_benchmark_and_entity_db_exclude_each_other(user: User) -> None:
     answer = user.stk("evaluate", "--benchmark", "folder", "--entity-db", "entities")
     assert answer.code == 2
     assert "--benchmark does not go with --entity-db" in answer.err

@@ -47,7 +47,7 @@ def test_the_metric_may_be_the_accuracy_of_a_scored_slice(changed, faults):
     assert fault.hint == "did you mean accuracy/unif_NS_TL?"
 
 
-def test_only_built_slices_have_names_with_their_prefix(changed, faults):
+def test_prefix_unif_is_reserved_for_built_slices(changed, faults):
     (fault,) = faults(check, changed(data={"eval_slices": ["unif_NS_TLL"]}))
     assert fault.key == "data.eval_slices.0"
     assert fault.hint == "did you mean unif_NS_TL?"
@@ -61,12 +61,12 @@ def test_the_name_of_a_slice_must_be_valid_in_metrics_and_file_names(changed, fa
     assert "expected a name of letters" in fault.problem
 
 
-def test_the_slice_of_all_mentions_cannot_be_named(changed, faults):
+def test_eval_slices_cannot_name_the_slice_of_all_mentions(changed, faults):
     (fault,) = faults(check, changed(data={"eval_slices": ["final_loss"]}))
     assert "its accuracy is the metric accuracy" in fault.hint
 
 
-def test_a_slice_that_lines_may_have_passes(changed):
+def test_slice_that_lines_may_define_is_accepted(changed):
     assert check(changed(data={"eval_slices": ["of_the_lines"]}))
 
 
@@ -104,6 +104,6 @@ def test_heads_must_divide_the_hidden_size(changed, faults):
     assert fault.problem == "found 4, which does not divide model.hidden (10)"
 
 
-def test_one_file_or_one_for_each_split(changed, faults):
+def test_path_cannot_be_combined_with_files_of_splits(changed, faults):
     (fault,) = faults(check, changed(data={"train": "train.jsonl"}))
     assert "found path together with train" in fault.problem

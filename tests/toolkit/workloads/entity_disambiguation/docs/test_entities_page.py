@@ -57,7 +57,7 @@ def test_the_sentence_and_the_profile_of_the_page_are_valid(
 
 def test_the_page_has_the_default_thresholds() -> None:
     assert f"`head_above` times ({HEAD_ABOVE})" in PAGE
-    assert f"`torso_above` ({TORSO_ABOVE})" in PAGE
+    assert f"`torso_above` times ({TORSO_ABOVE})" in PAGE
 
 
 def test_the_page_has_the_numbers_of_wordnet_that_the_script_expects() -> None:

@@ -33,7 +33,7 @@ def inodes(folder: Path) -> list[int]:
     return [file.stat().st_ino for file in files_of(folder)]
 
 
-def test_two_runs_share_the_files_of_a_database_but_not_with_the_original(
+def test_runs_share_a_copy_of_the_database_separate_from_the_original(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     origin = Path(experiment.data.entity_db)
@@ -47,7 +47,7 @@ def test_two_runs_share_the_files_of_a_database_but_not_with_the_original(
     assert "arn.river" in (other / "entity_mappings" / "qid2title.json").read_text()
 
 
-def test_without_a_writable_folder_of_sets_a_run_keeps_its_own_copy(
+def test_run_keeps_its_own_copy_if_the_folder_of_sets_is_not_writable(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder of prepared sets may belong to another user."""

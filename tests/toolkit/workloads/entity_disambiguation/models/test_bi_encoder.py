@@ -45,7 +45,7 @@ def test_initial_scores_are_the_cosines_of_mean_vectors_over_the_temperature(fol
     )
 
 
-def test_weights_are_from_the_folder_and_markers_have_vectors_of_signs(folder: Path) -> None:
+def test_weights_are_from_the_folder_and_markers_start_as_copies_of_tokens(folder: Path) -> None:
     from transformers import AutoModel
 
     model = model_of(opened(folder, *PLAIN))
@@ -65,7 +65,7 @@ def test_padding_has_no_probability(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("co_mention", [False, True])
-def test_some_rows_of_a_batch_have_the_scores_of_the_whole_batch(folder: Path, co_mention: bool) -> None:
+def test_part_of_a_batch_has_the_scores_of_the_whole_batch(folder: Path, co_mention: bool) -> None:
     """torch's DataParallel splits batches."""
     task = opened(folder, co_mention=co_mention)
     model, batch = model_of(task), batch_of(task, *range(9))

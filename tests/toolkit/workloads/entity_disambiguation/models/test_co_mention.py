@@ -35,7 +35,7 @@ def test_at_most_max_mentions_are_used(folder: Path) -> None:
     assert scores(model_of(task), batch).shape == (2, 3)
 
 
-def test_attention_to_nothing_is_zero() -> None:
+def test_attention_with_an_empty_mask_is_zero() -> None:
     attention = _Attention(8, 2)
     asked = torch.randn(1, 3, 8)
     found = attention(torch.randn(1, 2, 8), asked, torch.tensor([[[False] * 3, [True, False, False]]]))

@@ -43,7 +43,7 @@ def test_each_slice_is_shown_with_the_accuracy_of_the_most_popular_candidate(run
     assert rows[4] == ["unif_NS_TS", "0", "–", "–", "–"]
 
 
-def test_mentions_whose_gold_is_a_candidate_have_their_own_table(run: RunDir, tmp_path: Path) -> None:
+def test_mentions_with_a_gold_among_the_candidates_have_a_table(run: RunDir, tmp_path: Path) -> None:
     text = printed([run])
     rows = rows_below(text, "Slices (test, gold among the candidates)")
     assert rows[0] == ["all", "mentions", "1,880", "79.79", "%", "37.23", "%", "+42.55"]
@@ -160,7 +160,7 @@ def test_damaged_counts_are_reported(run: RunDir) -> None:
         summarize(run)
 
 
-def test_many_slices_are_all_drawn(tmp_path: Path) -> None:
+def test_plot_of_many_slices_is_higher_than_wide(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run", kind="entity_disambiguation")
     slices = {f"accuracy/slice_{number}": number / 20 for number in range(16)}
     append_json_line(run.metrics, {"step": 400, "split": "validation", "epoch": 4, "accuracy": 0.5, **slices})

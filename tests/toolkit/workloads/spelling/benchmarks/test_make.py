@@ -48,7 +48,7 @@ def test_words_and_corrections_have_the_same_errors(tmp_path):
     assert written(tmp_path, "sed_words")[0] == written(tmp_path, "sec")[0]
 
 
-def test_a_sequence_is_labelled_1_if_it_differs_and_some_are_clean(tmp_path):
+def test_sequence_is_labelled_1_if_it_differs_from_the_clean_text(tmp_path):
     corrupt, correct, _ = written(tmp_path, "sed_sequence")
     assert correct == [str(int(text != clean)) for text, clean in zip(corrupt, TEXTS, strict=True)]
     assert set(correct) == {"0", "1"}

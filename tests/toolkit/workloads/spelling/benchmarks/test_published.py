@@ -80,7 +80,7 @@ def shown(kind: str) -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-def test_published_scores_of_detection() -> None:
+def test_published_detection_scores_are_reproduced() -> None:
     found = shown("sed_words")
     assert found["f1"] == WORDS
     of = {name: values["wikidump/realistic"] for name, values in found.items()}
@@ -90,7 +90,7 @@ def test_published_scores_of_detection() -> None:
 
 
 @pytest.mark.slow
-def test_published_scores_of_correction() -> None:
+def test_published_correction_scores_are_reproduced() -> None:
     found = shown("sec")
     both = {
         benchmark: {model: (f1, found["mned"][benchmark][model]) for model, f1 in models.items()}

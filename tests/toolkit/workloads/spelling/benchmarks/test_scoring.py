@@ -39,7 +39,7 @@ def table(root: Path, title: str) -> Table:
     return found
 
 
-def test_benchmarks_are_found_with_their_predictions_in_both_places(tmp_path: Path) -> None:
+def test_predictions_are_found_beside_a_benchmark_and_in_the_results_folder(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     word_benchmark(tmp_path)
     words, corrections = find_benchmarks(tmp_path)
@@ -109,7 +109,7 @@ def test_a_lowercase_file_makes_case_irrelevant(tmp_path: Path) -> None:
     assert {each.model: each.figures["f1"] for each in scored(tmp_path)[0]} == {"idle_1": 0.0, "right": 1.0}
 
 
-def test_a_bad_benchmark_is_named_once_and_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_invalid_benchmark_is_reported_once_and_the_others_are_scored(tmp_path: Path) -> None:
     (correction_benchmark(tmp_path) / "correct.txt").unlink()
     word_benchmark(tmp_path)
     results, faults = scored(tmp_path)
@@ -144,7 +144,7 @@ def test_a_table_marks_the_highest_score_and_the_lowest_distance(tmp_path: Path)
     assert shown(distance)["idle_1"][0] == "0.1939"
 
 
-def test_values_that_look_equal_are_equally_good(tmp_path: Path) -> None:
+def test_values_that_are_equal_after_rounding_are_marked_alike(tmp_path: Path) -> None:
     benchmark = Benchmark(root=tmp_path, kind="sed_words", group="a", split="b")
     results = [
         Result(benchmark=benchmark, model=name, figures={"f1": value})
@@ -161,7 +161,7 @@ def test_titles_are_not_cut_in_documents(tmp_path: Path) -> None:
     assert rf"\caption{{{distance.title}}}" in latex(distance)
 
 
-def test_latex_has_the_best_in_bold_and_escapes_names(tmp_path: Path) -> None:
+def test_latex_has_the_best_value_in_bold_and_escapes_names(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     lines = latex(table(tmp_path, "Correction F1")).splitlines()
     assert lines[2] == r"\caption{Corrections (sec): Correction F1, \%}"

@@ -78,7 +78,7 @@ def test_white_space_is_compared_where_it_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sec", "tokenization_repair"])
-def test_case_is_ignored_in_the_lines_with_a_1(tmp_path: Path, kind: str) -> None:
+def test_case_is_ignored_in_lines_that_the_lowercase_file_marks(tmp_path: Path, kind: str) -> None:
     of = sheet(tmp_path, kind, ("The c at", "The c at"), ("The cat", "The cat"), lowercase=("1", "0"))
     if kind == "sec":
         assert score(of, "the cat", "the cat")["sequence_f1"] < 1
@@ -154,7 +154,7 @@ def test_a_repair_may_change_only_white_space(tmp_path: Path) -> None:
         score(of, "the hat")
 
 
-def test_right_answers_must_fit_the_input(tmp_path: Path) -> None:
+def test_files_of_a_benchmark_must_match_the_input(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"correct\.txt: found 1 lines, expected 2, as many as corrupt\.txt"):
         sheet(tmp_path, "sec", ("a", "b"), ("a",))
     with pytest.raises(DataError, match=r"correct\.txt:1: found 1 labels, expected 2"):
@@ -175,6 +175,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_lines(tmp_path / "latin.txt")
 
 
-def test_a_file_for_case_is_refused_for_labels(tmp_path: Path) -> None:
+def test_lowercase_file_is_refused_for_labels(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"lowercase\.txt: sed_words compares labels"):
         sheet(tmp_path, "sed_words", ("a",), ("0",), lowercase=("1",))

@@ -79,7 +79,7 @@ def test_baselines_are_scored_beside_the_models(root: Path, capsys: pytest.Captu
     assert of_words[0]["non_word_rate"] == 0.5
 
 
-def test_invalid_predictions_are_named_below_the_table_of_the_others(
+def test_invalid_predictions_are_reported_and_the_others_are_scored(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = correction_benchmark(root)
@@ -104,7 +104,7 @@ def test_json_has_results_and_faults(root: Path, capsys: pytest.CaptureFixture[s
     assert "odd.txt:1: found '7'" in told["faults"][0]
 
 
-def test_a_folder_without_predictions_is_refused_with_their_place(
+def test_folder_without_predictions_is_refused_with_the_expected_place(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = word_benchmark(root)
@@ -177,7 +177,7 @@ def test_lowercase_does_not_change_labels(root: Path, capsys: pytest.CaptureFixt
     assert told[0] == told[1]
 
 
-def test_lowercase_does_not_fit_a_file_of_lines_or_a_run(
+def test_lowercase_is_refused_with_a_lowercase_file_or_a_run(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = write_lines(root / "flags.txt", "1", "0", "1")

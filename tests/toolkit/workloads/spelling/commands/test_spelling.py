@@ -27,7 +27,7 @@ def words_of(path: Path) -> dict[str, int]:
     return {word: int(count) for word, count in (line.split("\t") for line in lines)}
 
 
-def test_words_are_counted_and_frequencies_added(texts: User) -> None:
+def test_words_are_counted_and_dictionaries_are_merged(texts: User) -> None:
     answer = texts.stk("spelling", "dictionary", "a.txt", "--text", "texts.txt", "--top", "20")
     assert (answer.code, answer.err) == (0, "")
     counted = words_of(texts.root / "a.txt")

@@ -215,7 +215,7 @@ def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
     }  # fmt: skip
     kept = SpellingFiles(corrects).benchmark_predictions("sec", "neuspell", "jfleg")
     assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
-    # They are kept for the same texts and weights, and computed again for others.
+    # Predictions are kept for the same texts and weights, and computed again for others.
     kept.write_text("the cat sat\na dog\nfine\n", encoding="utf-8")
     answer = stk(*asked)
     assert " of 2: " not in answer.stderr
@@ -281,7 +281,7 @@ def test_a_run_that_cannot_be_scored_does_not_affect_the_others(
     assert detects.run_id in Path("all.md").read_text(encoding="utf-8")
 
 
-def test_without_results_the_tables_of_an_earlier_call_stay(
+def test_tables_of_an_earlier_call_stay_if_there_are_no_results(
     detects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
     folder = word_benchmark(tmp_path / "bench")

@@ -36,7 +36,7 @@ def test_the_width_of_a_beam_is_refused_without_a_beam(kind, faults):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_task_that_writes_needs_an_output_tokenizer(kind, faults):
+def test_correction_task_needs_an_output_tokenizer(kind, faults):
     (fault,) = faults(check, correction(kind, output_tokenizer_path=None))
     assert fault.key == "data.output_tokenizer_path"
     assert fault.problem == f"found none, but {kind} writes texts"

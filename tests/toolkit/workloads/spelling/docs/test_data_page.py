@@ -36,7 +36,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_commands_work_one_after_the_other(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_of_the_page_work_in_their_order(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(COMMANDS) == 7
     for command in COMMANDS:
         assert main(shlex.split(command)[1:]) == 0, command
@@ -65,7 +65,7 @@ def test_the_numbers_of_texts_are_those_of_the_script() -> None:
     assert "{:,}, {:,} and {:,}, with".format(*map(int, expected)) in PAGE
 
 
-def test_shares_are_those_of_the_code() -> None:
+def test_tasks_and_constants_are_those_of_the_code() -> None:
     tasks = tasks_of(0.0, Misspellings({}))
     assert all(f"| `{task}` |" in PAGE for task in tasks)
     assert (RATE, RATE_OF_SEQUENCES) == (0.2, 0.05)

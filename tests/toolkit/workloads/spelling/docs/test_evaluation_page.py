@@ -26,7 +26,7 @@ COMMANDS = re.findall(r"^ {4}(stk evaluate .*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_the_commands_work(
+def test_commands_of_the_page_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,7 @@ _, DETECTION, CORRECTION, *_ = re.split(r"^## ", PAGE, flags=re.MULTILINE)
 EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"(?:^ {4}\S.*\n(?: {4}.*\n)*)", PAGE, re.MULTILINE)]
 
 
-def test_the_example_is_a_complete_experiment_and_the_second_changes_its_data():
+def test_first_example_is_a_complete_experiment_and_the_second_changes_its_data():
     whole, characters = EXAMPLES[:2]
     experiment = check({"name": "a", **whole})
     changed = check({"name": "a", **whole, "data": whole["data"] | characters["data"]})

@@ -67,7 +67,7 @@ def test_a_line_of_a_pipe_is_yielded_before_the_next_line_arrives(pipe: tuple[So
     assert next(found, None) is None
 
 
-def test_invalid_bytes_are_reported_after_the_lines_before_them(tmp_path: Path) -> None:
+def test_lines_before_invalid_bytes_are_read_before_the_error(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo\nthr\xffee\nfour\n")
     with source(path) as found:

@@ -37,7 +37,7 @@ def without_its_origin(run: RunDir, folder: Path) -> RunDir:
 @pytest.mark.parametrize(
     "name", first_quick(["of_words", "of_corrections", "of_texts", "of_word_corrections", "of_plus"], 2)
 )
-def test_a_file_has_the_scores_of_the_same_texts_in_the_test_set(
+def test_moved_run_scores_a_file_like_the_same_texts_in_the_test_set(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     run = request.getfixturevalue(name)
@@ -52,7 +52,7 @@ TEXTS = ["the stoen river", "", "garden letter windwo " * 60]
 
 
 @pytest.mark.parametrize("name", first_quick(["of_words", "of_texts", "of_plus_detection", "of_plus"]))
-def test_its_predictions_have_the_labels_of_detect(
+def test_predictions_of_a_moved_run_have_the_labels_of_detect(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     run = request.getfixturevalue(name)
@@ -64,7 +64,7 @@ def test_its_predictions_have_the_labels_of_detect(
 @pytest.mark.parametrize(
     "name", first_quick(["of_corrections", "of_repairs", "of_plus_detection", "of_plus"])
 )
-def test_its_predictions_have_the_text_of_correct(
+def test_predictions_of_a_moved_run_have_the_text_of_correct(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     run = request.getfixturevalue(name)

@@ -70,7 +70,7 @@ def test_no_word_of_a_long_text_is_lost(corrector: Corrector, seed: int) -> None
 
 @given(seed=st.integers(0, 10**6), lines=_LINES, data=st.data())
 @settings(max_examples=3)
-def test_words_labelled_0_stay(
+def test_texts_without_marked_words_stay_unchanged(
     corrector: Corrector, seed: int, lines: list[str], data: st.DataObject
 ) -> None:
     words = [line.split() for line in lines]

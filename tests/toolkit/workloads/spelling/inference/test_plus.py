@@ -22,7 +22,7 @@ def test_repairs_are_those_of_the_evaluation(of_plus: RunDir, of_plus_detection:
     assert open_corrector(run, "cpu").correct(texts) == written
 
 
-def test_the_words_of_the_repaired_text_are_corrected(of_plus: RunDir) -> None:
+def test_correction_of_a_text_does_not_depend_on_other_texts(of_plus: RunDir) -> None:
     corrector, texts = open_corrector(of_plus, "cpu"), texts_of_test(of_plus)
     long = " ".join(8 * texts)
     assert len(long) > 2 * corrector.opened.max_tokens

@@ -18,7 +18,7 @@ from toolkit.workloads.spelling.inference.requests import Job, Request
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
-def test_texts_of_several_benchmarks_are_corrected_once(
+def test_texts_of_several_jobs_are_corrected_only_once(
     of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []

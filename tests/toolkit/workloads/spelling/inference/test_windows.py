@@ -19,7 +19,7 @@ def starts_of(tokens: list[int]) -> list[int]:
 
 
 @given(lengths, sizes)
-def test_cores_are_the_whole_text_and_windows_fit(tokens: list[int], size: int) -> None:
+def test_cores_cover_the_whole_text_and_windows_fit(tokens: list[int], size: int) -> None:
     length, most = sum(tokens), size // 8
     windows = windows_of(length, starts_of(tokens), size)
     assert [place for each in windows for place in range(each.first, each.last)] == list(range(length))

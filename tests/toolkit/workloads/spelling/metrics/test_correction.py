@@ -26,7 +26,7 @@ def counts(text: str, prediction: str, gold: str) -> tuple[int, int, int]:
     return found.true_positives, found.false_positives, found.false_negatives
 
 
-def test_half_of_the_words_are_restored_and_half_of_the_changes_are_right() -> None:
+def test_precision_and_recall_of_an_example_are_one_half() -> None:
     # Misspelt: The, cat, eats, fish. The prediction has The and eats.
     # Changed: Te, cteats, delicious. Only Te became a word of the gold line; cteats became act eats.
     found = score(

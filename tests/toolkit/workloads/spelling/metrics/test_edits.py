@@ -66,13 +66,13 @@ def words_by_the_book(words: list[str], others: list[str]) -> tuple[set[int], se
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=6))
-def test_edits_are_those_of_the_whole_table_for_any_batch_of_texts(pairs: list[tuple[str, str]]) -> None:
+def test_edits_equal_those_of_the_full_table(pairs: list[tuple[str, str]]) -> None:
     found = edits_between([text for text, _ in pairs], [other for _, other in pairs])
     assert found == [edits_by_the_book(*pair) for pair in pairs]
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=6))
-def test_words_that_stay_are_those_of_the_whole_table(pairs: list[tuple[str, str]]) -> None:
+def test_matching_words_equal_those_of_the_full_table(pairs: list[tuple[str, str]]) -> None:
     found = matching_words([text for text, _ in pairs], [other for _, other in pairs])
     assert found == [words_by_the_book(text.split(), other.split()) for text, other in pairs]
 
@@ -119,7 +119,7 @@ def test_all_merged_words_are_touched() -> None:
     assert words_edited("the c a t sat", "the cat sat") == ({1, 2, 3}, {1})
 
 
-def test_words_that_stay_may_be_at_other_places() -> None:
+def test_matching_words_may_be_at_other_places() -> None:
     # The longest common subsequence is: the cat sat.
     ((one, two),) = matching_words(["oh the black cat sat"], ["the cat on sat sits"])
     assert (one, two) == ({1, 3, 4}, {0, 1, 3})

@@ -88,7 +88,7 @@ def test_pieces_need_not_be_connected() -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=6))
-def test_pairs_are_those_of_groups_of_any_size(sizes: list[int]) -> None:
+def test_pairs_connect_all_members_of_groups_of_any_size(sizes: list[int]) -> None:
     first = [sum(sizes[:place]) for place in range(len(sizes))]
     wanted = {
         pair
@@ -101,7 +101,7 @@ def test_pairs_are_those_of_groups_of_any_size(sizes: list[int]) -> None:
     assert [pair[1] for pair in found] == sorted(pair[1] for pair in found)
 
 
-def test_attention_along_all_edges_is_that_of_torch() -> None:
+def test_attention_along_all_edges_equals_that_of_torch() -> None:
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 5, 8).unbind(0)
     every = torch.cartesian_prod(torch.arange(5), torch.arange(5)).T.flip(0)
@@ -111,7 +111,7 @@ def test_attention_along_all_edges_is_that_of_torch() -> None:
     torch.testing.assert_close(found, wanted.transpose(0, 1).flatten(1))
 
 
-def test_attention_of_fully_connected_nodes_is_attention_along_their_edges() -> None:
+def test_attention_of_fully_connected_nodes_equals_attention_along_edges() -> None:
     torch.manual_seed(0)
     sizes = torch.tensor([3, 0, 1, 2, 0])
     part = fully_connected(sizes, first=2)
@@ -122,7 +122,7 @@ def test_attention_of_fully_connected_nodes_is_attention_along_their_edges() -> 
     assert not wanted[5].any(), "a node that is alone in its text reads nothing"
 
 
-def test_words_read_each_other_only_if_they_are_connected() -> None:
+def test_words_attend_to_each_other_only_if_they_are_connected() -> None:
     other: Text = [LONG[0], [[30, 11, 12], [13], [14, 15]], *LONG[2:]]
     for connected in (True, False):
         torch.manual_seed(0)

@@ -64,7 +64,7 @@ def test_order_of_the_batch_changes_nothing(case: Case) -> None:
     compare(scores(model, turned).flip(0), scores(model, batch), labels(batch))
 
 
-def test_some_rows_of_a_batch_are_scored_as_in_the_whole(case: Case) -> None:
+def test_part_of_a_batch_has_the_scores_of_the_whole_batch(case: Case) -> None:
     """torch's DataParallel cuts batches."""
     model, (_, batch_of, _, _) = made(case), case
     batch = batch_of(TEXTS)

@@ -80,7 +80,7 @@ def meta(make: Callable[[], nn.Module]) -> nn.Module:
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_parameters_are_those_of_the_study(name: str) -> None:
+def test_number_of_parameters_is_that_of_the_study(name: str) -> None:
     wanted, make = MODELS[name]
     found = millions(meta(make))
     assert found == pytest.approx(wanted, rel=0.02)
@@ -92,6 +92,6 @@ def test_a_fixed_repair_model_leaves_13_million_to_be_trained() -> None:
     assert round(millions(meta(lambda: plus(0, **RELEASED)), trained=True)) == 13
 
 
-def test_plus_model_has_the_sizes_of_the_repair_model_that_it_is_given() -> None:
+def test_plus_model_has_the_sizes_of_its_repair_model() -> None:
     """With the model that the script trains, there are 6.1 million fewer than with the released one."""
     assert millions(meta(lambda: plus(0))) == pytest.approx(32.3 - 19.0 + 12.9, abs=0.15)

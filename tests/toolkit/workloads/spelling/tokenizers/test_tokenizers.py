@@ -157,7 +157,7 @@ def test_a_missing_or_invalid_file_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"none\.json cannot be read"):
         load_tokenizer(tmp_path / "none.json")
     (tmp_path / "other.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(DataError, match=r"other\.json holds no tokenizer"):
+    with pytest.raises(DataError, match=r"other\.json is not a tokenizer"):
         load_tokenizer(tmp_path / "other.json")
 
 

@@ -126,7 +126,7 @@ def test_statistics_have_the_test_set_in_any_order_of_the_splits(
     assert statistics(run)["Testing"]["Test Accuracy"] == 0.4
 
 
-def test_a_run_without_lines_has_statistics_without_epochs(tmp_path: Path) -> None:
+def test_run_without_metrics_has_statistics_without_epochs(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.artifacts.mkdir()
     write_train_test_stats(run, "mails", ())

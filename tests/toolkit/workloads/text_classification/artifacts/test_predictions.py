@@ -32,5 +32,5 @@ def test_the_loss_is_the_mean_log_likelihood_of_the_truth() -> None:
     assert predictions([], []).loss == 0.0
 
 
-def test_of_equal_probabilities_the_first_class_is_predicted() -> None:
+def test_first_class_is_predicted_for_equal_probabilities() -> None:
     assert predictions([[0.5, 0.5]], [1]).predicted.tolist() == [0]

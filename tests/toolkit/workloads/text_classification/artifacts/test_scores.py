@@ -56,7 +56,7 @@ def test_classes_have_all_scores_with_one_value_per_class(run: RunDir) -> None:
     assert document["loss"] == pytest.approx(sklearn.log_loss(truth, scores))
 
 
-def test_of_two_classes_the_areas_are_those_of_the_second(run: RunDir) -> None:
+def test_areas_of_two_classes_are_those_of_the_second_class(run: RunDir) -> None:
     made = drawn(100, 2)
     write_classes(run, made)
     document = read(ClassificationFiles(run).classes("test"))

@@ -1,4 +1,4 @@
-"""stk prepare of tables: what was built, and what was left out."""
+"""`stk prepare` of tables: the prepared set and the skipped rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_numbers_of_fragments_and_of_texts_are_shown(user: User) -> None:
     assert " from 120 texts; 2 labels, " in told
 
 
-def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
+def test_json_is_one_document_with_the_skipped_rows(user: User) -> None:
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
     answer = user.call("prepare", user.config, "data.labels=[good]", "--json")
     found = json.loads(answer.out)

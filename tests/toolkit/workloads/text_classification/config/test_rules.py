@@ -1,4 +1,4 @@
-"""Keys of text classification that cannot be used as they are, or together, are refused."""
+"""Invalid or conflicting keys of text classification are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def the_fault(model: Mapping[str, Any] = MappingProxyType({}), **data: Any) -> F
     return fault
 
 
-def test_one_share_alone_is_answered_with_an_example_of_all() -> None:
+def test_single_share_is_refused_with_an_example_of_all_shares() -> None:
     """The given shares replace all defaults, so the fault names the section, not a missing share."""
     fault = the_fault(splits={"test": 0.2})
     assert fault.key == "data.splits"
@@ -43,7 +43,7 @@ def test_training_and_validation_need_a_share(name: str) -> None:
         ({"hidden": [0]}, "model.hidden.0"),
     ],
 )
-def test_a_docnn_needs_convolutions_and_layers_of_some_width(sizes: dict[str, Any], key: str) -> None:
+def test_docnn_needs_kernels_and_layers_of_positive_width(sizes: dict[str, Any], key: str) -> None:
     assert the_fault(sizes).key == key
 
 
@@ -51,5 +51,5 @@ def test_a_docnn_needs_convolutions_and_layers_of_some_width(sizes: dict[str, An
     "key, meant",
     [("max_length", "max_tokens"), ("val", "validation"), ("sep", "delimiter"), ("label", "label_column")],
 )
-def test_a_key_of_another_library_is_answered_with_ours(key: str, meant: str) -> None:
+def test_key_of_another_library_is_refused_with_a_suggestion(key: str, meant: str) -> None:
     assert the_fault(**{key: "x"}).hint == f"did you mean {meant}?"

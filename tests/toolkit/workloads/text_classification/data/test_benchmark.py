@@ -69,7 +69,7 @@ def test_unknown_labels_can_be_refused_in_a_scored_file(tmp_path: Path) -> None:
         prepare(other(data, file), known=known.encoding)
 
 
-def test_a_scored_file_with_other_labels_gets_advice_that_a_run_takes(tmp_path: Path) -> None:
+def test_advice_for_a_scored_file_with_other_labels_does_not_name_data_labels(tmp_path: Path) -> None:
     """The labels of a finished run cannot be set."""
     data = table(tmp_path)
     known = prepare(data)

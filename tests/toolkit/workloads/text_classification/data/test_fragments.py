@@ -57,7 +57,7 @@ def mails(tmp_path: Path) -> TextTable:
     "max_tokens, lengths",
     [(128, [16]), (16, [16]), (15, [15, 3]), (6, [6, 6, 6, 4]), (4, [4] * 7), (3, [3] * 14)],
 )
-def test_fourteen_pieces_become_fragments_of_these_lengths(
+def test_fourteen_pieces_become_fragments_of_the_golden_lengths(
     letters: TextTable, max_tokens: int, lengths: list[int]
 ) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=max_tokens))
@@ -87,7 +87,7 @@ def test_twelve_words_at_four_a_fragment_are_three_rows(letters: TextTable) -> N
     ]  # fmt: skip
 
 
-def test_without_folding_the_end_is_cut_off_and_the_text_is_counted(letters: TextTable) -> None:
+def test_long_text_without_folding_is_cut_off_and_counted(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6, fold="none"))
     assert [line for line in prepared.notes if "cut 1 of 3 texts" in line and "data.max_tokens" in line]
     train = prepared.split("train")

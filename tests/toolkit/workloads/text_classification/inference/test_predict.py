@@ -107,7 +107,7 @@ def test_a_row_that_is_not_a_text_is_reported(run: RunDir, line: str, said: str)
     assert not os.path.exists("none.csv")
 
 
-def test_a_table_that_the_run_cannot_cut_is_answered_with_its_delimiter(run: RunDir) -> None:
+def test_table_with_another_delimiter_is_refused_with_that_of_the_run(run: RunDir) -> None:
     Path("semicolons.csv").write_text("text;label\nfine;good\n")
     assert "lines are cut at commas" in stk("predict", run.path, "semicolons.csv", code=2)
 

@@ -62,7 +62,7 @@ def test_matthews_correlation_of_very_many_samples_does_not_cancel_out() -> None
     assert classification(np.array([[half, half], [half, half]])).matthews == 0.0
 
 
-def test_golden_case_of_pytext() -> None:
+def test_scores_equal_the_golden_case_of_pytext() -> None:
     """Golds A B B B, predictions A A B C: C is only predicted, and lowers the averages."""
     scores = classification(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]]))
     assert scores.accuracy == 0.5

@@ -89,7 +89,7 @@ def test_the_order_of_the_samples_changes_nothing(pairs: list[tuple[bool, float]
     np.testing.assert_array_equal(one.true_positive_rate, other.true_positive_rate)
 
 
-def test_without_samples_curves_are_empty() -> None:
+def test_curves_without_samples_are_empty() -> None:
     ranking = Ranking.of(np.array([], bool), np.array([]))
     assert len(ranking.thresholds) == 0
     assert (ranking.roc_auc, ranking.average_precision) == (None, None)

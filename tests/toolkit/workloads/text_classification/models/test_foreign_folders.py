@@ -10,9 +10,9 @@ from tests.toolkit.nlp.test_foreign_folders import (
     bert,  # noqa: F401
     folder,  # noqa: F401
     proof,  # noqa: F401
-    test_a_model_that_is_code_of_its_folder_is_refused,  # noqa: F401
-    test_code_beside_a_model_that_is_known_is_not_executed,  # noqa: F401
-    test_weights_that_are_a_pickle_are_refused_unopened,  # noqa: F401
+    test_a_model_defined_by_custom_code_is_refused,  # noqa: F401
+    test_custom_code_beside_a_known_model_is_not_executed,  # noqa: F401
+    test_pickled_weights_are_refused_without_being_opened,  # noqa: F401
 )
 from toolkit.workloads.text_classification.config import Pretrained as Config
 from toolkit.workloads.text_classification.models.pretrained import Pretrained

@@ -30,7 +30,7 @@ def model(path: str, **parameters: object) -> Pretrained:
     return Pretrained(Config(path=path, **parameters), labels=LABELS, pad_id=0).eval()
 
 
-def test_one_score_for_each_label(bert: str) -> None:
+def test_model_gives_one_score_for_each_label(bert: str) -> None:
     assert model(bert)(TOKENS).shape == (2, 3)
 
 

@@ -41,7 +41,7 @@ def test_tokens_in_the_file_get_its_vectors_and_other_tokens_keep_theirs(path: P
         ("", r"for none of the 5 tokens"),
     ],
 )
-def test_file_that_does_not_fit_is_refused_with_its_line(path: Path, text: str, complaint: str) -> None:
+def test_invalid_file_of_vectors_is_refused(path: Path, text: str, complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
         loaded(path, text)
 

@@ -60,7 +60,7 @@ def test_a_matrix_too_wide_for_the_terminal_is_replaced_by_the_most_frequent_con
     assert "Most frequent confusions" not in wide
 
 
-def test_of_very_many_classes_those_with_the_lowest_f1_are_shown(new_run: RunDir) -> None:
+def test_table_of_very_many_classes_shows_the_classes_with_the_lowest_f1(new_run: RunDir) -> None:
     write_classes(new_run, [f"class_{number:03d}" for number in range(100)])
     text = printed([new_run], 80)
     assert "the 40 lowest F1 of 100 classes" in text
@@ -70,7 +70,7 @@ def test_of_very_many_classes_those_with_the_lowest_f1_are_shown(new_run: RunDir
     assert len([row for row in rows_of(text) if row and row[0].startswith("class_") and "%" in row]) == 40
 
 
-def test_without_a_matrix_the_most_frequent_confusions_are_shown_everywhere(new_run: RunDir) -> None:
+def test_most_frequent_confusions_are_shown_everywhere_without_a_matrix(new_run: RunDir) -> None:
     """Of very many classes the matrix is not written."""
     write_classes(new_run, ["one", "two", "three"])
     document = read_json(ClassificationFiles(new_run).classes("test"))

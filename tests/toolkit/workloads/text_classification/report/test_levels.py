@@ -200,7 +200,7 @@ def test_the_page_has_averages_and_areas(page: Page) -> None:
     assert [row[0] for row in classes[1:]] == ["ham", "spam", "macro average", "weighted average"]
 
 
-def test_every_picture_of_the_report_is_a_file(page: Page, mails: RunDir) -> None:
+def test_report_writes_its_pictures_as_files(page: Page, mails: RunDir) -> None:
     pictures = {path.name for path in mails.report.glob("*.png")}
     assert pictures >= {"epochs.png", "labels.png", "curves_test.png", "curves_validation.png"}
     assert pictures >= {"confusion_test.png", "confusion_test_text.png"}
@@ -260,7 +260,7 @@ def test_a_damaged_artifact_is_reported(tmp_path: Path, name: str) -> None:
         summarize(run)
 
 
-def test_a_run_without_these_files_has_a_report_without_them(tmp_path: Path) -> None:
+def test_report_of_an_old_run_leaves_out_labels_curves_and_averages(tmp_path: Path) -> None:
     """`write_finished` writes the files of old versions, without labels, curves and averages."""
     run = write_finished(tmp_path / "run-0")
     summary = summarize(run)

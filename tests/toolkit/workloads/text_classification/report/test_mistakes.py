@@ -34,13 +34,13 @@ def test_the_surest_mistakes_come_first(new_run: RunDir) -> None:
     assert unsure.confidence == pytest.approx(0.7)
 
 
-def test_no_more_than_the_limit_are_kept(new_run: RunDir) -> None:
+def test_at_most_limit_mistakes_are_returned(new_run: RunDir) -> None:
     write_predictions(new_run, [("neg", "pos", [-0.01 * n, -3.0], f"text {n}") for n in range(1, 50)])
     found = worst_mistakes(new_run, "test", LABELS, limit=3)
     assert [mistake.text for mistake in found] == ["text 1", "text 2", "text 3"]
 
 
-def test_without_labels_the_highest_score_is_the_predictions(new_run: RunDir) -> None:
+def test_confidence_is_the_highest_score_if_labels_are_unknown(new_run: RunDir) -> None:
     write_predictions(new_run, [("neg", "pos", [math.log(0.8), math.log(0.2)], "text")])
     (mistake,) = worst_mistakes(new_run, "test", ())
     assert mistake.confidence == pytest.approx(0.8)

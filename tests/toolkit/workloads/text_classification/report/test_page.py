@@ -57,7 +57,7 @@ def test_a_matrix_too_wide_for_a_page_is_replaced_by_picture_and_confusions(new_
     assert len(page.table_with("class", "precision")) == 14
 
 
-def test_before_the_test_mistakes_are_of_the_validation_set(new_run: RunDir) -> None:
+def test_mistakes_of_the_validation_set_are_shown_before_the_test(new_run: RunDir) -> None:
     row = ("neg", "pos", [-0.1, -2.4], "x" * 2000)
     write_predictions(new_run, [row], split="validation")
     page = parse(write_report(new_run).read_text(encoding="utf-8"))

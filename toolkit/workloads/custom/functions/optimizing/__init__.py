@@ -1,1 +1,1 @@
-"""The optimizer and the learning rate where functions of the user's make them."""
+"""Optimizers and learning rates that functions of the user make."""

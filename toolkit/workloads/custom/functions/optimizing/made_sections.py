@@ -1,4 +1,4 @@
-"""The sections `optimizer` and `lr_scheduler` in whose place the user's file has functions. No torch."""
+"""The sections `optimizer` and `lr_scheduler`, if functions of the user's file replace them. No torch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from toolkit.workload import Violation
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter, fits
 from toolkit.workloads.custom.functions.reading.signatures import Functions
 
-#: Keys of the section `optimizer` that a parameter may be; any other parameter is one of its `arguments`.
+#: Parameters that are keys of the section `optimizer`. Other parameters go into its key `arguments`.
 SECTION_KEYS = ("lr", "weight_decay", "no_decay", "betas", "eps", "momentum")
 _OPTIMIZER, _SCHEDULE = "optimizer", "lr_scheduler"
-#: The function in place of each section.
+#: The function that replaces each section.
 _FUNCTIONS = {_OPTIMIZER: "optimizer", _SCHEDULE: "schedule"}
 
 
 def made_sections(functions: Functions, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections in whose place the file has a function; their keys are the function's parameters."""
+    """Return the sections that functions of the file replace. Their keys are the function's parameters."""
     found: dict[str, Any] = {}
     if functions.optimizer is not None:
         written = _written(tree)
@@ -33,7 +33,7 @@ def made_sections(functions: Functions, tree: Mapping[str, Any]) -> dict[str, An
 
 
 def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find keys that the function `optimizer` does not take, and values of another type."""
+    """Find keys that the function `optimizer` does not take, values of the wrong type, and missing keys."""
     yield from _kind_faults(_OPTIMIZER, functions, tree)
     if functions.optimizer is None:
         return
@@ -53,7 +53,7 @@ def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[
 
 
 def schedule_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find keys of a schedule that the function `schedule` replaces."""
+    """Find keys of the section `lr_scheduler` if the function `schedule` replaces it."""
     yield from _kind_faults(_SCHEDULE, functions, tree)
     if not functions.has("schedule"):
         return
@@ -63,10 +63,10 @@ def schedule_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[V
 
 
 def _kind_faults(section: str, functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find a kind that is not what the file has."""
+    """Find a kind that contradicts the file: another kind although it has a function, or `own` without."""
     kind, function = _section(tree, section).get("kind"), _FUNCTIONS[section]
     if kind is not None and functions.has(function) and kind != OWN:
-        problem = f"found {kind}, but {_place(functions, function)} stands in its place"
+        problem = f"found {kind}, but {_place(functions, function)} replaces it"
         yield Violation(key=(section, "kind"), problem=problem, hint="leave out the key, or the function")
     elif kind == OWN and not functions.has(function):
         problem = f"found {kind}, but {functions.path.name} has no function {function}"
@@ -74,7 +74,7 @@ def _kind_faults(section: str, functions: Functions, tree: Mapping[str, Any]) ->
 
 
 def _written(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment's values for its optimizer, from whichever section."""
+    """Return an experiment's values for its optimizer, including those in `arguments`."""
     written = dict(_section(tree, _OPTIMIZER))
     written.pop("kind", None)
     arguments = written.pop("arguments", None)

@@ -1,4 +1,4 @@
-"""The optimizer and the schedule that functions of the user's make."""
+"""The optimizer and the schedule that functions of the user make."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from toolkit.workloads.custom.functions.reading.parameters import Parameter
 
 
 def optimizer_values(config: Optimizer, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """An experiment's values for the parameters of the function `optimizer`, by name."""
+    """Return an experiment's values for the parameters of the function `optimizer`, by name."""
     of_section = {each.name: getattr(config, each.name) for each in parameters if each.name in SECTION_KEYS}
     return {**of_section, **config.arguments}
 
 
 def check_optimizer(found: Any, model: nn.Module, place: str) -> None:
-    """Raise UserError unless it is an optimizer over parameters of the model."""
+    """Raise UserError unless the function returned an optimizer over parameters of the model."""
     if not isinstance(found, torch.optim.Optimizer):
         kind = type(found).__name__
         raise UserError(f"{place}: optimizer returned {kind}, expected a torch.optim.Optimizer")
     if isinstance(found, torch.optim.LBFGS):
-        raise UserError(f"{place}: LBFGS computes the loss itself, which the loop does here: use another one")
+        raise UserError(f"{place}: LBFGS calls step several times per update: use another optimizer")
     known = set(model.parameters())
     foreign = sum(each not in known for group in found.param_groups for each in group["params"])
     if foreign:
@@ -38,7 +38,7 @@ def check_optimizer(found: Any, model: nn.Module, place: str) -> None:
 
 
 def rate_factor(found: Any, place: str) -> float:
-    """The factor that `schedule` returned. Raises UserError if that is not a finite number from 0 on."""
+    """Return the factor that `schedule` returned. Raises UserError unless it is finite and at least 0."""
     try:
         factor = float(found)
     except (TypeError, ValueError):

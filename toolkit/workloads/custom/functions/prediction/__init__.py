@@ -1,1 +1,1 @@
-"""Predictions of three functions: which runs can, and what `predict` returns."""
+"""Predictions with three functions: which runs can predict, and the result of `predict`."""

@@ -1,4 +1,4 @@
-"""Whether a run of three functions predicts, from the text of the file that it keeps. No torch."""
+"""Whether a run of three functions can predict, from the source that it keeps. Does not import torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREDICT = "predict"
 
 
 def prediction_fault(experiment: Any, folder: Path) -> str:
-    """Return the reason why a run cannot predict; empty if its file has a function for that."""
+    """Return the reason why a run cannot predict; empty if its file has a function `predict`."""
     task = experiment.task
     try:
         path = locate(task.module, [Path(task.folder or "")], RunDir(folder).code)
@@ -25,7 +25,7 @@ def prediction_fault(experiment: Any, folder: Path) -> str:
 
 
 def lacks_predict(path: Path) -> str:
-    """Return the message for a file without the function."""
+    """Return the message for a file without the function `predict`."""
     return (
         f"{path} has no function {PREDICT}: add it to your file, such as {EXAMPLES[PREDICT]!r}, and train "
         "again; a run keeps the file that it began with"

@@ -1,4 +1,4 @@
-"""Predicting with a run of three functions."""
+"""Predict with a run of three functions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SHOWN = 80
 
 
 class FunctionsPredictor:
-    """Samples are made by the user's `sample(row)`, batches of them go to `predict(model, batch)`.
+    """Makes samples with the user's `sample(row)`, and predicts batches with `predict(model, batch)`.
 
-    Without `sample` a number, or a list of numbers, becomes a tensor of floats. No data are made.
+    Without `sample`, a number or a list of numbers becomes a tensor of floats. `data` is not called.
     """
 
     format = RowFormat()
-    #: A batch holds rows that follow each other: what their lengths are only the user's code knows.
+    #: A batch holds consecutive rows: rows cannot be sorted by length, which only the user's code knows.
     batches_at_once = 1
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
@@ -74,7 +74,7 @@ class FunctionsPredictor:
             raise UserError(f"{self._describe('collate', error)}{self._hint()}") from error
 
     def _describe(self, function: str, error: Exception) -> str:
-        """Return the place and reason of a failure in a function of the user's."""
+        """Return the place and the reason of an error in a user's function."""
         place = self._code.place(function)
         if line := line_of(error, self._code.path):
             place = f"{self._code.shown}:{line}"
@@ -84,21 +84,21 @@ class FunctionsPredictor:
         if self._code.find(_SAMPLE) is not None:
             return ""
         return (
-            ". Without a function sample(row) a sample is a tensor of the numbers in a row. Define it so "
-            "that a batch is as in training, with any value in place of what is not known"
+            ". Without a function sample(row), a sample is a tensor of the numbers in a row. Define it so "
+            "that a batch is as in training, with any value in place of labels"
         )
 
 
 def _numbers(row: Any) -> torch.Tensor:
-    """A number, or a list of numbers, as a tensor of floats. Raises UnfitRow."""
+    """Return a number, or a list of numbers, as a tensor of floats. Raises UnfitRow for anything else."""
     if isinstance(row, int | float | list) and not isinstance(row, bool):
         try:
             return torch.tensor(row, dtype=torch.get_default_dtype())
         except (TypeError, ValueError, OverflowError):
             pass
     raise UnfitRow(
-        f"found {_short(row)}, expected a number or a list of numbers. A function of yours makes a sample of "
-        f"anything else: {EXAMPLES[_SAMPLE]}"
+        f"found {_short(row)}, expected a number or a list of numbers. For other rows, define a function "
+        f"that makes a sample: {EXAMPLES[_SAMPLE]}"
     )
 
 

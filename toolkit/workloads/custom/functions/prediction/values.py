@@ -1,4 +1,4 @@
-"""Results of the function `predict` for each sample, as values that JSON can hold."""
+"""Results of the function `predict`, as a JSON value for each sample."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 
 
 def values_of(lists: Lists, *, are_lists: bool) -> Iterator[Any]:
-    """The value, or the list of values, of each sample.
+    """Yield the value, or the list of values, of each sample.
 
-    are_lists  whether one value is a list too
+    are_lists  whether a single value is a list, too
     """
     for each in lists:
         found = each.tolist()
@@ -27,7 +27,7 @@ def values_of(lists: Lists, *, are_lists: bool) -> Iterator[Any]:
 
 
 def checked_predictions(found: Any, samples: int, place: str) -> torch.Tensor | Ragged:
-    """The value that `predict` returned. Raises UserError if it lacks a value, or a row, for each sample.
+    """Return the result of `predict`, as tensors. Raises UserError unless each sample has a value or row.
 
     place   file and line of `predict`
     """
@@ -46,7 +46,7 @@ def checked_predictions(found: Any, samples: int, place: str) -> torch.Tensor | 
 
 
 def _of_list(found: Sequence[Any]) -> Any:
-    """The tensor of a list of numbers, and rows of a list of rows; another list as it is."""
+    """Return a list of numbers as a tensor, and a list of rows as Ragged. Other lists stay unchanged."""
     try:
         rows = [
             each if isinstance(each, torch.Tensor) else torch.as_tensor(np.asarray(each)) for each in found

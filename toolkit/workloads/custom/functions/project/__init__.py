@@ -1,1 +1,1 @@
-"""The user's files: where they are, which of them a run keeps, those of a new project."""
+"""The user's files: where they are, and which of them a run keeps."""

@@ -1,4 +1,4 @@
-"""The files of the user's that a run keeps: that of the task, and what it imports from beside itself."""
+"""The user's files that a run keeps: the file of the task, and its imports from the same folder."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 from toolkit.workloads.custom.functions.project.places import OURS, is_file
 
-#: A larger file in a package holds data, not code.
+#: A larger file in a package that is not Python is data, not code.
 _LARGEST_BYTES = 1 << 20
 
 
 def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
-    """Find the files of a task's module, within the folder that its imports are relative to.
+    """Find the files of a task's module, within `root`, the folder that its imports are relative to.
 
-    Of a module in a package that is its whole package; of a file those modules and packages beside it that it
-    imports, and that these import.
+    For a module in a package, these are all files of the package. For a file, these are the modules and
+    packages in its folder that it imports, directly or indirectly.
     """
     if not is_file(module):
         yield from _package(root / module.partition(".")[0])
@@ -35,7 +35,7 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
 
 
 def _imported_from(root: Path, file: Path) -> Iterator[Path]:
-    """The files of the modules and packages beside the task's file that a file imports."""
+    """Yield the files of the modules and packages in `root` that a file imports."""
     for name in sorted(_imported(file) - OURS - sys.stdlib_module_names):
         if (module := root / f"{name}.py").is_file():
             yield module
@@ -44,7 +44,7 @@ def _imported_from(root: Path, file: Path) -> Iterator[Path]:
 
 
 def _is_library(name: str, root: Path) -> bool:
-    """Whether Python imports an installed library of that name, and not a folder that may hold its output."""
+    """Whether Python would import an installed library of that name, and not the folder in `root`."""
     elsewhere = [path for path in sys.path if path and Path(path).resolve() != root.resolve()]
     found = None if (root / name / "__init__.py").is_file() else PathFinder.find_spec(name, elsewhere)
     return found is not None and found.loader is not None
@@ -59,7 +59,7 @@ def _package(folder: Path) -> Iterator[Path]:
 
 
 def _imported(file: Path) -> set[str]:
-    """The first parts of the names that a file imports, wherever it does."""
+    """The top-level names that a file imports, anywhere in its code."""
     if file.suffix != ".py":
         return set()
     try:

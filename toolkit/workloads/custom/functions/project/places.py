@@ -1,4 +1,4 @@
-"""Places of the user's code: as an experiment names it, and in the folder of a run."""
+"""Where the user's code is: in the place that an experiment names, or in the folder of a run."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path, PurePosixPath
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
-#: The folder of the user's files in that of a run's code.
+#: The folder of the user's files, within the folder of a run's code.
 PROJECT = "project"
-#: The folder of this very code: that of a run's code, or that of an installation.
+#: The folder that contains this package: a run's copy of the code, or an installation.
 _CODE = Path(__file__).resolve().parents[5]
 
-#: The packages of this project, and all its modules, which may lie beside the user's file.
+#: The packages of this project, and all its modules. They may be in the same folder as the user's file.
 _OUR_PACKAGES = ("toolkit", "slurm")
 OURS = frozenset({*_OUR_PACKAGES, "stk"})
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-#: A file of such a name would replace a module that everything else imports.
+#: Names not allowed for the user's file: it would replace a module that others import.
 _TAKEN = frozenset({*sys.stdlib_module_names, *OURS, "torch", "numpy"})
 
 
 def names_code(text: str) -> bool:
-    """Whether a text names a Python file or a module in a package, or a class in one of them."""
+    """Whether a text names a Python file, a module in a package, or a class in one of these."""
     module, colon, class_name = text.rpartition(":") if ":" in text else (text, "", "")
     if colon and not class_name.isidentifier():
         return False
@@ -33,16 +33,16 @@ def names_code(text: str) -> bool:
 
 
 def is_file(module: str) -> bool:
-    """Whether a Python file is named, and not a module by its dotted name."""
+    """Whether this is the name of a Python file, and not the dotted name of a module."""
     return module.endswith(".py")
 
 
 def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
-    """Find the file of a module: a run's own copy where this is a run's code, else as it is named.
+    """Find the file of a module: first the copy in a run's code, then the named file.
 
-    folders   what the name of a file may be relative to
-    code      the folder of a run's code; by default the one that this very code is in
-    Raises Unfit.
+    folders   the folders that a file name may be relative to
+    code      the folder of a run's code; default: the folder that contains this package
+    Raises Unfit if there is none.
     """
     found = next((path for path in _candidates(module, folders, code) if path.is_file()), None)
     if found is None:
@@ -57,7 +57,7 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
             hint = "`stk init` writes one, as in task: digits.py"
         raise Unfit([Problem(problem=f"there is no {what} {module}{where}", hint=hint)])
     if is_file(module) and found.stem in _TAKEN:
-        problem = f"found the file name {found.name}, which is that of a module of Python or of the toolkit"
+        problem = f"found the file name {found.name}, but Python or the toolkit has a module of that name"
         raise Unfit([Problem(problem=problem, hint="give it another name")])
     return found
 
@@ -75,14 +75,14 @@ def _candidates(module: str, folders: Sequence[Path], code: Path) -> Iterator[Pa
 
 
 def _installed(module: str) -> Iterator[Path]:
-    """Yield the folders where the package is installed. It is not imported."""
+    """Yield the folders where the module's package is installed, without importing it."""
     spec = importlib.util.find_spec(module.partition(".")[0])
     for folder in (spec and spec.submodule_search_locations) or ():
         yield Path(folder).parent
 
 
 def import_faults(module: str, path: Path, imports: Mapping[str, int]) -> Iterator[Problem]:
-    """What a module of a task imports in vain: from its package, as a file, or from a package of ours."""
+    """Find imports that fail: relative ones of a file, and names that the toolkit's packages do not have."""
     for name, line in imports.items():
         package, _, inner = name.partition(".")
         if not package and is_file(module):

@@ -1,1 +1,1 @@
-"""A file with three functions, read from its text."""
+"""Read a file with three functions from its source, without executing it."""

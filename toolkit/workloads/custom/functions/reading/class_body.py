@@ -1,4 +1,4 @@
-"""A task that is written as a class: its methods, as the functions of a file."""
+"""Read the methods of a task class like the functions of a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
-#: Arguments of the toolkit to methods beside their object, by their names in the documentation.
+#: Arguments that the toolkit gives to methods, other than the object, by their documented names.
 _OTHERS = frozenset({"model", "split", "batch", "samples", "row", "step", "total", "run", "outputs"})
 _OBJECT = ("self", "cls")
 
@@ -28,13 +28,13 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
         raise Unfit(problems)
     for node in methods:
         if not _is_static(node):
-            # Defaults are those of the last places; the first one, `self`, has none.
+            # `self` has no default, so the defaults stay at the right parameters.
             del (node.args.posonlyargs or node.args.args)[:1]
     return ast.Module(body=found.body, type_ignores=[])
 
 
 def _arguments(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """Find arguments that making an object would need."""
+    """Find required arguments of the constructor."""
     taken = node.args
     places = [*taken.posonlyargs, *taken.args][1:]
     if node.name == "__init__" and (len(places) > len(taken.defaults) or None in taken.kw_defaults):
@@ -53,18 +53,18 @@ def _is_static(node: ast.FunctionDef) -> bool:
 
 
 def _no_object(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """Find a first parameter that is clearly not for the object: named or typed as another is."""
+    """Find a first parameter that is not the object, judging by its name or its annotation."""
     places = [*node.args.posonlyargs, *node.args.args]
     if not places or _is_static(node) or not _takes_object(node):
         return
     first = places[0]
     if first.arg in _OTHERS or (first.annotation is not None and first.arg not in _OBJECT):
         hint = f"def {node.name}(self, {first.arg}, …), or @staticmethod before it"
-        yield f" takes {first.arg} in the place of the object", hint
+        yield f" takes {first.arg} instead of the object", hint
 
 
 def _takes_object(node: ast.FunctionDef) -> bool:
-    """Whether its first parameter has a place and no default, as `self` does."""
+    """Whether the first parameter is positional and has no default, like `self`."""
     taken = node.args
     places = len(taken.posonlyargs) + len(taken.args)
     return taken.vararg is not None if not places else len(taken.defaults) < places

@@ -1,4 +1,4 @@
-"""Values that a syntax tree shows without being executed."""
+"""Values in a syntax tree that are known without executing the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-#: A value that only executing the code would give.
+#: A value that is known only when the code is executed.
 UNKNOWN: Any = object()
 
 _OPERATIONS = {
@@ -20,7 +20,7 @@ _OPERATIONS = {
 
 
 def constants_of(tree: ast.Module) -> dict[str, Any]:
-    """The names that are given a known value at the top of a module, once only."""
+    """Return the names that the top level of a module assigns exactly once, with their known values."""
     found: dict[str, Any] = {}
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
@@ -34,7 +34,7 @@ def constants_of(tree: ast.Module) -> dict[str, Any]:
 
 
 def value_of(node: ast.expr, constants: Mapping[str, Any]) -> Any:
-    """The value of an expression: a literal, a name of a known value, or arithmetic on them; else UNKNOWN."""
+    """Return the value of a literal, a known name, or arithmetic on these; UNKNOWN for other expressions."""
     if isinstance(node, ast.Name):
         return constants.get(node.id, UNKNOWN)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:

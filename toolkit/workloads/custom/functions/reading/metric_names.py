@@ -1,4 +1,4 @@
-"""The metrics of a file: the names that `step` returns, if its text shows them, and the declared goals."""
+"""The metrics of a file: the names that `step` returns, if its source shows them, and the declared goals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def returned_names(step: ast.FunctionDef) -> tuple[str, ...] | None:
-    """The names in the dictionary that `step` returns, in their order; none at all where it returns nothing.
+    """Return the names in the dictionary that `step` returns, in order; an empty tuple if it returns nothing.
 
-    None if only executing it would show them. Raises Unfit where two places return different names.
+    None if they are known only at run time. Raises Unfit if two places return different names.
     """
     found: tuple[str, ...] = ()
     for node in _returns(step.body):
@@ -32,7 +32,7 @@ def returned_names(step: ast.FunctionDef) -> tuple[str, ...] | None:
 
 
 def _returns(body: list[ast.stmt]) -> Iterator[ast.Return]:
-    """The returns of a function, without those of functions within it."""
+    """Yield the return statements of a function, without those of nested functions."""
     waiting: list[ast.AST] = list(reversed(body))
     while waiting:
         node = waiting.pop()
@@ -56,7 +56,7 @@ def _names(value: ast.expr | None) -> tuple[str, ...] | None:
 
 
 def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator[Metric]:
-    """The metrics in `metrics = {"accuracy": "max"}` or `metrics = [Metric(name="accuracy", goal="max")]`."""
+    """Yield the metrics of `metrics = {"accuracy": "max"}` or `metrics = [Metric("accuracy", "max")]`."""
     for node in tree.body:
         if not isinstance(node, ast.Assign) or "metrics" not in map(ast.unparse, node.targets):
             continue
@@ -73,7 +73,7 @@ def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator
 
 
 def _called(node: ast.expr, constants: Mapping[str, Any]) -> Metric:
-    """The metric of an expression `Metric(…)`."""
+    """Return the metric of an expression `Metric(…)`."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)):
         raise _no_metrics(node.lineno)
     facts = dict(zip(("name", "goal"), (value_of(each, constants) for each in node.args), strict=False))
@@ -93,5 +93,5 @@ def _metric(facts: Mapping[str, Any], line: int) -> Metric:
 
 
 def _no_metrics(line: int) -> Unfit:
-    problem = "metrics has no names with goals that can be read here"
+    problem = "metrics has no names with goals that are literal values"
     return Unfit([Problem(problem=problem, hint='metrics = {"accuracy": "max", "error": "min"}', line=line)])

@@ -23,9 +23,9 @@ _MANY = ("list", "List", "tuple", "Tuple", "Sequence")
 class Parameter:
     """A parameter that an experiment file may set.
 
-    hint     int, float, bool, str, Path, a tuple of these with any length, Any; or one of them | None
+    hint     int, float, bool, str, Path, Any, or a tuple of int, float or str; each may also be `| None`
     default  REQUIRED if it must be given
-    many     what the function is given for a list: list or tuple
+    many     the type in which the function gets a list: list or tuple
     """
 
     name: str
@@ -42,7 +42,7 @@ class Parameter:
 
 
 def with_defaults(taken: ast.arguments, skipped: int) -> Iterator[tuple[ast.arg, ast.expr | None]]:
-    """The parameters behind the first few, each with its default if it has one."""
+    """Yield the parameters after the first `skipped` ones, each with its default or None."""
     places = [*taken.posonlyargs, *taken.args]
     defaults: list[ast.expr | None] = [None] * (len(places) - len(taken.defaults))
     yield from [*zip(places, [*defaults, *taken.defaults], strict=True)][skipped:]
@@ -52,9 +52,9 @@ def with_defaults(taken: ast.arguments, skipped: int) -> Iterator[tuple[ast.arg,
 def parameters_of(
     function: ast.FunctionDef, skipped: int, constants: Mapping[str, Any]
 ) -> Iterator[Parameter]:
-    """The parameters behind the first few that an experiment may set.
+    """Yield the parameters that an experiment may set, after the first `skipped` ones.
 
-    One whose default is only known to Python keeps that.
+    A parameter with a default that the source does not show cannot be set.
     """
     for argument, node in with_defaults(function.args, skipped):
         default = REQUIRED if node is None else value_of(node, constants)
@@ -85,7 +85,7 @@ def _is_plain(default: Any) -> bool:
 
 
 def _hint(annotation: ast.expr | None, default: Any) -> Any:
-    """The type that values are checked against, which the default has too; Any where none is known."""
+    """Return the type that values are checked against. The default has it, too. Any if it is unknown."""
     hint = Any if annotation is None else _annotated(annotation)
     if annotation is None and default is not REQUIRED and default is not None:
         hint = _type_of(default)
@@ -97,7 +97,7 @@ def _hint(annotation: ast.expr | None, default: Any) -> Any:
 
 
 def _annotated(node: ast.expr) -> Any:
-    """The type that an annotation names, as far as an experiment file can hold it; else Any."""
+    """Return the type that an annotation names, if an experiment file can hold it; else Any."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
             return _annotated(ast.parse(node.value, mode="eval").body)
@@ -129,7 +129,7 @@ def _many(kind: type) -> Any:
 
 
 def _optional(parts: Sequence[ast.expr]) -> Any:
-    """Return the other of two types if one is None, else None."""
+    """Return `T | None` if one of two types is None, else Any."""
     others = [each for each in parts if not (isinstance(each, ast.Constant) and each.value is None)]
     hint = _annotated(others[0]) if len(others) == 1 else Any
     return Any if hint is Any else hint | None
@@ -156,7 +156,7 @@ def _type_of(default: Any) -> Any:
 
 
 def fits(hint: Any, value: Any) -> bool:
-    """Whether a plain value has the type that a parameter names."""
+    """Whether a plain value has the type of a parameter."""
     if hint is Any:
         return True
     if value is None:

@@ -1,4 +1,4 @@
-"""Problems of a file of the user's."""
+"""Problems in a file of the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem of a file: the line, counted from 1 (0 for none), what was found there, what to do."""
+    """A problem in a file, what to do about it, and the line, counted from 1 (0 for none)."""
 
     problem: str
     hint: str = ""

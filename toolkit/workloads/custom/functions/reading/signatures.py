@@ -1,4 +1,4 @@
-"""Arguments and results of the three functions of a Python file, read from its text. Executes nothing."""
+"""Arguments and results of the three functions of a Python file, read from its source. Executes nothing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from toolkit.workloads.custom.functions.reading.metric_names import declared_met
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
-#: Values that `step` returns beside metrics.
+#: Values that `step` returns, other than metrics.
 LOSS, WEIGHTS = "loss", "weights"
 
-#: The shortest right example of each function.
+#: The shortest correct example of each function.
 EXAMPLES = {
     "model": "def model(hidden: int = 64): return MyModel(hidden)",
     "data": "def data(split): return MyDataset(split)",
@@ -35,7 +35,7 @@ EXAMPLES = {
     "sample": "def sample(row): return torch.tensor(row)",
 }
 _GIVEN = {"model": (), "data": ("split",), "step": ("model", "batch")}
-#: Those that a file may leave out.
+#: Functions that a file may leave out.
 _OPTIONAL = {
     "optimizer": ("model",),
     "schedule": ("step", "total"),
@@ -48,7 +48,7 @@ _OPTIONAL = {
 }
 #: The functions whose further parameters an experiment file sets.
 _WITH_KEYS = ("model", "data", "optimizer", "prepare")
-#: The name in `from somewhere import *`: the names that it imports are not known here.
+#: The name in `from module import *`, which may import any name.
 _ANYTHING = "*"
 
 
@@ -57,13 +57,13 @@ class Functions:
     """The content of a file with three functions.
 
     model, data  their parameters, without the split
-    optimizer    those of the function, without the model; None where the file has none
-    prepare      those of the function; None where the file has none
-    metrics      names of what `step` returns beside the loss; None if only executing it would show them
-    declared     metrics whose goal the file declares
+    optimizer    its parameters, without the model; None if the file has no such function
+    prepare      its parameters; None if the file has no such function
+    metrics      names of the metrics that `step` returns; None if they are known only at run time
+    declared     metrics with a goal that the file declares
     lines        the line of each function
-    others       further names that the file has; `*` where it imports some that are not known here
-    imports      the names that it imports for certain, such as `.layers.Block`, with the line
+    others       other names that the file defines; contains `*` if it has a star import
+    imports      the names that it always imports, such as `.layers.Block`, with the line
     """
 
     path: Path
@@ -78,18 +78,18 @@ class Functions:
     imports: Mapping[str, int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
-        """Whether the file has a name for certain."""
+        """Whether the file certainly has a name."""
         return name in self.lines or name in self.others
 
     def may_have(self, name: str) -> bool:
-        """Whether the file has a function, according to its text."""
+        """Whether the file may have a function: its source shows it, or has a star import."""
         return name in self.lines or not self.others.isdisjoint((name, _ANYTHING))
 
 
 def read_functions(path: Path, class_name: str | None = None) -> Functions:
     """Read the functions of a file, or of a class in it.
 
-    Raises Unfit with everything that is wrong, OSError.
+    Raises Unfit with all problems, and OSError.
     """
     status = path.stat()
     found = _read(path, class_name, status.st_mtime_ns, status.st_size)
@@ -100,7 +100,7 @@ def read_functions(path: Path, class_name: str | None = None) -> Functions:
 
 @lru_cache(maxsize=32)
 def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functions | Unfit:
-    """As `read_functions`, once for the many runs of a sweep."""
+    """Like `read_functions`, but cached for the runs of a sweep. Returns Unfit instead of raising it."""
     try:
         return functions_in(path.read_bytes(), path, class_name)
     except Unfit as unfit:
@@ -108,7 +108,7 @@ def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functi
 
 
 def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
-    """The functions of a file's content, or of a class in it. Raises Unfit with everything that is wrong."""
+    """Return the functions in the source of a file, or in a class of it. Raises Unfit with all problems."""
     tree = _parsed(source)
     constants, imports = constants_of(tree), dict(_imports(tree))
     if class_name is not None:
@@ -160,9 +160,9 @@ def _parsed(source: bytes) -> ast.Module:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The modules that the file's own statements import, with their lines.
+    """Yield the names that the top level of a file imports, with their lines.
 
-    What stands in another statement, such as `if`, `try`, `with` or a function, may never be imported.
+    Imports within other statements, such as `if`, `try`, `with` or a function, may never be executed.
     """
     for each in tree.body:
         if isinstance(each, ast.Import):
@@ -194,9 +194,9 @@ def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:
-    """Find arguments that the toolkit would not give, or that are missing.
+    """Find arguments that the toolkit does not give, or that are missing.
 
-    given   names of those that it gives by their places
+    given   names of the positional arguments that it gives
     """
     name, taken = function.name, function.args
     places = [*taken.posonlyargs, *taken.args]
@@ -207,7 +207,7 @@ def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterato
         )
         yield Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
     for each in taken.posonlyargs[len(given) :]:
-        problem = f"{name} takes {each.arg} by its place only, but it is given by its name"
+        problem = f"{name} takes {each.arg} by position only, but it is given by name"
         yield Problem(problem=problem, hint="leave out the / after it", line=each.lineno)
     needed = [each.arg for each, default in with_defaults(taken, len(given)) if default is None]
     if name not in _WITH_KEYS and needed:
@@ -218,20 +218,20 @@ def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterato
 
 
 def _differing(parameters: Mapping[str, Sequence[Parameter]]) -> Iterator[Problem]:
-    """Find keys of the section `data` that `data` and `prepare` declare in two ways."""
+    """Find keys of the section `data` that `data` and `prepare` declare differently."""
     of_data = {each.name: each for each in parameters.get("data", ())}
     for each in parameters.get("prepare", ()):
         other = of_data.get(each.name)
         if other is not None and (other.hint, other.default) != (each.hint, each.default):
             yield Problem(
-                problem=f"prepare has {each.name} with another type or default than data has",
-                hint="give it the same ones: it is one key of the section data",
+                problem=f"prepare has {each.name} with another type or default than data",
+                hint="give both the same: it is one key of the section data",
                 line=each.line,
             )
 
 
 def wrong_name(metrics: Iterable[Any]) -> str:
-    """The fault in the name of a metric, and what to do; empty if all are right."""
+    """Return the problem with the name of a metric, and what to do; empty if all names are allowed."""
     for name in metrics:
         if not isinstance(name, str) or not name:
             return f"the metric {name!r}, expected a name"

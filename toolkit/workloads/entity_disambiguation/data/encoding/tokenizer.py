@@ -23,7 +23,7 @@ ENT_START, ENT_END, ENT_TYPE, ENT_KG, ENT_DESC = MARKERS = (
     "[ent_start]", "[ent_end]", "[ent_type]", "[ent_kg]", "[ent_desc]",
 )  # fmt: skip
 
-#: The initial vector of a marker is that of a sign with a similar role in ordinary text.
+#: Signs with a similar role in ordinary text. Their vectors are the initial vectors of the markers.
 _LIKE = {ENT_START: '"', ENT_END: '"', ENT_TYPE: ",", ENT_KG: ",", ENT_DESC: ":"}
 
 #: Words that are never hidden in a title, because they have no information.
@@ -37,10 +37,10 @@ class MarkedTokenizer:
     """Encodes texts as numbers of tokens.
 
     before, after  numbers of the special tokens around every sample
-    pad_id         number of the padding token; that of another set may be given, if numbers must be the same
+    pad_id         number of the padding token; given if it must be the same as in another set
     mask_id        number that replaces a hidden token
     markers        number of each marker
-    like           for each marker, the token whose vector is its initial vector; in the order of MARKERS
+    like           for each marker, the token that provides its initial vector; in the order of MARKERS
     size           count of all numbers
     """
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ENTITIES, TYPES, RELATIONS = "entity_mappings", "type_mappings", "kg_mappings"
-#: The name of all relations in kg_adj.txt, where they have none.
+#: The name of all relations in kg_adj.txt, which does not name them.
 UNNAMED_RELATION = "related to"
 CONFIG = "config.json"
 
@@ -53,7 +53,7 @@ def by_score(candidates: list[tuple[str, float]]) -> None:
 
 
 def current_folder(folder: Path) -> Path:
-    """The folder, or the old folder if a writer has just moved it and has not finished, or died then."""
+    """Return the folder, or the old folder if a writer has moved it but has not finished."""
     old = old_folder(folder)
     return old if old.is_dir() and not folder.exists() else folder
 

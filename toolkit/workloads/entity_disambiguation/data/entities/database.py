@@ -81,7 +81,7 @@ class EntityDatabase:
         return sorted(self.contents.titles)
 
     def title(self, qid: str) -> str:
-        """Return the title of an entity. Raises KeyError where the database lacks the entity."""
+        """Return the title of an entity. Raises KeyError if the database does not have the entity."""
         return self.contents.titles[qid]
 
     def description(self, qid: str) -> str:
@@ -137,7 +137,7 @@ class EntityDatabase:
         candidates = self.contents.candidates.setdefault(alias, [])
         candidates.append((qid, score))
         by_score(candidates)
-        # Many updates would take minutes if each built the index again.
+        # The index is updated, not rebuilt: many updates would take minutes.
         if self._aliases is not None:
             self._aliases.setdefault(qid, set()).add(alias)
             for lost, _ in candidates[self.contents.limits.max_candidates :]:

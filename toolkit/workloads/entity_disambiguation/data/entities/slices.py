@@ -32,7 +32,7 @@ class GoldCounts:
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], *, count_weak: bool = True) -> GoldCounts:
-        """Count the known golds of sentences, and by default weak labels."""
+        """Count the known golds of sentences, by default including weak labels."""
         counts = cls()
         for sentence in sentences:
             counts.add(sentence, count_weak=count_weak)
@@ -60,9 +60,9 @@ def built_slices(
     candidates  [n] number of candidates of the alias
     is_popular  [n] whether the gold is the first candidate
 
-    HD: the gold was seen more than `head_above` times. TO: more than `torso_above` times up to that. TL: at
-    most `torso_above` times. TS: never, which is a part of TL. all: any number of times. NS_: only mentions
-    with more than one candidate. NPOP_: only mentions whose gold is not the first candidate.
+    HD: the gold was seen more than `head_above` times. TO: more than `torso_above` times, but not HD. TL: at
+    most `torso_above` times. TS: never (a part of TL). all: any number of times. NS_: only mentions with more
+    than one candidate. NPOP_: only mentions with a gold that is not the first candidate.
     """
     kept = {"": np.ones(len(count), bool), "NS_": candidates > 1, "NPOP_": ~is_popular}
     seen = {
@@ -97,7 +97,7 @@ class Survey:
         return built_slices(*columns, torso_above=torso_above, head_above=head_above)
 
     def rows(self, slices: Mapping[str, Bools]) -> Iterator[dict[str, Any]]:
-        """Yield the properties of each slice before training, first those of all scored mentions."""
+        """Yield the properties of each slice, first those of all scored mentions."""
         for name, members in {WHOLE_SLICE: np.ones(len(self.mentions), np.bool_), **slices}.items():
             scored = self.mentions[members & (self.mentions["gold"] != NOT_SCORED)]
             reachable = scored["candidates"][scored["gold"] != OUTSIDE]

@@ -190,7 +190,7 @@ def _summary(
 def masking_probabilities(
     counts: npt.NDArray[np.integer], of: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float32]:
-    """Return the probability for each count, [n], by its percentile among the counts `of` entities.
+    """Return the probability for each count, [n], by its percentile among `of`, the counts of all entities.
 
     The percentile is the share of rarer entities among those that training has seen, in steps of 5 %. If
     training has seen no entity, all are rare.

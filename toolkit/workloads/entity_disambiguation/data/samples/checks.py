@@ -17,7 +17,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import read
 from toolkit.workloads.entity_disambiguation.data.entities.read_folder import check_folder
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import check_unique, parse_sentence
 
-#: Sentences of each file that are checked. That takes about ten milliseconds.
+#: Sentences of each file that are checked. That takes a tenth of a second at most.
 _SENTENCES = 2000
 
 

@@ -126,7 +126,7 @@ def candidate_tables(
     numbers       of the entities; rows are padded with -1
     no_candidate  whether "none of them" is the first candidate of every alias
 
-    A candidate's share is that of its score plus one, so a score of zero has a share too.
+    A candidate's share is computed from its score plus one, so a candidate with score zero has a share, too.
     """
     first = int(no_candidate)
     width = first + max((len(candidates_of(alias)) for alias in aliases), default=1)

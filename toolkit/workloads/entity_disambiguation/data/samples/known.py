@@ -14,7 +14,7 @@ class Known:
     vocabulary_size  number of token ids, markers included
     pad_id           number of the padding token
     specials_before  number of special tokens before every text
-    markers_like     for each marker, the token whose vector is its initial vector
+    markers_like     for each marker, the token that provides its initial vector
     types            names of types, in the order of their numbers from 1
     relations        names of relations, in the order of their numbers from 1
     """
@@ -28,7 +28,7 @@ class Known:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Known:
-        """Read them from a prepared set's manifest, or from a run's file.
+        """Read the properties from a prepared set's manifest, or from a run's file.
 
         Raises KeyError, TypeError and ValueError for a damaged file.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.data.prepared.columns import Column
 
-#: Increase this if the same input would give other files. Sets of an older version are then not used.
+#: Increase this if the same input would give different files. Sets of older versions are then not used.
 VERSION = 1
 
 # Columns of samples, [n] unless noted. Tokens of all samples are concatenated.

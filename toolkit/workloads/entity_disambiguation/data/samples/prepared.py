@@ -113,7 +113,7 @@ def prepare(
     """Open the prepared set of a data section; build it first if it is missing.
 
     With `base` (of a trained model), all of the file `data.path` is the split `test`, and counts, types and
-    relations are those of training. Otherwise as PreparedFolder.open_or_build.
+    relations are those of training. Raises like PreparedFolder.open_or_build.
     """
     report = progress or silent
     scored = partial(SentenceFile.open, str(data.path), TEST, report, memory_of(data))

@@ -38,7 +38,7 @@ _BLOCK = 2048
 _SENTENCE = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)"
 _MENTION = f"INSERT INTO mentions VALUES ({', '.join('?' * 16)}, 0)"
 _CANDIDATE = "INSERT INTO candidates VALUES (?, ?, ?, ?)"
-#: Values of each sample that are kept while the files are read. Golds and splits (as in SPLITS) are numbered.
+#: Values of each sample in memory while the files are read. Golds and splits (as in SPLITS) are numbered.
 #: `width` is the number of candidates of the alias. `popular`: the gold is the first candidate.
 _SAMPLE = np.dtype(
     [
@@ -50,7 +50,7 @@ _SAMPLE = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A mention that will be a sample; `number` is that of its sentence."""
+    """A mention that will be a sample; `number` is the number of its sentence."""
 
     number: int
     split: str
@@ -144,7 +144,7 @@ class MentionRows:
             )  # fmt: skip
 
     def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
-        """The candidates of an alias that are kept, the most popular first."""
+        """Return the first data.max_candidates candidates of an alias, the most popular first."""
         return self.database.candidates(alias)[: self.data.max_candidates]
 
     def _label_of(self, mention: Mention) -> int:

@@ -117,7 +117,7 @@ class MentionSamples:
     def others(self, indices: Array, most: int) -> Array:
         """The nearest other samples in the sentence of each sample, [n, most], padded with -1.
 
-        Sorted by distance; of equal distances the sample before comes first.
+        Sorted by distance; at equal distances, the preceding sample comes first.
         """
         steps = np.array([sign * way for way in range(1, most + 1) for sign in (-1, 1)], dtype=np.int64)
         near = indices[:, None] + steps[None, :]

@@ -44,9 +44,9 @@ def find_sources(data: EntityMentions, progress: Progress) -> tuple[SentenceFile
 
 
 def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None = None) -> dict[str, Any]:
-    """Everything that decides the content of the prepared set, with a fingerprint (SHA-256).
+    """Return everything that determines the content of the prepared set, with a fingerprint (SHA-256).
 
-    base  fingerprint of the training set that counts and numbers of types are from, if there is one
+    base  fingerprint of the training set that provides counts and numbers of types, or None
     """
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
     folder = Path(data.entity_db).expanduser()
@@ -57,7 +57,7 @@ def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | No
         "version": layout.VERSION,
         "settings": settings,
         "sources": [{"split": each.split, "sha256": each.sha256} for each in files],
-        # The fingerprint of its files, because not every process should read the database at every start.
+        # The fingerprint of its files is remembered, so that not every start reads the database.
         "entity_db": remembered(
             folder, files_of(folder), lambda: folder_fingerprint(folder), memory_of(data)
         ),

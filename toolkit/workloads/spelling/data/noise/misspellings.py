@@ -29,7 +29,7 @@ class Misspellings:
 
     @classmethod
     def load(cls, path: Path) -> Misspellings:
-        """Read them from a JSON file of single words. Raises DataError."""
+        """Read misspellings from a JSON file of single words. Raises DataError."""
         listed = read_misspellings(path)
         for word, wrongs in listed.items():
             for text in (word, *wrongs):

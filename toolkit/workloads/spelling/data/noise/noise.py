@@ -1,7 +1,7 @@
 """The sample that a noise changes, and the random numbers of each sample.
 
-A noise draws only from the generator that it is given. The generator of sample i is a pure function of
-(seed, i). So the set is the same for any number of workers, in any order.
+A noise draws only from the given generator. The generator of sample i is a pure function of (seed, i).
+So the set is the same for any number of workers, in any order.
 """
 
 from __future__ import annotations

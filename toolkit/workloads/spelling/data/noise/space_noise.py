@@ -70,7 +70,7 @@ def _choose(places: Sequence[tuple[int, int]], most: int, random: np.random.Gene
 
 
 def _places(words: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """Start and end of each word in a text of the same characters, whose spaces may differ."""
+    """Return start and end of each word in a text with the same characters and possibly other spaces."""
     visible = [place for place, character in enumerate(text) if not character.isspace()]
     ends = list(accumulate(map(len, words)))
     assert ends[-1] == len(visible), "only white space may differ"

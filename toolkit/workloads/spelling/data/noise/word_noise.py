@@ -18,11 +18,11 @@ from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
 _T = TypeVar("_T")
-#: A function that returns where an edit is possible, and one that edits such a place.
+#: A function that returns where an edit is possible, and a function that makes the edit there.
 _Edit: TypeAlias = (
     "tuple[Callable[[_Letters], list[int]], Callable[[_Letters, int, np.random.Generator], None]]"
 )
-#: Distinct words whose pieces are cached.
+#: Number of distinct words in the cache of pieces.
 _REMEMBERED = 1 << 18
 #: Start and end of a piece of a word, and its misspellings.
 _Listed: TypeAlias = "tuple[tuple[tuple[int, int], tuple[str, ...]], ...]"
@@ -31,9 +31,9 @@ _Listed: TypeAlias = "tuple[tuple[tuple[int, int], tuple[str, ...]], ...]"
 class WordNoise:
     """Misspells words of a text; the number of words stays the same.
 
-    The number of errors is drawn over all words, numbers and addresses included. The errors are then
-    distributed over the words that can be misspelt. Likewise the share of listed misspellings does not depend
-    on how many words have one, unless there are too few.
+    The number of errors is drawn over all words, including numbers and addresses. The errors are then
+    distributed over the words that can be misspelt. Likewise, the share of listed misspellings does not
+    depend on the number of words with a listed misspelling, unless there are too few.
     """
 
     def __init__(self, described: config.WordNoise, misspellings: Misspellings) -> None:
@@ -41,7 +41,7 @@ class WordNoise:
         self._misspellings = misspellings
         is_listed = isinstance(described, config.RealisticNoise)
         self._artificial: float = getattr(described, "artificial", 0.0 if is_listed else 1.0)
-        # Without artificial errors there is no such key.
+        # A section without artificial errors does not have this key.
         self._more_edits: float = getattr(described, "more_edits", 0.0)
         self._listed_of = lru_cache(_REMEMBERED)(self._listed)
 

@@ -184,8 +184,8 @@ def _check_splits(job: Job, splits: Counter[str]) -> None:
     for split, path in wanted.items():
         if not splits[split]:
             raise DataError(
-                f"{path}: no text for {split} is left, expected at least one; are all longer "
-                f"than data.max_length ({job.data.max_length} tokens), or empty?"
+                f"{path}: no text for {split} is left, expected at least one; are all texts empty, or "
+                f"longer than data.max_length ({job.data.max_length} tokens)?"
             )
 
 

@@ -20,11 +20,11 @@ from toolkit.workloads.spelling.data.texts.repairs import repaired_text, repairs
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
-#: Distinct words whose tokens are cached.
+#: Number of distinct words in the cache of tokens.
 _REMEMBERED = 1 << 18
 _NONE = np.zeros(0)
 _BITS = 1 << np.arange(len(FEATURES))
-#: An extra bit behind the features of a piece: whether its word is real. No model reads it.
+#: An extra bit after the features of a piece: whether its word is real. Models do not read it.
 REAL = 1 << len(FEATURES)
 
 
@@ -38,7 +38,7 @@ class TextTokens:
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
         """Return the tokens of a text between special tokens, and the piece of each token; [L], [L].
 
-        words  those of the text; with a tokenizer of characters, those after white space is repaired
+        words  words of the text; with a tokenizer of characters, its words after white space is repaired
         """
         tokens, pieces, before = list[int](), list[int](), 0
         for word in words:
@@ -82,13 +82,13 @@ class TextEncoder:
     ) -> dict[str, Array]:
         """Return the lists of a sample by name, as in the layout.
 
-        labels  those of the words, or a single one of the text; None: words are wrong if the target differs.
-                They are not known if the target has more or fewer words, and noise did not do that
-        spaced  the text before noise changed its white space; None if no noise did
+        labels  labels of the words, or one for the text; None: words that differ from the target are wrong.
+                They are unknown if the target has more or fewer words for another reason than noise
+        spaced  the text before noise changed its white space; None if it was not changed
         """
         repaired, repairs = text, _NONE
         outputs: tuple[Array, Array] = (_NONE, _NONE)
-        # Labels do not tell the right words.
+        # Labels do not show the right words.
         if self.output is not None and labels is None:
             outputs = self.output.encode_words(text if target is None else target)
         if self.tokens.tokenizer.reads_spaces:

@@ -32,7 +32,7 @@ class TextsAtHand(SpellingSet):
     def of(
         cls, folder: Path, encoder: TextEncoder, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]
     ) -> TextsAtHand:
-        """Make a set of texts, and of the lists that the encoder returned for each."""
+        """Make a set of texts and the lists that the encoder returned for each text."""
         reads, writes = encoder.tokens.tokenizer, encoder.output
         meta: dict[str, Any] = {
             "fingerprint": "",
@@ -49,7 +49,7 @@ class TextsAtHand(SpellingSet):
         return cls(path=folder, meta=meta, texts=texts, lists=lists)
 
     def _samples(self, split: str) -> SpellingSamples:
-        """All texts in their order; their errors are not known."""
+        """Return all texts in their order. Their errors are unknown, so `errors` is 0."""
         ids = np.arange(self.splits[split])
         return SamplesAtHand(
             at_hand=self.texts,
@@ -66,11 +66,11 @@ class TextsAtHand(SpellingSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplesAtHand(SpellingSamples):
-    """Samples whose texts are in memory."""
+    """Samples with texts in memory."""
 
     at_hand: Sequence[str]
 
     def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
-        """Yield each of these texts twice: its target is unknown, so the text takes its place."""
+        """Yield each text with itself as target, because its target is unknown."""
         for number in self.ids[indices].tolist():
             yield self.at_hand[number], self.at_hand[number]

@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.data.prepared.columns import Column
 from toolkit.workloads.spelling.config.data import SpellingTexts
 
-#: Increased whenever the same input would give other files; older sets are then not used.
+#: Increase this if the same input would give different files. Sets of older versions are then not used.
 VERSION = 3
 
 TOKENIZER = "tokenizer.json"
@@ -20,14 +20,14 @@ ENCODERS = {"tokenizer_path": TOKENIZER, "output_tokenizer_path": OUTPUT_TOKENIZ
 #: A split is stored as its index here.
 SPLITS = ("train", "validation", "test")
 
-#: Samples of a shard: a few seconds of work. An interruption costs each process at most that.
+#: Samples of a shard: a few seconds of work. An interruption costs each process at most one shard.
 SHARD = 2000
 
 # One list per sample. A file has the lists of all samples, another one their offsets, [n + 1].
 #: Special tokens included. With a tokenizer of characters, spaces are tokens, too.
 TOKENS = "tokens"
 #: The piece of each token; NO_PIECE for special tokens and spaces. With a tokenizer of characters, pieces and
-#: words are those of the text with its white space repaired.
+#: words are from the text with its white space repaired.
 PIECES = "pieces"
 #: The word of each piece.
 WORDS = "words"
@@ -65,7 +65,7 @@ EMPTY, TOO_LONG = "empty", "too long"
 
 
 def encoded_by(data: SpellingTexts, folder: Path) -> SpellingTexts:
-    """Return the data section with the tokenizers and the dictionary in a folder instead of its own."""
+    """Return the data section, with its tokenizers and its dictionary replaced by those in a folder."""
     held = {key: str(folder / name) if (folder / name).exists() else None for key, name in ENCODERS.items()}
     return replace(data, **held)  # type: ignore[arg-type]
 
@@ -76,7 +76,7 @@ def column(name: str) -> Column:
 
 
 def offsets(name: str) -> Column:
-    """Return the column of the offsets of the samples' lists; a group of LISTS has that of its first list."""
+    """Return the column of the offsets of a list; a group of LISTS shares the offsets of its first list."""
     return Column(f"{name}_offsets.bin", "<i8")
 
 
@@ -110,7 +110,7 @@ CREATE TABLE counts (
 );
 """
 
-#: Executed once the rows are written.
+#: Executed after the rows are written.
 INDICES = """
 INSERT INTO counts SELECT dataset, split, count(*), sum(tokens), sum(words), coalesce(sum(errors), 0)
     FROM samples GROUP BY dataset, split ORDER BY dataset, split;

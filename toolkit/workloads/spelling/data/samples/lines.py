@@ -49,7 +49,7 @@ def line_starts(path: Path) -> Starts:
 
 
 def holds_labels(path: Path) -> bool:
-    """Whether a file begins like one of labels: at least half of its words are of 0 and 1. Raises OSError."""
+    """Whether a file seems to have labels: at least half of its first words are 0 or 1. Raises OSError."""
     with open(path, "rb") as stream:
         words = stream.read(_BLOCK).removeprefix(BOM_UTF8).split()
     return 2 * sum(not word.strip(b"01") for word in words) >= len(words)
@@ -59,7 +59,7 @@ def holds_labels(path: Path) -> bool:
 class LineReader:
     """Reads lines of a source.
 
-    starts      those of the lines of each of its files, as returned by `line_starts`
+    starts      the starts of the lines of each of its files, as returned by `line_starts`
     has_labels  whether its second file has labels instead of texts
     """
 
@@ -114,9 +114,9 @@ class LineReader:
         )
         if not isinstance(sequence, str) or not isinstance(target, str | None):
             raise DataError(
-                f"{where}: expected an object with a text under `sequence`, and maybe under `target_sequence`"
+                f"{where}: expected an object with texts under `sequence` and optionally `target_sequence`"
             )
-        # Only an escape can give such a character, which tokenizers and databases cannot store.
+        # Only an escape can encode half a character, which tokenizers and databases cannot store.
         if "\\u" in text and (odd := no_character(sequence + (target or ""))):
             raise DataError(f"{where}: {odd} is not a character of text; correct the line")
         return Line(text=normalised(sequence), target=None if target is None else normalised(target))

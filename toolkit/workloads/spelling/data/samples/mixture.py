@@ -8,8 +8,8 @@ from toolkit.data.order.sample_order import Indices
 from toolkit.data.order.shuffle import permutation, stream
 from toolkit.errors import DataError
 
-#: 2^64 divided by the golden ratio, rounded to an odd number. Its multiples modulo 2^64 fall evenly into
-#: [0, 2^64): each falls into one of the longest gaps that are left (Knuth, TAOCP 3, 6.4: Fibonacci hashing).
+#: 2^64 divided by the golden ratio, rounded to an odd number. Its multiples modulo 2^64 spread evenly over
+#: [0, 2^64): each one divides one of the longest remaining gaps (Knuth, TAOCP 3, 6.4: Fibonacci hashing).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -21,7 +21,7 @@ def divide(
     A pure function of its arguments.
 
     name       distinguishes the data set from others
-    val_split  samples for validation: a count from 1 on, or a share of all below 1
+    val_split  samples for validation: a count of at least 1, or a share below 1
     limit      largest number of training samples, from 1; None: all
     shown      what messages call the data set; default: its name
 
@@ -36,7 +36,7 @@ def divide(
 
 
 def spread(places: Indices, limit: int | None) -> Indices:
-    """Choose at most `limit` of these ascending places, spread evenly over all of them; also ascending.
+    """Return at most `limit` of these ascending places, spread evenly over all of them, in ascending order.
 
     limit  from 1; None: all
 
@@ -56,6 +56,5 @@ def _validation_size(name: str, samples: int, wanted: float) -> int:
         return int(size)
     raise DataError(
         f"the data set {name} has {samples} samples, and data.val_splits (default 0.1) is {wanted:g}: "
-        "expected a count, or a share below 1, that makes at least one sample and leaves at least one for "
-        "training"
+        "expected a count, or a share below 1, with at least one sample for validation and one for training"
     )

@@ -31,7 +31,7 @@ def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 
 
 def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
-    # Not fork: a training process has threads, and their locks would stay locked in the copy.
+    # Not fork: a training process has threads, and locks that they hold would never be released in the child.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
     try:
         futures = {pool.submit(_make, job, shard): shard for shard in shards}
@@ -48,14 +48,14 @@ def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 
 
 def _begin() -> None:
-    # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job. The parent handles them.
+    # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job. The parent handles both.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 
 
 def _leave_with_parent() -> None:
-    """Exit as soon as the parent process has ended: a killed parent cannot stop this process."""
+    """Exit when the parent process has ended, because a killed parent cannot stop this process."""
     parent = parent_process()
     assert parent is not None
     parent.join()

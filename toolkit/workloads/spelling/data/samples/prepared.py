@@ -32,7 +32,7 @@ from toolkit.workloads.spelling.data.samples.sources import Source, describe, fi
 class SpellingSet(PreparedFolder[SpellingSamples]):
     """An opened prepared set.
 
-    speed  how fast it was made, as a sentence; empty if it existed before
+    speed  a sentence with the speed at which it was made; empty if it existed before
     """
 
     VERSION = layout.VERSION
@@ -62,7 +62,7 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
     @property
     def unlabelled(self) -> Mapping[str, int]:
-        """Texts of each split for which it is not known which words are wrong."""
+        """Number of texts with unknown wrong words, by split."""
         return dict(self.meta.get("unlabelled", {}))
 
     @property
@@ -121,7 +121,7 @@ def prepare(
                 be scored, and the whole file is the split `test`
     trained_on  fingerprint of the data that this model was trained on
 
-    Everything else is as for PreparedFolder.open_or_build.
+    Raises like PreparedFolder.open_or_build.
     """
     report = progress or silent
     if encoding is None:

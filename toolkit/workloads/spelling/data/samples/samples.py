@@ -25,7 +25,7 @@ _TEXTS = "SELECT text, target FROM samples WHERE sample_id = ?"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpellingSamples:
-    """The texts of one split; sample i is at index i of each array. Arrays are read-only.
+    """The texts of one split; index i of every array is sample i. Arrays are read-only.
 
     ids      [n] ids in samples.sqlite, which are also the numbers of the samples' lists
     lengths  [n] number of tokens, special tokens included

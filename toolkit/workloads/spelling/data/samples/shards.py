@@ -1,4 +1,4 @@
-"""Shards: consecutive lines that one process turns into samples; each shard is a file written atomically."""
+"""Shards: consecutive lines that one process converts to samples. Each shard is written atomically."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.data.samples.lines import Line, LineReader, hold
 from toolkit.workloads.spelling.data.samples.mixture import divide, spread
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
 
-#: A shard has one array per list; the names of the arrays of their lengths begin with this.
+#: A shard has one array per list. The arrays with the lengths of lists have this prefix.
 _LENGTHS = "lengths_"
 _ROWS = "rows"
 _Row: TypeAlias = "tuple[int, int, bool, str, str | None]"
@@ -47,12 +47,12 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A preparation; all its processes have the same job.
+    """A preparation. All its processes have the same job.
 
     parts  the folder of the shards, with the chosen places of each source and the starts of its lines
 
-    A source of n lines has the places 0 to n - 1. Place n + i is line i with the errors of a second draw, and
-    so on.
+    A source of n lines has the places 0 to n - 1. Place n + i is line i with the errors of a second draw,
+    place 2 n + i with those of a third draw.
     """
 
     parts: Path
@@ -107,7 +107,7 @@ def _chosen(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Return the lines of a source that become samples, ascending, and the split of each line.
 
-    number  of the source; it is also the place of a data set's options
+    number  number of the source, which is also the position of its options
     """
     if source.split is not None:
         return np.arange(lines), np.full(lines, layout.SPLITS.index(source.split), np.uint8)
@@ -137,7 +137,7 @@ def _drawn(
 def _check_parallel(source: Source, lines: Sequence[int]) -> None:
     if len(set(lines)) > 1:
         names = " and ".join(f"{file} {count:,}" for file, count in zip(source.files, lines, strict=True))
-        raise DataError(f"expected as many lines in both files, found in {names}; are they of one benchmark?")
+        raise DataError(f"expected as many lines in both files, found in {names}; do they belong together?")
 
 
 def _column(kind: str, *numbers: int) -> Column:

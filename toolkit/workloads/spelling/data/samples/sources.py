@@ -59,7 +59,7 @@ class Source:
         return len(self.files) > 1
 
     def seed(self, noise_seed: int) -> int:
-        """Seed of its noise. It depends on the content, but not on other data sets."""
+        """Return the seed of its noise. It depends on the content, but not on other data sets."""
         digest = hashlib.sha256(f"{noise_seed} {self.sha256}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
 

@@ -34,9 +34,9 @@ FEATURES = (
     "lower_in_dictionary",
 )
 _SPACE_AFTER = FEATURES.index("space_after")
-#: So many of the most frequent words of a dictionary are stop words.
+#: Number of stop words: the most frequent words of a dictionary.
 STOP_WORDS = 100
-#: Distinct words whose features are cached.
+#: Number of distinct words in the cache of features.
 _REMEMBERED = 1 << 20
 
 Features = npt.NDArray[np.uint8]
@@ -75,7 +75,7 @@ class WordFeatures:
         return features, np.repeat(np.arange(len(words)), counts)
 
     def _rows(self, word: str) -> bytes:
-        """The features of a word's pieces, one row after the other, as if white space followed the word."""
+        """Return the features of a word's pieces, row by row, as if white space followed the word."""
         pieces = pieces_of(word)
         return b"".join(bytes(self._row(piece.text, piece is pieces[-1])) for piece in pieces)
 

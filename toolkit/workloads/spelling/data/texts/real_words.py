@@ -16,7 +16,7 @@ _REMEMBERED = 1 << 20
 
 
 class RealWords:
-    """Distinguishes real words from non-words, as for the published rates.
+    """Distinguishes real words from non-words, with the definition of the published rates.
 
     A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation. Each
     distinct word is looked up once.

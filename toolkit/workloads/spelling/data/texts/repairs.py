@@ -17,7 +17,7 @@ def differs_in_space(text: str, other: str) -> bool:
 
 
 def spaces_in(text: str) -> frozenset[int]:
-    """Return the numbers of visible characters after which there is white space within the text."""
+    """Return the places of white space within the text, as the number of visible characters before each."""
     return frozenset(list(accumulate(map(len, text.split())))[:-1])
 
 
@@ -44,7 +44,7 @@ def repaired_text(text: str, target: str | None, labels: object, spaced: str | N
     """Return a text with the right white space; None if that is not known.
 
     target  the right text; None if there are only `labels` of its words
-    spaced  the text before noise changed its white space; None if no noise did
+    spaced  the text before noise changed its white space; None if it was not changed
     """
     if spaced is not None:
         return spaced

@@ -15,7 +15,7 @@ Opener: TypeAlias = Callable[[Path], AbstractContextManager[BinaryIO]]
 
 @contextmanager
 def reading(path: object, done: str = "read") -> Iterator[None]:
-    """Raise DataError where a file cannot be read or decoded; done: what is done with it."""
+    """Raise DataError if a file cannot be read or decoded; done: the participle in the message."""
     try:
         yield
     except OSError as error:
@@ -25,7 +25,7 @@ def reading(path: object, done: str = "read") -> Iterator[None]:
 
 
 def writing(path: Path) -> AbstractContextManager[None]:
-    """Raise DataError where a file cannot be written."""
+    """Raise DataError if a file cannot be written."""
     return reading(path, "written")
 
 

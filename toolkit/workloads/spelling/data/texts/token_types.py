@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 
-#: 12, 1,000.5, 10/12, 10:30, 5-4, 3rd, 1990s; with a sign before it or a per cent sign behind it.
+#: 12, 1,000.5, 10/12, 10:30, 5-4, 3rd, 1990s; also with a sign before or a per cent sign after the number.
 _NUMBER = re.compile(r"[+\-−]?\d[\d.,:/\-–]*(?:st|nd|rd|th|s)?[%‰]?", re.IGNORECASE)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@.]+")
 _URL = re.compile(
@@ -22,7 +22,7 @@ def is_special(piece: str) -> bool:
 
 
 def is_punctuation(piece: str) -> bool:
-    """Whether it has neither letters nor digits."""
+    """Whether a piece has no letters and no digits."""
     return not any(character.isalnum() for character in piece)
 
 
@@ -37,15 +37,15 @@ def is_currency(piece: str) -> bool:
 
 
 def is_number(piece: str) -> bool:
-    """Whether it is a number, date, time, ordinal or decade in digits."""
+    """Whether a piece is a number, date, time, ordinal or decade in digits."""
     return piece.isnumeric() or _NUMBER.fullmatch(piece) is not None
 
 
 def is_url(piece: str) -> bool:
-    """Whether it looks like a web address."""
+    """Whether a piece looks like a web address."""
     return _URL.fullmatch(piece) is not None
 
 
 def is_email(piece: str) -> bool:
-    """Whether it looks like an e-mail address."""
+    """Whether a piece looks like an e-mail address."""
     return _EMAIL.fullmatch(piece) is not None

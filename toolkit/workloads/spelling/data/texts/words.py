@@ -25,7 +25,7 @@ def normalised(text: str) -> str:
 
 
 def pieces_of(text: str) -> list[Piece]:
-    """Split a text or a word into its pieces; together they have all characters but white space."""
+    """Split a text or a word into its pieces. Together, they have all characters except white space."""
     return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""Attention whose keys and values can be kept, and the layers of a decoder."""
+"""Attention with cached keys and values, and the layers of a decoder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Memory:
     """Keys and values of an attention.
 
     keys, values  [N, heads, S, d]
-    mask          [N, 1, T or 1, S] which of them may be attended to; None: all
+    mask          [N, 1, T or 1, S] which keys may be attended to; None: all
     """
 
     keys: torch.Tensor
@@ -44,7 +44,7 @@ class Attention(nn.Module):
         return Memory(keys=self._cut(self.keys(states)), values=self._cut(self.values(states)), mask=mask)
 
     def forward(self, states: torch.Tensor, memory: Memory) -> torch.Tensor:
-        """Return the output of the attention of states [N, T, d] to a memory, [N, T, d]."""
+        """Return the attention of states [N, T, d] to a memory, [N, T, d]."""
         read = functional.scaled_dot_product_attention(
             self._cut(self.queries(states)), memory.keys, memory.values,
             attn_mask=memory.mask, dropout_p=self._dropout if self.training else 0.0,
@@ -80,7 +80,7 @@ class DecoderLayer(nn.Module):
         """Map states [N, T, d]; also return the keys and values of all tokens up to them.
 
         mask  [N, 1, T, T] which of the states each state may attend to; None: all
-        past  keys and values of the tokens before, which all states attend to
+        past  keys and values of the previous tokens, which all states attend to
         """
         written = self.own.memory(states, mask)
         if past is not None:

@@ -21,7 +21,7 @@ class Context:
     """States that a decoder attends to.
 
     states  [N, S, d]
-    mask    [N, T or 1, S] which of them each token of the output may attend to
+    mask    [N, T or 1, S] which states each token of the output may attend to
     """
 
     states: torch.Tensor
@@ -51,8 +51,8 @@ class Decoder(nn.Module):
     ) -> torch.Tensor:
         """Scores [N, T, V] of the token after each of the tokens [N, T].
 
-        mask       [N, T, T] which tokens each token may attend to; None: those before it
-        positions  [N, T]; None: they count from 0
+        mask       [N, T, T] which tokens each token may attend to; None: itself and those before it
+        positions  [N, T]; None: counted from 0
         """
         if mask is None:
             mask = causal(tokens.shape[1], tokens.device)[None]
@@ -60,7 +60,7 @@ class Decoder(nn.Module):
         return self.embedding.scores(states)
 
     def memories(self, contexts: Sequence[Context]) -> Memories:
-        """Keys and values of the contexts for each layer. They stay the same while tokens are written."""
+        """Return the keys and values of the contexts for each layer; constant while tokens are written."""
         pairs = [(context.states, readable(context.mask)[:, None]) for context in contexts]
         return [
             [attention.memory(*pair) for attention, pair in zip(layer.contexts, pairs, strict=True)]
@@ -79,7 +79,7 @@ class Decoder(nn.Module):
         """States [N, T, d] after tokens [N, T]; also the keys and values of all tokens up to them, by layer.
 
         mask  [N, T, T] which of these tokens each token may attend to; None: all
-        past  keys and values of the tokens before, by layer
+        past  keys and values of the previous tokens, by layer
         """
         states: torch.Tensor = self.embedding(tokens, positions)
         mask = None if mask is None else mask[:, None]
@@ -96,9 +96,9 @@ def causal(width: int, device: torch.device) -> torch.Tensor:
 
 
 def readable(mask: torch.Tensor) -> torch.Tensor:
-    """Return a mask [..., S] in which rows that allow nothing allow everything.
+    """Return a mask [..., S] in which rows that allow nothing are changed to allow everything.
 
-    Such rows are padding, whose scores are ignored. Attention over nothing would give NaN.
+    These rows are padding, and their scores are ignored. Attention over nothing would give NaN.
     """
     return mask | ~mask.any(-1, keepdim=True)
 
@@ -117,7 +117,7 @@ class DecoderPrefixes:
     past: list[Memory] | None
 
     def advance(self, tokens: torch.Tensor) -> tuple[torch.Tensor, DecoderPrefixes]:
-        """Append a token [n] to each; return log-probabilities [n, V] of the next, and the new prefixes."""
+        """Append a token [n] to each prefix; return next log-probabilities [n, V], and the new prefixes."""
         tokens = tokens.to(self.positions.device)
         states, past = self.decoder.states(
             tokens[:, None], self.positions[:, None], self.memories, past=self.past

@@ -35,7 +35,7 @@ def block_positions(targets: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
     targets  [B, T] word of each token that is written
     words    [B, L] word of each token that is read
     """
-    # At most as many words as tokens. To know the exact number, the host would have to wait for the device.
+    # An upper bound of the number of words. For the exact number, the host would have to wait for the device.
     count = words.shape[1]
     place = torch.arange(targets.shape[1], device=targets.device)
     at = targets.clamp(min=0)
@@ -60,7 +60,7 @@ class Blocks:
     lengths: torch.Tensor
 
     def context(self, states: torch.Tensor) -> Context:
-        """Return the states of the words' tokens, from those of the texts [B, L, d]; each word is a row."""
+        """Return the states of the words' tokens, a row per word, from the states of the texts [B, L, d]."""
         mask = within(self.lengths, self.index.shape[1])[:, None]
         return Context(states=states.flatten(0, 1)[self.index], mask=mask)
 

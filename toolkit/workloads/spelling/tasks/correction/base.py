@@ -32,7 +32,7 @@ from toolkit.workloads.spelling.tasks.base import SpellingTask, check_targets, w
 from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
-#: The split whose texts are written. For other splits the decoder reads the targets.
+#: Texts of this split are written. For other splits, the decoder reads the targets.
 _WRITTEN = "test"
 _OUTPUT = "written"
 _READ_SUMS = ("loss", "count", "correct", "texts", "right")
@@ -44,7 +44,7 @@ B = TypeVar("B", CorrectionBatch, WordsCorrectionBatch)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBatch(Generic[B]):
-    """Texts with their targets, as tensors; also as pairs of texts if they are to be written."""
+    """Texts with their targets, as tensors; also as pairs of texts if the model writes corrections."""
 
     read: B
     texts: tuple[tuple[str, str], ...] | None
@@ -174,7 +174,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         written = self.write(model, self._batch(samples, indices, device), texts)
         return [self._text(text, units) for text, units in zip(texts, written, strict=True)]
 
-    # -- each task defines these -------------------------------------------------------------
+    # -- defined by each task ----------------------------------------------------------------
 
     def write(self, model: Any, batch: B, texts: Sequence[str]) -> list[list[Written]]:
         """Return the units that a model in evaluation mode writes for each of these texts."""
@@ -192,7 +192,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         raise NotImplementedError
 
     def _misfit(self) -> str:
-        """Return why other samples cannot."""
+        """Return the reason why other samples cannot be used."""
         raise NotImplementedError
 
     def _check(self) -> None:

@@ -1,6 +1,6 @@
 """Targets of texts to correct, and the texts that models write.
 
-Arrays of tokens are those of prepared samples. A `Search` returns units: one for the whole text, or one for
+Arrays of tokens come from prepared samples. A `Search` returns units: one for the whole text, or one for
 each of its words.
 """
 
@@ -52,10 +52,10 @@ def text_of(unit: Written, text: str, tokenizer: TextTokenizer) -> str:
 
 
 def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: TextTokenizer) -> str:
-    """Return the text of the written words: exactly one in the place of each of these words.
+    """Return the text of the written words: exactly one for each of these words.
 
     A word stays unchanged if only white space was written, if its unit has no end, or if the unit has a token
-    of unknown text. White space within a word is left out, because it would move all words that follow.
+    of unknown text. White space within a word is removed, because it would shift all following words.
     """
     return " ".join(_word_of(unit, word, tokenizer) for unit, word in zip(units, words, strict=True))
 
@@ -86,7 +86,7 @@ def word_targets(outputs: Array, words: Array, tokenizer: TextTokenizer) -> tupl
     """Return the input of a decoder of words, the word of each of its tokens, the wanted output: [B, T].
 
     outputs  [B, O] tokens of all words, padded with NONE
-    words    [B, O] word of each token, ascending from 0 without a gap; NONE for padding
+    words    [B, O] word of each token, ascending from 0 without gaps; NONE for padding
     """
     rows, places = np.nonzero(words != NONE)
     of, tokens = words[rows, places], outputs[rows, places]
@@ -111,8 +111,8 @@ def word_targets(outputs: Array, words: Array, tokenizer: TextTokenizer) -> tupl
 def learnable(samples: SpellingSamples, indices: Array, most: float = math.inf) -> Array:
     """Return which of these texts can be learnt word by word, [n].
 
-    Such a text has as many words as its target. Its target has at most `most` tokens, with an end token for
-    each word.
+    These texts have as many words as their targets. The targets have at most `most` tokens, with an end token
+    for each word.
     """
     words = samples.sizes(layout.LABELS, indices)
     targets = samples.lists[layout.OUTPUT_WORDS].lasts(samples.ids[indices], NONE) + 1

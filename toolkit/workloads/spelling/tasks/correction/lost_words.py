@@ -8,10 +8,10 @@ from rapidfuzz.distance import Levenshtein
 
 from toolkit.workloads.spelling.metrics.edits import matching_words
 
-#: Steps of an alignment: so many words of the text become so many written words. (1, 0) leaves a word out,
-#: (0, 1) adds one. The first of several steps with equal costs is taken.
+#: Steps of an alignment: a number of words of the text, and the number of written words that replace them.
+#: (1, 0) leaves a word out, (0, 1) adds one. The first of several steps with equal costs is taken.
 _STEPS = ((1, 0), (1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (0, 1))
-#: Largest stretch that is aligned: its words times the words that were written in their place.
+#: Largest stretch that is aligned: its number of words times the number of words written for it.
 _MOST_PAIRS = 4096
 
 
@@ -50,7 +50,7 @@ def _between(words: Sequence[str], others: Sequence[str]) -> Iterator[str]:
 
 
 def _best_steps(words: Sequence[str], others: Sequence[str]) -> list[list[tuple[int, int]]]:
-    """Return the next step of a cheapest alignment for each pair of places."""
+    """Return the next step of a cheapest alignment, for each pair of places."""
     rows, columns = len(words) + 1, len(others) + 1
     costs = [[0] * columns for _ in range(rows)]
     best = [[(0, 0)] * columns for _ in range(rows)]

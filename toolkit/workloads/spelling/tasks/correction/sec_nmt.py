@@ -1,4 +1,4 @@
-"""Correction of spelling errors: the whole text is written anew."""
+"""Correction of spelling errors: the model writes the whole text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMES, _MORE = 2, 16
 
 
 class SecNmtTask(CorrectionTask[CorrectionBatch]):
-    """Writes one sequence for each text; words need not keep their places."""
+    """Writes one sequence for each text; words may move."""
 
     @torch.no_grad()
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:

@@ -28,8 +28,8 @@ from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
     """Writes one sequence for each word.
 
-    A text whose target has another number of words cannot be learnt word by word, so it is left out. The test
-    set keeps such texts: their corrections are scored.
+    Texts with a different number of words than their targets cannot be learnt word by word, and are left out.
+    The test set keeps these texts: their corrections are scored.
     """
 
     def write(self, model: Any, batch: WordsCorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:

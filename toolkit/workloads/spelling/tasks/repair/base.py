@@ -67,7 +67,7 @@ def repair_facts(score: WhitespaceScore) -> dict[str, int]:
 
 
 def known_labels(labels: Array, device: torch.device) -> torch.Tensor:
-    """Return labels of prepared samples for a model: NONE where they are not known."""
+    """Return labels of prepared samples for a model: NONE if unknown."""
     return on(np.where(labels == layout.UNKNOWN, NONE, labels), device)
 
 
@@ -92,7 +92,7 @@ def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Ten
     doubling a space, do not count.
 
     classes  [B, L] operation on each token
-    labels   [B, L] right operation; NONE for special tokens, and if it is not known
+    labels   [B, L] right operation; NONE for special tokens, and if it is unknown
     spaces   [B, L] which tokens are spaces
     """
     known = labels != NONE
@@ -100,7 +100,7 @@ def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Ten
     done = before ^ _space_before(classes, spaces)
     wanted = before ^ _space_before(labels, spaces)
     inner = known & ~spaces
-    # There is no space before a text: the first token is special, and the second one begins the text.
+    # A text does not begin with a space: the first token is special, and the second token begins the text.
     inner[:, :2] = False
     pairs = (done & wanted, done & ~wanted, wanted & ~done)
     found, wrong, missed = ((pair & inner).sum(1) for pair in pairs)

@@ -1,4 +1,4 @@
-"""Detection and correction of spelling errors in texts whose white space may be wrong."""
+"""Detection and correction of spelling errors in texts with possibly wrong white space."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from toolkit.workloads.spelling.tasks.repair.base import (
 )
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
-#: The split whose words are written.
+#: Words of this split are written.
 _WRITTEN = "test"
 _KEY = "model.repair_run"
 #: Outputs besides the classes of characters.
@@ -71,7 +71,7 @@ _CORRECTED = tuple(f"corrected_{name}" for name in Counts.__slots__)
 class PlusBatch:
     """Texts with their labels and targets.
 
-    lines  each text, the words that the model reads, and the target; None if no words are to be written
+    lines  each text, the words that the model reads, and the target; None if the model writes no words
     """
 
     texts: RepairPlusBatch
@@ -82,8 +82,8 @@ class TokenizationRepairPlusTask(RepairingTask):
     """Detects errors in the words of the repaired text; with a decoder, also writes corrected words.
 
     The loss of a text is the mean cross-entropy of its words, plus that of the wanted tokens, plus that of
-    its characters if the repair is trained, too. The sum is multiplied by the number of words, because the
-    count is that of words. So a step's loss is a mean over words, for any batches and ranks.
+    its characters if the repair is trained, too. The sum is multiplied by the number of words, which is also
+    the count. So a step's loss is a mean over words, for any batches and ranks.
 
     In training and evaluations the model reads the words of the right white space, and its own repair is
     scored separately. In use it reads the words of its own repair.
@@ -203,7 +203,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def _written(
         self, model: Any, texts: Sequence[str], repaired: Sequence[str], device: torch.device
     ) -> list[str]:
-        """Return the written words of repaired texts: one in the place of each word."""
+        """Return the written words of repaired texts: one for each word."""
         assert self._output is not None
         written = self.write(model, self.texts_repaired(texts, repaired, device))
         words = map(str.split, repaired)
@@ -234,7 +234,7 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     @cached_property
     def _encoder(self) -> TextEncoder:
-        # Created only for use, because evaluations need no dictionary.
+        # Created at first use, because evaluations do not need the dictionary.
         return TextEncoder(layout.encoded_by(self._experiment.data, self._data.path))
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
@@ -298,7 +298,7 @@ def _compared(
     written: Sequence[Sequence[Written]],
     tokenizer: TextTokenizer,
 ) -> Counts:
-    """Compare the corrected texts with their targets, if they have one."""
+    """Compare the corrected texts with their targets; texts without a target are ignored."""
     known = [
         (text, text_of_words(units, words, tokenizer), target)
         for (text, words, target), units in zip(lines, written, strict=True)
@@ -308,7 +308,7 @@ def _compared(
 
 
 def _tokens(scores: PlusScores, texts: RepairPlusBatch) -> torch.Tensor:
-    """Return the number of wanted tokens, and how many of them are the most probable ones: [2]."""
+    """Return the number of wanted tokens, and the number of those with the highest probability: [2]."""
     if scores.written is None:
         return scores.words.new_zeros(2, dtype=torch.float64)
     labels = texts.target_labels

@@ -1,4 +1,4 @@
-"""The first reading of the sources: it finds faults, decides labels and splits, and writes nothing."""
+"""The first read of the sources: it finds errors, determines labels and splits, and writes nothing."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from toolkit.workloads.text_classification.data.sources.text_hashes import TextH
 
 #: Rows between two calls of the progress function.
 REPORT_EVERY = 1 << 14
-#: More labels than a classifier has. A wrong column may have a different value in each row.
+#: Limit for labels. More labels are an error: a wrong column may have a different value in each row.
 _MOST_LABELS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """Labels and splits of all texts after the first reading. Skipped rows are not texts.
+    """Labels and splits of all texts after the first read. Skipped rows are not texts.
 
     labels       names of the labels, in the order of their codes
     splits       names of the splits
@@ -61,9 +61,9 @@ class Survey:
 
 
 def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Progress) -> Survey:
-    """Read all sources once. Memory: 21 bytes a text, and 12 more for each of the first millions.
+    """Read all sources once. Memory: 21 bytes per text, and 12 more for each of the first 20 million.
 
-    Raises DataError at the first fault.
+    Raises DataError at the first error.
     """
     reading = _Reading(data=data, sources=sources)
     for source in sources:
@@ -107,7 +107,7 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
 def _counts(
     names: Sequence[str], labels: Sequence[str], text_label: npt.NDArray[np.int32], splits: SplitNumbers
 ) -> dict[str, list[int]]:
-    """The number of texts of each label, by split; splits without texts are left out."""
+    """Return the number of texts of each label, by split; splits without texts are left out."""
     counts = {
         name: np.bincount(text_label[splits == number], minlength=len(labels)).tolist()
         for number, name in enumerate(names)
@@ -116,7 +116,7 @@ def _counts(
 
 
 def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integer]) -> SplitNumbers:
-    """Assign a split to each text or fragment. Raises DataError if a split with a share gets none."""
+    """Assign a split to each text or fragment. Raises DataError if a split with a share would be empty."""
     check_sizes(sources[0].path, len(labels), data.splits)
     shares = list(data.splits.values())
     return assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
@@ -124,7 +124,7 @@ def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integ
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """The labels of all rows. Labels are numbered by first appearance; its file and line are stored.
+    """The labels of all rows. Labels are numbered by first appearance, of which file and line are stored.
 
     rows  number of rows of each source
     """
@@ -161,22 +161,22 @@ class _Reading:
         progress("read", before + rows, None)
 
     def texts(self) -> tuple[npt.NDArray[np.intc], npt.NDArray[np.int8]]:
-        """The numbers of label and of source for every row with a label and a text."""
+        """Return the numbers of label and of source for every row with a label and a text."""
         files = np.repeat(np.arange(len(self.rows), dtype=np.int8), np.diff(self._ends, prepend=0))
         return np.frombuffer(self._texts, dtype=np.intc), files
 
     def names(self, texts: npt.NDArray[np.intc]) -> tuple[str, ...]:
-        """The labels that occur among these texts, sorted."""
+        """Return the labels of these texts, sorted."""
         numbers = set(np.flatnonzero(np.bincount(texts)).tolist())
         return tuple(sorted(label for label, number in self._numbers.items() if number in numbers))
 
     def codes(self, labels: Sequence[str]) -> npt.NDArray[np.int32]:
-        """The code of every numbered label; -1 for a label that is not in `labels`."""
+        """Return the code of every numbered label; -1 for a label that is not in `labels`."""
         codes = {label: code for code, label in enumerate(labels)}
         return np.array([codes.get(label, -1) for label in self._numbers], dtype=np.int32)
 
     def known(self, texts: npt.NDArray[np.intc], labels: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-        """Whether each text has one of these labels. Other texts are counted as skipped, or refused."""
+        """Return whether each text has one of these labels. Others are counted as skipped, or refused."""
         kept = self.codes(labels)[texts] >= 0
         met = list(self._numbers)
         for number, rows in enumerate(np.bincount(texts[~kept]).tolist()):
@@ -192,7 +192,7 @@ class _Reading:
             self.sources, np.bincount(files, minlength=len(self.sources)).tolist(), strict=True
         ):
             if not texts:
-                # With a trained model the whole file is that split.
+                # With a trained model, the whole file is the test split.
                 is_trained = self.data.path is not None and source.split == TEST and source.part is None
                 raise nothing_known(source.path, self.data, labels, self.skipped, is_trained=is_trained)
 

@@ -39,11 +39,11 @@ class Skipped:
     unknown_labels: dict[str, Count] = field(default_factory=dict)
 
     def unknown(self, label: str, place: str, rows: int = 1) -> None:
-        """Count rows whose label is not one of the labels to learn."""
+        """Count rows with a label that is not one of the labels to learn."""
         self.unknown_labels.setdefault(label, Count()).add(place, rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest's entry; of many unknown labels it has the most frequent ones."""
+        """Return the entry of the manifest, with the most frequent unknown labels."""
         by_rows = sorted(self.unknown_labels.items(), key=lambda item: -item[1].rows)
         return {
             "unknown_labels": {
@@ -82,9 +82,9 @@ def is_empty(text: str) -> bool:
 
 
 def count_empty(path: Path, row: Row, data: TextTable, skipped: Skipped) -> bool:
-    """Whether a row's label or text is empty; such a row is counted as skipped.
+    """Return whether a row's label or text is empty, and count the row as skipped if so.
 
-    Raises DataError for an empty label where unknown labels are refused.
+    Raises DataError for an empty label if unknown labels are refused.
     """
     if is_empty(row.label):
         if data.unknown_labels == "refuse":
@@ -122,7 +122,7 @@ def nothing_known(
 ) -> DataError:
     """Return the error of a file, or of a split of it, without usable rows.
 
-    is_trained   whether the labels are those of a run, which has learnt them
+    is_trained   whether the labels are from a trained run
     """
     unknown = skipped.unknown_labels
     if not unknown:

@@ -23,15 +23,15 @@ from toolkit.workloads.text_classification.data.sources.formats.parquet import i
 from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database, known_set
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
-#: Labels and vocabulary are those of this split.
+#: Labels and vocabulary are from this split.
 TRAIN = "train"
 
-#: Settings that decide the content of a prepared set, besides those of tokenizer, splits and files.
+#: Settings that determine the content of a prepared set, in addition to those of tokenizer, splits and files.
 _SETTINGS = (
     "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
-#: If all files together have at most this size, their rows stay in memory between the two readings. They
-#: need about three times as many bytes.
+#: If all files together have at most this size, their rows stay in memory between the two reads. They need
+#: about three times as many bytes.
 _KEPT_BYTES = 1 << 25
 
 
@@ -52,10 +52,10 @@ class PreparedTexts(Source):
 
 
 class Rows:
-    """Reads the rows of sources. Each source is read twice: for faults, then for texts.
+    """Reads the rows of sources. Each source is read twice: first to find errors, then for its texts.
 
-    The rows of small files stay in memory after the first reading. Those of compressed files do not, because
-    the size of such a file does not limit its content.
+    The rows of small files stay in memory after the first read. Rows of compressed files do not, because the
+    size of a compressed file does not limit its content.
     """
 
     def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
@@ -78,7 +78,7 @@ class Rows:
         for row in rows:
             kept.append(row)
             yield row
-        # At the end: if only a part was read, the next reading starts again.
+        # Stored at the end: if only a part was read, the next read starts again.
         self._kept[name] = kept
 
 
@@ -92,7 +92,7 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
 
 
 def one_source(data: TextTable, split: str, progress: Progress) -> Source:
-    """The same for a section whose whole file `data.path` is one split. Raises DataError."""
+    """Like `find_sources`, if the whole file `data.path` is one split. Raises DataError."""
     _check_settings(data)
     assert data.path is not None
     if is_database(path := Path(data.path).expanduser()):
@@ -106,14 +106,14 @@ def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
 
 
 def describe(data: TextTable, sources: Sequence[Source], **further: Any) -> dict[str, Any]:
-    """Everything that decides the content of the prepared set, with a fingerprint (SHA-256).
+    """Return everything that determines the content of the prepared set, with a fingerprint (SHA-256).
 
-    further  other values that decide the content
+    further  other values that determine the content
     """
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS} | further
     settings |= _tokenizer_description(data)
     if sources[0].split is None:
-        # As pairs: the order of the splits decides which samples they get.
+        # Pairs, because the samples of the splits depend on the order of the splits.
         settings |= {
             "splits": [[name, float(share)] for name, share in data.splits.items()],
             "split_seed": data.split_seed,
@@ -146,7 +146,7 @@ def _check_settings(data: TextTable) -> None:
 
 
 def _tokenizer_description(data: TextTable) -> dict[str, Any]:
-    """Return the settings that decide a tokenizer's tokens; for a pretrained one the content, not the path.
+    """Return the settings that determine the tokens; for a pretrained tokenizer, its content, not its path.
 
     Raises DataError if its files do not exist.
     """

@@ -1,4 +1,4 @@
-"""The sizes of the splits of one table. Imports nothing slow: a table is checked before its job waits."""
+"""The sizes of the splits of one table. Imports nothing slow, because checks before submission use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def split_sizes(n: int, shares: Sequence[float]) -> list[int]:
 
     shares  not negative, and not all zero; they are divided by their sum
 
-    Of equal remainders the first split is rounded up. A share of 0 gets no sample.
+    If remainders are equal, the first split is rounded up. A share of 0 gets no sample.
     """
     total = sum(shares)
     exact = [n * share / total for share in shares]
@@ -28,7 +28,7 @@ def check_sizes(path: Path, n: int, shares: Mapping[str, float]) -> None:
     """Raise DataError if a split with a share gets none of n samples."""
     for (name, share), size in zip(shares.items(), split_sizes(n, list(shares.values())), strict=True):
         if share > 0 and not size:
-            # A run needs the other two.
+            # A run needs the other two splits.
             key = f"data.splits.{name}"
             cure = f"set {key} to 0" if name == "test" else f"raise {key}"
             raise DataError(

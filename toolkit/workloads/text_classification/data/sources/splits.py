@@ -34,7 +34,7 @@ def assign_splits(
 
 
 def _take_turns(sizes: Sequence[int]) -> SplitNumbers:
-    """Spread the splits evenly over [sum(sizes)]: every part of it has each split in its share."""
+    """Return split numbers, [sum(sizes)], spread evenly: each part has every split in its share."""
     numbers = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
     places = [(np.arange(size) + 0.5) / max(size, 1) for size in sizes]
     return numbers[np.argsort(np.concatenate(places), kind="stable")]

@@ -1,6 +1,6 @@
 """Warnings about a table: labels that look alike, splits that lack a label, texts in two splits.
 
-None of them stops a run. Imports nothing slow.
+Warnings do not stop a run. Imports nothing slow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def notable(
 
 
 def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of labels that differ only in case and blanks, or are the same number."""
+    """Return groups of labels that differ only in case and blanks, or are the same number."""
     groups: dict[str, list[str]] = {}
     for label in labels:
         groups.setdefault(_plain(label), []).append(label)
@@ -49,7 +49,7 @@ def _plain(label: str) -> str:
 
 
 def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
-    """The labels without a text, by split; splits with all labels are left out.
+    """Return the labels without a text, by split; splits with all labels are left out.
 
     counts   number of texts of each label, by split
     """

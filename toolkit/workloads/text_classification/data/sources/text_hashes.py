@@ -14,7 +14,7 @@ import numpy.typing as npt
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers
 
-#: Only the first texts are compared, at most this many. Each needs twelve bytes; sorting takes seconds.
+#: At most this many texts are compared, the first ones. Each needs twelve bytes; sorting takes seconds.
 _MOST = 20_000_000
 
 Numbers = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ class TextHashes:
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = files
-        # Python's own hash is fast and has 64 bits. Its values hold for this process only.
+        # Python's own hash is fast and has 64 bits. Its values are valid in this process only.
         self._hashes = array("q")
         self._lines = array("i")
 
@@ -41,7 +41,7 @@ class TextHashes:
     def shared(
         self, names: Sequence[str], splits: SplitNumbers, files: npt.NDArray[np.int8], kept: Numbers
     ) -> list[dict[str, Any]]:
-        """The texts in two splits, for each pair of splits that shares some.
+        """Return the texts that are in two splits, for each pair of splits with shared texts.
 
         splits, files, kept   [n] for each remaining text: split, source, position in the order of reading
         """
@@ -60,6 +60,6 @@ class TextHashes:
 
 
 def _common(hashes: Numbers, one: Numbers, other: Numbers) -> list[tuple[int, int]]:
-    """Return the positions of each common hash in both, sorted by the first position."""
+    """Return the positions of each common hash in both splits, sorted by the first position."""
     _, at_one, at_other = np.intersect1d(hashes[one], hashes[other], return_indices=True)
     return sorted(zip(one[at_one].tolist(), other[at_other].tolist(), strict=True))

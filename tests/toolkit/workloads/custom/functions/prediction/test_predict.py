@@ -88,16 +88,16 @@ def close(found: list[list[float]], told: list[list[float]]) -> bool:
     return torch.allclose(torch.tensor(found), torch.tensor(told), atol=1e-6)
 
 
-def test_a_pipe_is_answered_with_what_the_run_said_of_its_test_set(
+def test_predictions_from_standard_input_are_those_of_the_test_set(
     project: Project, pixels: list[list[float]], told: list[list[float]]
 ) -> None:
-    """A folder with neither the user's files nor the data."""
+    """The folder has neither the user's files nor the data."""
     rows = "".join(f"{row}\n" for row in pixels)
     lines = project.stk("predict", project.run.run_id, "--batch-size", "7", given=rows).splitlines()
     assert close([json.loads(line) for line in lines], told)
 
 
-def test_an_exported_folder_answers_as_the_run_does(
+def test_exported_folder_predicts_like_the_run(
     project: Project, pixels: list[list[float]], told: list[list[float]], tmp_path: Path
 ) -> None:
     project.stk("export", project.run.run_id, tmp_path / "slim")
@@ -107,7 +107,7 @@ def test_an_exported_folder_answers_as_the_run_does(
 
 
 @pytest.mark.slow
-def test_rows_of_a_table_are_texts_by_column(
+def test_sample_gets_a_table_row_as_texts_by_column(
     project: Project, pixels: list[list[float]], told: list[list[float]]
 ) -> None:
     rows = "".join(f'{number},"{row}"\n' for number, row in enumerate(pixels))
@@ -119,7 +119,7 @@ def test_rows_of_a_table_are_texts_by_column(
 
 
 @pytest.mark.slow
-def test_a_row_that_sample_cannot_read_is_named_with_both_places(project: Project) -> None:
+def test_row_that_sample_cannot_read_is_reported_with_its_line_and_the_code_line(project: Project) -> None:
     said = project.stk("predict", "digits", given='[1, 2]\n"x"\n', code=2)
     line = next(n for n, text in enumerate(kept(project).splitlines(), 1) if "torch.tensor(pixels)" in text)
     assert "standard input:2: " in said
@@ -133,13 +133,13 @@ def kept(project: Project) -> str:
 
 
 @pytest.mark.slow
-def test_a_batch_that_predict_cannot_read_is_named_with_its_lines(project: Project) -> None:
+def test_rows_that_do_not_fit_into_one_batch_are_reported_with_their_lines(project: Project) -> None:
     said = project.stk("predict", "digits", given=f"{[1] * 64}\n{[1] * 63}\n", code=2)
     assert "standard input, rows of lines 1 to 2: " in said
     assert "cannot be put into one batch" in said
 
 
-def test_its_model_opens_in_a_process_of_the_users(project: Project, pixels: list[list[float]]) -> None:
+def test_model_loads_in_a_separate_process_of_the_user(project: Project, pixels: list[list[float]]) -> None:
     """Run in a process of its own: here another project may have a module of the same name."""
     code = (
         "import os, torch\nfrom toolkit.analysis.prediction.load import load_model\n"
@@ -152,7 +152,7 @@ def test_its_model_opens_in_a_process_of_the_users(project: Project, pixels: lis
     assert done.stdout == f"False torch.Size([2, 10]) my_project.models {project.folder}\n", done.stderr
 
 
-def test_a_file_without_predict_is_told_at_once_what_to_define(tmp_path: Path) -> None:
+def test_missing_predict_function_is_reported_with_an_example(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", DIGITS)
     run = tmp_path / "project" / "experiments" / "digits-1"
     (run / "code" / "project").mkdir(parents=True)
@@ -164,7 +164,7 @@ def test_a_file_without_predict_is_told_at_once_what_to_define(tmp_path: Path) -
     )
 
 
-def test_a_command_predicts_nothing(tmp_path: Path) -> None:
+def test_run_of_a_command_cannot_predict(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", DIGITS)
     project.stk("run", "name=done", "--", sys.executable, "-c", "pass")
     assert "a command trains no model that is known here" in project.stk("predict", "done", code=2)

@@ -53,7 +53,7 @@ def test_numbers_become_a_tensor_of_floats() -> None:
 
 
 @pytest.mark.parametrize("row", ["1", None, True, {"x": "1"}, [[1], [2, 3]], ["1"]])
-def test_anything_else_needs_a_function(row: Any) -> None:
+def test_rows_of_other_types_need_a_sample_function(row: Any) -> None:
     found = predictor("def predict(model, batch): return batch\n")
     with pytest.raises(UnfitRow, match=r"expected a number or a list of numbers.*def sample\(row\)"):
         found.sample(row)
@@ -75,12 +75,12 @@ def test_samples_of_unequal_sizes_go_through_collate() -> None:
         ("tuple(batch[:n] for n in (1, 2))", [[1.0], [1.0, 2.0]]),
     ],
 )
-def test_predictions_may_be_a_list_whose_rows_differ_in_length(returned: str, expected: list[Any]) -> None:
+def test_predict_may_return_lists_of_different_lengths(returned: str, expected: list[Any]) -> None:
     found = predictor(f"def predict(model, batch): return {returned}\n")
     assert predicted(found, 1, 2) == expected
 
 
-def test_a_row_of_one_value_is_a_list_if_rows_may_differ_in_length() -> None:
+def test_list_of_rows_with_one_value_stays_a_list_of_lists() -> None:
     found = predictor("def predict(model, batch): return [row[:1] for row in batch]\n")
     assert predicted(found, [1, 2], [3, 4]) == [[1.0], [3.0]]
 
@@ -97,12 +97,12 @@ def test_a_row_of_one_value_is_a_list_if_rows_may_differ_in_length() -> None:
         ("batch[0][0]", r"own_code.py:6: predict failed \(IndexError: .*Define it so that a batch is as in"),
     ],
 )
-def test_what_predict_may_not_do_is_told_with_its_place(returned: str, said: str) -> None:
+def test_invalid_results_and_failures_of_predict_are_reported(returned: str, said: str) -> None:
     found = predictor(f"def predict(model, batch): return {returned}\n")
     with pytest.raises(UserError, match=said):
         predicted(found, 1, 2)
 
 
-def test_a_run_whose_file_has_no_predict_is_told_what_to_add() -> None:
+def test_missing_predict_function_is_reported_with_advice() -> None:
     with pytest.raises(UserError, match=r"own_code.py has no function predict: add it"):
         predicted(predictor(""), 1)

@@ -1,4 +1,4 @@
-"""Where the user's code is looked for, and what of it a run keeps."""
+"""Where the user's code is found, and which of its files a run keeps."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("text", ["digits.py", "a/b-c.py", "my_project.digits", "a.b.c"])
-def test_files_and_modules_name_code(text: str) -> None:
+def test_names_of_files_and_modules_are_recognised_as_code(text: str) -> None:
     assert names_code(text)
 
 
 @pytest.mark.parametrize("text", ["digits", "digits.yaml/", "a.b-c", ".digits", "a..b", "", "3.5"])
-def test_other_texts_name_no_code(text: str) -> None:
+def test_other_names_are_not_recognised_as_code(text: str) -> None:
     assert not names_code(text)
 
 
@@ -52,18 +52,18 @@ def test_a_module_is_found_without_being_imported(project: Path) -> None:
     assert locate("json.decoder", [project]).name == "decoder.py"
 
 
-def test_a_file_that_hides_a_module_of_python_is_refused(project: Path) -> None:
+def test_file_that_shadows_a_standard_module_is_refused(project: Path) -> None:
     with pytest.raises(Unfit, match="file name os"):
         locate("os.py", [project])
 
 
-def test_a_file_comes_with_what_it_imports_from_beside_itself(project: Path) -> None:
+def test_file_is_kept_with_the_modules_that_it_imports(project: Path) -> None:
     found = set(project_files("digits.py", project / "digits.py", project))
     names = ("digits.py", "helper.py", "pack/__init__.py", "pack/inner/deep.py", "pack/words.txt", "far.py")
     assert found == {project / name for name in names}
 
 
-def test_a_folder_that_only_has_the_name_of_a_library_is_left_with_its_data(project: Path) -> None:
+def test_data_folder_named_like_a_library_is_not_kept(project: Path) -> None:
     (project / "digits.py").write_text("import numpy, models")
     for name in ("numpy/run-1/output.txt", "models/net.py", "models/words.txt"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
@@ -72,6 +72,6 @@ def test_a_folder_that_only_has_the_name_of_a_library_is_left_with_its_data(proj
     assert found == {project / name for name in ("digits.py", "models/net.py", "models/words.txt")}
 
 
-def test_a_module_comes_with_its_package(project: Path) -> None:
+def test_module_is_kept_with_its_package(project: Path) -> None:
     found = set(project_files("pack.inner.deep", project / "pack/inner/deep.py", project))
     assert found == {project / name for name in ("pack/__init__.py", "pack/inner/deep.py", "pack/words.txt")}

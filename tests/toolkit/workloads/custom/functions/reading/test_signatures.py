@@ -1,4 +1,4 @@
-"""What is read of a file with three functions, without executing it."""
+"""A file with three functions is read without executing it."""
 
 from __future__ import annotations
 
@@ -62,22 +62,20 @@ def parameters(arguments: str, before: str = "") -> dict[str, tuple[Any, Any]]:
         ("a: int = SIZE // 2", int, 4),
     ],
 )
-def test_a_parameter_has_the_type_and_the_default_that_are_written(
-    argument: str, hint: Any, default: Any
-) -> None:
+def test_parameter_has_its_written_type_and_default(argument: str, hint: Any, default: Any) -> None:
     assert parameters(argument, "SIZE = 8\n") == {"a": (hint, default)}
 
 
 @pytest.mark.parametrize("argument", ["a=nn.ReLU", "a=print()", "a=b'x'", "a={1: 2}", "a='x' * 9", "**more"])
-def test_what_only_python_knows_keeps_its_default(argument: str) -> None:
+def test_parameters_that_cannot_be_read_from_the_text_are_left_out(argument: str) -> None:
     assert parameters(argument) == {}
 
 
-def test_a_constant_that_is_given_twice_is_not_known() -> None:
+def test_parameter_is_left_out_if_its_constant_is_assigned_twice() -> None:
     assert parameters("a=SIZE", "SIZE = 8\nSIZE = 9\n") == {}
 
 
-def test_data_take_a_split_first() -> None:
+def test_first_parameter_of_data_is_the_split() -> None:
     (root,) = read(MODEL, "def data(split, root='x'): ...\n", STEP).data
     assert (root.name, root.default) == ("root", "x")
     (problem,) = problems(MODEL, "\ndef data(): ...\n", STEP)
@@ -92,7 +90,7 @@ def test_a_step_takes_a_model_and_a_batch() -> None:
     read(MODEL, DATA, 'def step(model, batch, more=1): return {"loss": 0}\n')
 
 
-def test_a_parameter_that_is_given_by_its_place_only_is_refused() -> None:
+def test_positional_only_parameter_is_refused() -> None:
     (problem,) = problems("def model(hidden=3, /): ...\n", DATA, STEP)
     assert "hidden" in problem.problem
 
@@ -106,12 +104,12 @@ def test_each_missing_function_is_named_with_an_example() -> None:
 @pytest.mark.parametrize(
     "written", ["from a import model", "model = 3", "class model: ...", "async def model(): ..."]
 )
-def test_a_function_that_is_made_elsewhere_is_refused_where_that_is_said(written: str) -> None:
+def test_name_that_is_not_a_plain_function_is_refused_with_its_line(written: str) -> None:
     (problem,) = problems(DATA, f"{written}\n", STEP)
     assert problem.line == 2
 
 
-def test_a_fault_of_the_syntax_has_its_line() -> None:
+def test_syntax_error_is_reported_with_its_line() -> None:
     (problem,) = problems(MODEL, "def data(split:\n")
     assert problem.line == 2
     (problem,) = problems("\0")
@@ -131,7 +129,7 @@ def test_a_fault_of_the_syntax_has_its_line() -> None:
         ("return {name: a}", None),
     ],
 )
-def test_metrics_are_what_the_step_returns(body: str, names: tuple[str, ...] | None) -> None:
+def test_metrics_are_the_names_that_step_returns(body: str, names: tuple[str, ...] | None) -> None:
     assert read(MODEL, DATA, f"def step(model, batch):\n    {body}\n").metrics == names
 
 
@@ -141,7 +139,7 @@ def test_a_step_without_a_loss_is_refused(body: str) -> None:
     assert problem.line == 3
 
 
-def test_two_places_that_return_other_names_are_refused() -> None:
+def test_return_statements_with_different_names_are_refused() -> None:
     body = 'if a: return {"loss": b}\n    return {"loss": b, "x": 1}'
     (problem,) = problems(MODEL, DATA, f"def step(model, batch):\n    {body}\n")
     assert problem.line == 5
@@ -180,7 +178,7 @@ values = scalars | st.lists(scalars, max_size=3) | st.lists(scalars, max_size=3)
 
 
 @given(st.dictionaries(names, values, max_size=4))
-def test_defaults_are_those_that_python_sees(defaults: dict[str, Any]) -> None:
+def test_defaults_equal_those_of_inspect_signature(defaults: dict[str, Any]) -> None:
     arguments = ", ".join(f"{name}={value!r}" for name, value in defaults.items())
     if "inf" in arguments:
         return
@@ -191,7 +189,7 @@ def test_defaults_are_those_that_python_sees(defaults: dict[str, Any]) -> None:
 
 
 @given(st.binary() | st.text().map(str.encode))
-def test_any_content_is_read_or_refused(content: bytes) -> None:
+def test_arbitrary_content_is_refused(content: bytes) -> None:
     with pytest.raises(Unfit):
         functions_in(content, Path("digits.py"))
 
@@ -220,7 +218,7 @@ def test_any_expression_is_read_or_refused(annotation: str, default: str, value:
         assert len(read(source, step).model) <= 1
 
 
-def test_functions_for_predictions_may_be_left_out() -> None:
+def test_functions_for_predictions_are_optional() -> None:
     found = read(MODEL, DATA, STEP)
     assert not found.may_have("predict")
     predict = "def predict(model, batch, k=1): ...\n"
@@ -238,6 +236,6 @@ def test_functions_for_predictions_may_be_left_out() -> None:
         ("def sample(row, split): ...", "found sample(…, split), but it is given row only"),
     ],
 )
-def test_functions_for_predictions_take_what_they_are_given(written: str, said: str) -> None:
+def test_functions_for_predictions_with_wrong_parameters_are_refused(written: str, said: str) -> None:
     (found,) = problems(MODEL, DATA, STEP, written)
     assert (found.problem, found.line) == (said, 4)

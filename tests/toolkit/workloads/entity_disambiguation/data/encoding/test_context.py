@@ -39,7 +39,7 @@ def test_a_short_side_leaves_its_tokens_to_the_other() -> None:
     assert cut_window(0, 1, 100, 10, 100) == (0, 1, 10)
 
 
-def test_markers_are_around_the_mention_and_the_window_is_around_them(tokenizer: MarkedTokenizer) -> None:
+def test_markers_and_window_surround_the_mention(tokenizer: MarkedTokenizer) -> None:
     text = "the film the film a the film"
     (sample,) = contexts([text], [(18, 19)], tokenizer, window=4, max_tokens=40)
     the, film, a, start, end = (
@@ -59,7 +59,7 @@ def test_a_sample_is_at_most_max_tokens_long_and_keeps_its_mention(tokenizer: Ma
     assert sample.tokens[sample.first : sample.last].tolist() == tokenizer.encode(["film"])[0].tolist()
 
 
-def test_a_mention_at_an_end_of_a_text_has_one_side(tokenizer: MarkedTokenizer) -> None:
+def test_mention_at_an_end_of_a_text_has_context_on_one_side(tokenizer: MarkedTokenizer) -> None:
     first, last = contexts(["film the"] * 2, [(0, 4), (5, 8)], tokenizer, window=8, max_tokens=20)
     assert first.first == len(tokenizer.before) + 1
     assert last.tokens[last.last :].tolist() == [tokenizer.markers[ENT_END], *tokenizer.after]

@@ -65,12 +65,12 @@ def test_the_first_item_is_included_with_any_limit(entities: EntityDatabase, dat
     assert "[ent_type] place [ent_type] river [ent_kg]" in text(entities, two)
 
 
-def test_a_title_in_parentheses_stays() -> None:
+def test_parentheses_are_removed_from_a_title_unless_nothing_is_left() -> None:
     assert bare_title("(river)") == "(river)"
     assert bare_title("Esk (a) of (b)") == "Esk of"
 
 
-def test_long_tokens_are_cut_at_the_end_and_the_title_is_counted(
+def test_long_entity_texts_are_cut_and_tokens_of_the_title_are_counted(
     entities: EntityDatabase, data: EntityMentions, tokenizer: MarkedTokenizer
 ) -> None:
     parts = entity_parts(entities, "esk", data)

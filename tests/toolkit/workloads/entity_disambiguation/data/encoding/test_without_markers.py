@@ -1,4 +1,4 @@
-"""The tokenizer that a run keeps has the same numbers, and texts cannot have markers."""
+"""The tokenizer that a run keeps gives the same ids, and texts cannot contain markers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import (
 )
 
 
-def test_the_kept_tokenizer_gives_the_numbers_of_the_saved_one(tmp_path: Path) -> None:
+def test_tokenizer_kept_without_markers_gives_the_same_ids(tmp_path: Path) -> None:
     write_bert(tmp_path / "bert")
     first = MarkedTokenizer(str(tmp_path / "bert"), 32)
     (tmp_path / "marked").mkdir()

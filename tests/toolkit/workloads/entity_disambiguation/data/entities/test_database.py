@@ -119,7 +119,7 @@ _PROFILE = st.builds(
 
 
 @given(st.lists(_PROFILE, max_size=12), st.lists(_NAMES, max_size=4))
-def test_after_any_changes_index_and_tables_agree(profiles: list[Profile], removed: list[str]) -> None:
+def test_index_and_tables_agree_after_any_changes(profiles: list[Profile], removed: list[str]) -> None:
     database = EntityDatabase(Contents(limits=Limits(max_candidates=3)))
     for profile in profiles:
         (database.update if profile.entity_id in database else database.add)(profile)
@@ -217,7 +217,7 @@ def test_a_folder_with_other_files_is_not_replaced(folder: Path, database: Entit
     assert (folder / "prep" / "vectors.npy").read_bytes() == b"much work"
 
 
-# ---- databases that others made
+# ---- databases made by other tools
 
 
 def made(folder: Path, **files: Any) -> Path:

@@ -31,11 +31,11 @@ def test_percentiles_are_those_of_bootleg_data_prep(source: tuple[str, str], exp
 @pytest.mark.parametrize(
     "percent, split", [(10, "train"), (11, "train"), (12, "validation"), (22, "validation"), (23, "test")]
 )
-def test_test_is_below_the_percentage_and_validation_below_twice_that(percent: int, split: str) -> None:
+def test_split_depends_on_the_percentile_and_the_percentage(percent: int, split: str) -> None:
     assert split_of(sentence(("Q1", "Universe")), percent, "source") == split
 
 
-def test_sentences_of_a_text_can_be_assigned_alone() -> None:
+def test_division_by_sentence_spreads_a_text_over_all_splits() -> None:
     source = ("Q1", "Universe")
     together = {split_of(sentence(source, doc_sent_idx=place), 20, "source") for place in range(50)}
     apart = {split_of(sentence(source, doc_sent_idx=place), 20, "sentence") for place in range(50)}
@@ -60,7 +60,7 @@ def many(count: int) -> list[dict[str, object]]:
     return [record(sent_idx_unq=n, parent_qid=f"Q{n // 2}", extra=n) for n in range(count)]
 
 
-def test_every_unchanged_line_is_in_one_shuffled_split(tmp_path: Path) -> None:
+def test_each_line_is_unchanged_in_one_shuffled_split(tmp_path: Path) -> None:
     path = write(tmp_path / "all.jsonl", many(400))
     sizes = divide(path, tmp_path / "out", 10, "source")
     parts = {split: lines(tmp_path / "out" / name) for split, name in SPLIT_FILES.items()}

@@ -62,7 +62,7 @@ def test_a_faulty_profile_is_reported_with_its_line(
         list(read_profiles(path))
 
 
-def test_numbers_of_properties_can_be_kept_or_dropped(tmp_path: Path) -> None:
+def test_relations_named_by_property_ids_can_be_kept_or_dropped(tmp_path: Path) -> None:
     relations = [{"relation": "P47", "object": "Q1"}, {"relation": "capital", "object": "Q2"}]
     path = write(tmp_path / "p.jsonl", [{"entity_id": "Q5", "mentions": [], "relations": relations}])
     ((_, kept),) = read_profiles(path, pids="keep")

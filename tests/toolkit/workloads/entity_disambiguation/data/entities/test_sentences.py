@@ -59,7 +59,7 @@ def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) 
         only(path)
 
 
-def test_blank_lines_are_counted(tmp_path: Path) -> None:
+def test_blank_lines_count_in_line_numbers(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(f"{json.dumps(record())}\n\n{json.dumps(record(sent_idx_unq=8))}\n\n")
     assert [sentence.line for sentence in read_sentences(path)] == [1, 3]

@@ -29,7 +29,7 @@ def members(name: str, **thresholds: int) -> list[int]:
     return COUNTS[built_slices(COUNTS, TWO, YES, **DEFAULTS | thresholds)[name]].tolist()
 
 
-def test_each_count_is_in_its_slices() -> None:
+def test_mentions_are_in_the_slices_of_their_counts() -> None:
     assert members("unif_all") == [0, 1, 10, 11, 1000, 1001]
     assert members("unif_TS") == [0]
     assert members("unif_TL") == [0, 1, 10]
@@ -44,7 +44,7 @@ def test_thresholds_can_be_set() -> None:
     assert members("unif_TS", torso_above=0, head_above=0) == members("unif_TL", torso_above=0, head_above=0)
 
 
-def test_filters_keep_several_candidates_and_golds_that_are_not_the_first() -> None:
+def test_ns_keeps_mentions_with_several_candidates_and_npop_unpopular_golds() -> None:
     slices = built_slices(
         np.array([0, 0, 2000, 2000]), np.array([1, 2, 2, 1]), np.array([True, False, False, True]), **DEFAULTS
     )
@@ -117,7 +117,7 @@ def test_mentions_are_looked_up_in_their_order(tmp_path: Path) -> None:
     }
 
 
-def test_slices_are_added_to_those_of_the_file(tmp_path: Path) -> None:
+def test_slices_are_added_to_the_slices_of_the_file(tmp_path: Path) -> None:
     lines = [record(sent_idx_unq=1, slices={"mine": {"0": 0.5, "1": 1.0}}), record(sent_idx_unq=2)]
     path = write(tmp_path / "s.jsonl", lines)
     slices = {"unif_TS": np.array([True, False, False, True])}

@@ -18,7 +18,7 @@ TORNADOES = (
 )
 
 
-def test_a_word_of_the_sample_of_bootleg_is_vietnam() -> None:
+def test_word_span_of_the_bootleg_sample_is_vietnam() -> None:
     start, end = characters_of_words(TORNADOES, (11, 12))
     assert TORNADOES[start:end] == "Vietnam"
 
@@ -37,7 +37,7 @@ def test_words_are_the_same_after_conversion_to_characters_and_back(text: str, d
 
 
 @given(st.text(), st.data())
-def test_words_of_characters_are_exactly_those_that_they_touch(text: str, data: st.DataObject) -> None:
+def test_span_of_characters_becomes_the_words_that_it_touches(text: str, data: st.DataObject) -> None:
     if not text.strip():
         return
     left = data.draw(st.integers(0, len(text) - 1))

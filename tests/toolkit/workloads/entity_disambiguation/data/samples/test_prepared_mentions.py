@@ -102,7 +102,7 @@ def test_an_existing_set_is_opened_without_reading_the_database(
     assert prepare(data).fingerprint == first.fingerprint
 
 
-def test_the_folder_of_the_files_does_not_matter(data: EntityMentions, tmp_path: Path) -> None:
+def test_fingerprint_does_not_depend_on_the_folder_of_files(data: EntityMentions, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere.jsonl"
     copy.write_bytes(Path(str(data.test)).read_bytes())
     assert prepare(dataclasses.replace(data, test=str(copy))).fingerprint == prepare(data).fingerprint
@@ -119,7 +119,7 @@ def test_one_file_is_cut_by_the_hash_of_its_source(other: Make, data: EntityMent
     assert len(splits) == 50, "every source is in one split"
 
 
-def test_evaluations_score_only_gold_mentions_and_training_leaves_out_unusable_ones(other: Make) -> None:
+def test_evaluation_scores_gold_mentions_and_training_omits_unusable_mentions(other: Make) -> None:
     mixed = line(1, [("arn", "town"), ("bel", "town"), ("cor", "town")], gold=[True, False, True])
     mixed["qids"][2] = "Q-1"
     tested = prepare(other("test", mixed))

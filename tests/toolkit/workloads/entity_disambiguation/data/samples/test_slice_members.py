@@ -47,7 +47,7 @@ def test_a_mention_is_a_member_of_a_slice_of_its_line_above_one_half(other: Make
     assert not prepared.split("train").members.any()
 
 
-def test_an_unknown_slice_is_refused_with_the_known_ones(data: EntityMentions) -> None:
+def test_unknown_slice_is_refused_with_the_known_slices(data: EntityMentions) -> None:
     with pytest.raises(DataError, match=r"names 'river', but no line has.*unif_NPOP_TS, rivers"):
         prepare(dataclasses.replace(data, eval_slices=("river",), slices={"rivers": "label = 0"}))
 

@@ -149,7 +149,7 @@ def test_the_case_of_a_misspelling_does_not_change_its_split():
                 assert len(wrongs) == 2
 
 
-def test_added_misspellings_do_not_move_others():
+def test_added_misspellings_do_not_change_the_splits_of_others():
     listed = {"the": [f"teh{n}" for n in range(200)]}
     before = divide(listed, SHARES, 22)
     after = divide(listed | {"a": ["b", "c"]}, SHARES, 22)

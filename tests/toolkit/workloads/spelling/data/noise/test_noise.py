@@ -91,7 +91,7 @@ def test_a_generator_depends_only_on_seed_and_number():
     assert len(draws) == 400
 
 
-def test_another_seed_makes_another_set():
+def test_another_seed_gives_other_errors():
     assert list(noised(MIXED, TEXTS, 1)) != list(noised(MIXED, TEXTS, 2))
 
 
@@ -99,7 +99,7 @@ def test_another_seed_makes_another_set():
 
 
 @given(words, st.integers(0, 2**32), st.sampled_from([0.0, 0.2, 0.9]))
-def test_a_misspelt_word_is_another_one_and_not_empty(word, seed, more):
+def test_misspelt_word_differs_from_the_word_and_is_not_empty(word, seed, more):
     made = misspelt(word, np.random.default_rng(seed), more)
     assert made
     assert made != word
@@ -162,7 +162,7 @@ def _is_one_edit(word: str, made: str) -> bool:
 
 @pytest.mark.parametrize("noise", [ARTIFICIAL, REALISTIC, MIXED], ids=["artificial", "realistic", "mixed"])
 @given(texts=texts, seed=st.integers(0, 2**32))
-def test_the_number_of_words_and_special_pieces_stay(noise, texts, seed):
+def test_noise_keeps_the_number_of_words_and_special_pieces(noise, texts, seed):
     sample = noise.apply(Sample.of(" ".join(texts)), np.random.default_rng(seed))
     assert sample.target == " ".join(texts)
     assert len(sample.text.split()) == len(texts)
@@ -181,12 +181,12 @@ def test_no_part_of_an_address_is_edited(word):
 
 
 @pytest.mark.parametrize("noise", [ARTIFICIAL, MIXED], ids=["artificial", "mixed"])
-def test_a_fifth_of_all_words_is_misspelt_although_some_cannot_be(noise):
+def test_a_fifth_of_all_words_is_misspelt(noise):
     labels = [label for sample in noised(noise, TEXTS * 60, 3) for label in _labels(sample)]
     assert within(sum(labels) / len(labels), 0.2, len(labels))
 
 
-def test_words_that_cannot_be_misspelt_leave_their_errors_to_the_others():
+def test_errors_of_words_that_cannot_be_misspelt_go_to_other_words():
     half = "the 12 mill 1,250 and — which 10:30 " * 10
     labels = [label for sample in noised(MIXED, [half] * 60, 3) for label in _labels(sample)]
     assert within(sum(labels) / len(labels), 0.2, len(labels))
@@ -230,14 +230,14 @@ def test_texts_have_at_least_the_requested_number_of_errors():
 # ---- white space
 
 
-def test_white_space_noise_changes_nothing_else():
+def test_white_space_noise_changes_only_white_space():
     for sample in noised(SPACES, TEXTS * 5, 5):
         assert "".join(sample.text.split()) == "".join(sample.target.split())
         assert "  " not in sample.text
         assert sample.text == sample.text.strip()
 
 
-def test_white_space_noise_has_its_shares():
+def test_a_tenth_of_texts_has_no_spaces_and_a_tenth_has_spaces_everywhere():
     samples = list(noised(SPACES, TEXTS * 100, 5))
     none = sum(" " not in sample.text for sample in samples)
     every = sum(" ".join("".join(sample.target.split())) == sample.text for sample in samples)
@@ -272,7 +272,7 @@ def substring(most: int) -> DescribedNoise:
 
 
 @given(texts=st.lists(words, min_size=1), limit=st.integers(12, 40), seed=st.integers(0, 2**32))
-def test_a_part_has_whole_words_and_is_not_too_long(texts, limit, seed):
+def test_substring_has_whole_words_within_the_limit(texts, limit, seed):
     text = " ".join(texts)
     sample = substring(limit).apply(Sample.of(text), np.random.default_rng(seed))
     assert sample.text == sample.target
@@ -282,23 +282,23 @@ def test_a_part_has_whole_words_and_is_not_too_long(texts, limit, seed):
         assert len(sample.text) > limit - 13, "a longer part would have fitted"
 
 
-def test_a_part_begins_anywhere():
+def test_substring_can_begin_at_any_word():
     cut = substring(5)
     parts = {sample.text for sample in noised(cut, ["a b c d e f g"] * 100, 1)}
     assert parts == {"a b c", "b c d", "c d e", "d e f", "e f g"}
 
 
-def test_a_word_that_is_too_long_is_skipped():
+def test_substring_skips_a_word_that_is_too_long():
     assert {sample.text for sample in noised(substring(3), ["abcdefgh ij"] * 9, 1)} == {"ij"}
 
 
-def test_the_shortest_word_stays_if_all_are_too_long():
+def test_substring_is_the_shortest_word_if_all_are_too_long():
     (sample,) = noised(substring(3), ["abcde fghi"], 1)
     assert sample.text == "fghi"
 
 
 @given(seed=st.integers(0, 2**32))
-def test_parts_of_text_target_and_clean_text_belong_together(seed):
+def test_substrings_of_text_target_and_clean_text_match(seed):
     for sample in noised(CHAIN, TEXTS, seed):
         assert len(sample.text) <= 60
         assert "".join(sample.text.split()) == "".join(sample.target.split())

@@ -78,9 +78,7 @@ def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., Spe
         assert not any(row(found, layout.LABELS, index))
 
 
-def test_repairs_give_the_misspelt_words_and_labels_compare_them_with_the_clean_words(
-    made: Callable[..., SpellingSet],
-) -> None:
+def test_labels_compare_the_repaired_words_with_the_clean_words(made: Callable[..., SpellingSet]) -> None:
     found, other = made(noise=PLUS), made(noise=ChainedNoise(steps=(*PLUS.steps[:1], *PLUS.steps[3:])))
     errors = 0
     for index in range(20):
@@ -108,7 +106,7 @@ def test_repairs_give_the_misspelt_words_and_labels_compare_them_with_the_clean_
         ("th ecat", "0 1", [layout.UNKNOWN] * 7, [0, 1]),
     ],
 )
-def test_repairs_and_labels_come_from_files_as_far_as_they_are_known(
+def test_known_repairs_and_labels_are_derived_from_files(
     made: Callable[..., SpellingSet],
     tmp_path: Path,
     text: str,

@@ -43,7 +43,7 @@ def words_wrong(prepared: SpellingSet, split: str) -> list[list[int]]:
     return [labels[:size] for labels, size in zip(found, sizes, strict=True)]
 
 
-def test_texts_are_divided_and_have_labels_of_their_errors(make: Make) -> None:
+def test_texts_are_divided_into_splits_and_labelled_by_their_errors(make: Make) -> None:
     prepared = prepare(make())
     assert prepared.splits == {"train": 61, "validation": 23, "test": 11}
     for split in prepared.splits:
@@ -87,7 +87,7 @@ def test_tokens_pieces_and_words_fit_the_text(make: Make) -> None:
             assert tokenizer.decode(own).strip() == piece.text
 
 
-def test_real_words_are_those_of_benchmarks(make: Make, tmp_path: Path) -> None:
+def test_real_words_follow_the_rule_of_benchmarks(make: Make, tmp_path: Path) -> None:
     # The dictionary has river, but not River, and no punctuation beyond ASCII.
     lines = ["stone, rivr River x-stone river", "“stone” – stone’s «stone» (stone) ... stone… 4 stone4 stone"]
     path = write_texts(tmp_path / "own.txt", lines)
@@ -219,7 +219,7 @@ def test_folders_of_benchmarks_have_targets_or_labels(
         ({"corrupt.txt": "a b\n", "correct.txt": "0 1 1\n"}, "correct.txt:1: found 3 labels, expected 2"),
         ({"corrupt.txt": "a b\n", "correct.txt": "0 O\n"}, "correct.txt:1: found 'O', expected 0 (right)"),
         ({"corrupt.txt": "a b\n", "correct.txt": "01\n"}, "correct.txt:1: found '01', expected 0 (right)"),
-        ({"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; are they of one benchmark"),
+        ({"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; do they belong together"),
         ({"own.jsonl": "{}\n"}, "own.jsonl:1: expected an object with a text under `sequence`"),
         ({"own.jsonl": "a\n"}, "own.jsonl:1: not JSON"),
         ({"own.jsonl": "[" * 100_000 + "\n"}, "own.jsonl:1: not JSON"),
@@ -253,7 +253,7 @@ def test_tokens_of_targets_are_kept_for_correction(make: Make) -> None:
         assert samples.rows(layout.OUTPUT_WORDS, np.array([number]), -1)[0].tolist() == words.tolist()
 
 
-def test_the_same_content_is_found_again_and_other_content_gives_another_set(make: Make) -> None:
+def test_set_is_reused_unless_a_setting_changes_its_content(make: Make) -> None:
     first, again = prepare(make()), prepare(make(workers=3))
     assert (first.built, again.built) == (True, False)
     assert again.path == first.path
@@ -271,13 +271,13 @@ def test_a_file_that_gets_the_name_of_records_gives_another_set(make: Make, tmp_
     assert {words for (words,) in rows(after, "SELECT words FROM samples WHERE split = 'test'")} == {2}
 
 
-def test_the_origin_of_a_sample_is_known(make: Make) -> None:
+def test_sample_has_the_file_and_line_of_its_origin(make: Make) -> None:
     samples = prepare(make()).split("test")
     (origin,) = origins(samples, np.array([4]))
     assert (Path(origin.file).name, origin.line) == ("test.txt", 5)
 
 
-def test_a_sample_whose_row_is_missing_is_named_by_its_number(make: Make) -> None:
+def test_sample_without_a_row_is_named_by_its_number(make: Make) -> None:
     prepared = prepare(make())
     with closing(sqlite3.connect(prepared.database)) as connection, connection:
         connection.execute("DELETE FROM samples")

@@ -35,7 +35,7 @@ def test_a_piece_has_its_features(features, piece, expected):
     assert {name for name, value in zip(FEATURES, row, strict=True) if value} == expected
 
 
-def test_there_is_a_row_for_each_piece_and_the_number_of_its_word(features):
+def test_each_piece_has_a_row_and_the_number_of_its_word(features):
     rows, words = features.of(["(the", "cat)."])
     assert words.tolist() == [0, 0, 1, 1]
     spaces = rows[:, FEATURES.index("space_after")]

@@ -22,7 +22,7 @@ def test_a_real_word_consists_of_words_of_the_dictionary_and_punctuation() -> No
 
 
 @given(st.text("abA1.,–’' ", max_size=20), st.sets(st.sampled_from(["a", "A", "ab", "b", "a'b", "–", "1"])))
-def test_the_rule_is_the_published_one(line: str, dictionary: set[str]) -> None:
+def test_real_words_follow_the_published_rule(line: str, dictionary: set[str]) -> None:
     pieces = [re.findall(r"\w\S+\w|\w+|[^\w\s]+", word) for word in line.split()]
     published = [
         all(piece in dictionary or set(piece) <= set(string.punctuation) for piece in each) for each in pieces

@@ -63,7 +63,7 @@ def compare(model: DecoderModel, paths: list[list[int]], wanted: list[torch.Tens
 
 
 @torch.no_grad()
-def test_writing_a_text_scores_as_training_does() -> None:
+def test_generation_of_a_text_has_the_scores_of_training() -> None:
     model, batch = nmt().eval(), correction_batch(TEXTS)
     assert batch.targets is not None
     training = scored(model, batch).log_softmax(-1)
@@ -75,7 +75,7 @@ def test_writing_a_text_scores_as_training_does() -> None:
 
 @pytest.mark.parametrize("name", list(WORDS))
 @torch.no_grad()
-def test_writing_words_separately_scores_as_writing_them_in_one_sequence(name: str) -> None:
+def test_generation_of_separate_words_has_the_scores_of_training(name: str) -> None:
     make, batch_of, scores = WORDS[name]
     model, batch = make().eval(), batch_of([LONG, SHORT])
     training = scores(model, batch).log_softmax(-1)

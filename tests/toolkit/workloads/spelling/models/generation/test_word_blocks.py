@@ -29,7 +29,7 @@ READ = torch.tensor([[NONE, 0, 0, 1, 1, 1, NONE, NONE]])
 WRITTEN = torch.tensor([[0, 0, 0, 1, 1, NONE]])
 
 
-def test_an_output_token_reads_the_earlier_tokens_of_its_word() -> None:
+def test_output_token_attends_to_the_earlier_tokens_of_its_word() -> None:
     mask = block_causal(WRITTEN)[0].int().tolist()
     assert mask == [
         [1, 0, 0, 0, 0, 0],
@@ -41,7 +41,7 @@ def test_an_output_token_reads_the_earlier_tokens_of_its_word() -> None:
     ]
 
 
-def test_an_output_token_reads_the_input_of_its_word() -> None:
+def test_output_token_attends_to_the_input_of_its_word() -> None:
     mask = block_cross(WRITTEN, READ)[0].int().tolist()
     assert mask[:3] == [[0, 1, 1, 0, 0, 0, 0, 0]] * 3
     assert mask[3:5] == [[0, 0, 0, 1, 1, 1, 0, 0]] * 2
@@ -52,7 +52,7 @@ def test_positions_of_a_word_count_from_its_first_input_token() -> None:
     assert block_positions(WRITTEN, READ).tolist() == [[1, 2, 3, 3, 4, 0]]
 
 
-def test_first_places_of_words_whose_tokens_are_not_consecutive() -> None:
+def test_first_places_are_found_if_tokens_of_a_word_are_not_consecutive() -> None:
     """A space that is deleted within a word belongs to no word."""
     assert first_places(torch.tensor([[NONE, 0, NONE, 0, 1]]), 3).tolist() == [[1, 4, 0]]
 
@@ -69,7 +69,7 @@ def test_words_as_separate_rows_have_their_tokens() -> None:
     assert kept.tolist() == [1, 3, 4, 5, 6, 7, 8]
 
 
-def test_changed_output_of_a_word_changes_no_other_words_scores() -> None:
+def test_changed_output_of_a_word_does_not_change_scores_of_other_words() -> None:
     for model, batch, scores in (
         (words_nmt(), words_batch(TEXTS), lambda model, batch: scored(model, batch)),
         (words_nmt(use_sequence_context=True), words_batch(TEXTS), lambda model, batch: scored(model, batch)),

@@ -136,7 +136,7 @@ class Endless:
         return torch.eye(30)[torch.full((len(tokens),), 7)], self
 
 
-def test_a_model_without_an_end_is_stopped_at_about_twice_the_text(made):
+def test_generation_without_an_end_token_stops_at_about_twice_the_text(made):
     task = made(tiny_corrections)
     texts = ["the river", "stone"]
     output = load_tokenizer(task.prepared / layout.OUTPUT_TOKENIZER)
@@ -170,7 +170,7 @@ def test_targets_that_are_too_long_are_left_out_and_counted(made):
     assert len(task.splits["test"]) == len(whole.splits["test"])
 
 
-def test_the_length_of_a_target_of_words_is_that_of_all_words(made):
+def test_max_output_length_limits_the_sum_over_all_words(made):
     task = made(tiny_word_corrections, "model.max_output_length=20")
     samples = task.splits["train"]
     batch = task.collate("train", np.arange(len(samples)), CPU).read
@@ -182,7 +182,7 @@ def test_a_training_split_without_usable_texts_is_refused(made):
         made(tiny_corrections, "model.max_output_length=2")
 
 
-def test_texts_with_another_number_of_words_are_written_but_not_learnt(made):
+def test_targets_with_another_number_of_words_are_scored_but_not_learnt(made):
     task = made(tiny_word_corrections, correct=["the stone over", "", "", "river, window", "stone the"])
     batch = task.collate("test", np.arange(3), CPU).read
     assert (batch.labels != -1).any(1).tolist() == [False, True, True]

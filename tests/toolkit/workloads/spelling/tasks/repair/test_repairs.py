@@ -117,7 +117,7 @@ def test_labels_are_refused_for_the_repair_of_texts(tmp_path: Path) -> None:
         TokenizationRepairTask(tiny_repair(tmp_path, f"data.test=[{tmp_path}]"))
 
 
-def test_a_tokenizer_of_longer_tokens_is_refused(tmp_path: Path) -> None:
+def test_tokenizer_with_tokens_of_several_characters_is_refused(tmp_path: Path) -> None:
     experiment = tiny_repair(tmp_path, f"data.tokenizer_path={tmp_path}/tokenizer.json")
     with pytest.raises(DataError, match=r"data.tokenizer_path: .* expected one of single characters"):
         TokenizationRepairTask(experiment)
@@ -187,7 +187,7 @@ def test_words_of_texts_that_are_too_long_to_be_written_are_still_labelled(tmp_p
     assert loss.count == sum(short.splits["train"].sizes("labels", np.arange(4)))
 
 
-def test_another_run_is_refused_as_repair_run_before_anything_starts(tmp_path: Path) -> None:
+def test_unsuitable_repair_run_is_refused_before_anything_starts(tmp_path: Path) -> None:
     experiment = tiny_plus(tmp_path)
 
     def on(run: Path) -> Any:
@@ -206,7 +206,7 @@ def test_another_run_is_refused_as_repair_run_before_anything_starts(tmp_path: P
     check_inputs(experiment)
 
 
-def test_a_model_in_use_reads_the_words_of_its_own_repairs(plus: TokenizationRepairPlusTask) -> None:
+def test_correction_reads_the_words_of_the_repairs_of_the_model(plus: TokenizationRepairPlusTask) -> None:
     samples, model = plus.splits["test"], plus.model()
     every = np.arange(len(samples))
     evaluation = scored(plus, model)
@@ -224,5 +224,5 @@ def test_a_model_in_use_reads_the_words_of_its_own_repairs(plus: TokenizationRep
     assert [len(text.split()) for text in made] == [len(text.split()) for text in made_right]
 
 
-def test_a_repair_in_use_is_the_repair_of_an_evaluation(task: TokenizationRepairTask) -> None:
+def test_correct_applies_the_repairs_of_the_model(task: TokenizationRepairTask) -> None:
     assert task.correct(_Deletes(), "test", np.arange(3), CPU) == ["thecat", "thecat", "thecat"]

@@ -104,7 +104,7 @@ def test_given_labels_may_be_missing_in_the_training_set(tmp_path: Path) -> None
     assert (found.labels, found.text_label.tolist()) == (("spam", "ham"), [1] * 5 + [0] * 2)
 
 
-def test_a_split_whose_labels_are_all_unknown_in_training_is_refused(tmp_path: Path) -> None:
+def test_split_with_only_labels_unknown_in_training_is_refused(tmp_path: Path) -> None:
     rows = [(f"text {number}", f"label {number}") for number in range(20)]
     assert "is column 'label' (data.label_column) not the label?" in refused(one_file(tmp_path, rows))
 

@@ -54,7 +54,7 @@ def test_splits_have_their_sizes_and_depend_only_on_the_arguments(
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=300), SHARES, st.integers(0, 9))
-def test_stratified_splits_share_each_label(numbers: list[int], shares: list[float], seed: int) -> None:
+def test_stratified_splits_divide_each_label(numbers: list[int], shares: list[float], seed: int) -> None:
     labels = np.array(numbers)
     splits = assign_splits(len(labels), shares, seed, labels)
     sizes = split_sizes(len(labels), shares)

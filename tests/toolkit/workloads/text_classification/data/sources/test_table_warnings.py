@@ -244,7 +244,7 @@ def test_a_table_too_small_for_its_splits_is_refused_before_it_is_prepared(
     assert ("to 0" in problem) == (split == "test")
 
 
-def test_json_lines_are_searched_too(tmp_path: Path) -> None:
+def test_json_lines_have_warnings_too(tmp_path: Path) -> None:
     for name, labels in (("train", "ab"), ("dev", "a")):
         rows = [{"text": f"{name} {place}", "label": label} for place, label in enumerate(labels)]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

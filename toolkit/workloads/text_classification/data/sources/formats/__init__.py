@@ -1,1 +1,1 @@
-"""Read the rows of one file in any supported format, and report its faults by file and line."""
+"""Read the rows of one file in any supported format, and report its errors by file and line."""

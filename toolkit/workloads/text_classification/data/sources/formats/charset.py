@@ -13,7 +13,7 @@ from toolkit.data.sources.encoding_guess import guess
 from toolkit.errors import DataError
 
 _BLOCK = 1 << 20
-#: The first bytes of some binary files, and the kind of such a file.
+#: The first bytes of some binary files, and the kind of the file.
 _BINARY = {
     b"\x1f\x8b": "gzip, so that its name should end with .gz",
     b"PK\3\4": "a workbook or a ZIP archive; save it as CSV",
@@ -38,7 +38,7 @@ def lines(path: Path, stream: TextIO) -> Iterator[str]:
 
 
 def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
-    """Yield lists of lines: checking each line alone takes as long as cutting it into fields."""
+    """Yield lists of lines: a check of each single line would take as long as cutting it into fields."""
     done = 0
     while block := stream.readlines(_BLOCK):
         if not done:
@@ -55,7 +55,7 @@ def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
 
 
 def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataError:
-    """Return the error of an open file with invalid bytes; it names the first of them.
+    """Return the error of an open file with invalid bytes; it names the first invalid byte.
 
     stream   the bytes of the file from the beginning, unpacked
     """
@@ -72,12 +72,12 @@ def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataE
 
 
 def _first_fault(stream: BinaryIO | GzipFile, encoding: str) -> tuple[int, int, str]:
-    """Line and offset of the first fault, and the bytes there."""
+    """Return line and offset of the first error, and the bytes there."""
     decoder = codecs.getincrementaldecoder(encoding)()
     done, line = 0, 1
     while True:
         block = stream.read(_BLOCK)
-        # Bytes that the decoder holds back are the beginning of its next input.
+        # Bytes that the decoder has not decoded yet are the beginning of its next input.
         held = len(decoder.getstate()[0])
         try:
             line += decoder.decode(block, final=not block).count("\n")

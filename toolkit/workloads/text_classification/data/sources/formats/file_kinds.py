@@ -1,4 +1,4 @@
-"""The format of a file by the ending of its name, the rows of a file, and refused formats."""
+"""The format of a file by its suffix, the rows of a file, and refused formats."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-#: Files in which fields have names instead of a delimiter.
+#: Suffixes of files in which fields have names instead of a delimiter.
 _WITHOUT_DELIMITER = (*_JSON_LINES, prepared_table.ENDING, parquet.ENDING)
-#: Endings that are refused, with advice.
+#: Suffixes that are refused, with advice.
 _OTHERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "save the sheet as .csv"),
     **dict.fromkeys((".feather", ".arrow"), "convert it to .parquet or .csv"),
     **dict.fromkeys(
         (".zip", ".tar", ".tgz", ".bz2", ".xz", ".zst", ".7z"), "unpack it, or compress with gzip"
     ),
-    ".json": "write each object into a line of its own, in a file that ends with .jsonl",
+    ".json": "write one object per line, in a file with the suffix .jsonl",
 }
 _SUPPORTED = (
     "Supported are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz), .parquet, and "
@@ -46,7 +46,7 @@ class Format:
 
     @classmethod
     def of(cls, path: Path, data: TextTable) -> Format:
-        """The format by the file's ending and the config. Raises DataError for an unknown or refused format.
+        """Return the format by suffix and config. Raises DataError for an unknown or refused format.
 
         The config's delimiter has no effect on formats without a delimiter: another file may need it.
         """
@@ -61,7 +61,7 @@ class Format:
 
 
 def read_rows(path: Path, data: TextTable, part: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a file, whose format follows from its name and the config.
+    """Yield the rows of a file. Its format follows from its name and the config.
 
     part  one split of a prepared set; None for all of its texts
     Rows are not all in memory. Raises DataError with file and line. Texts and labels are not checked.

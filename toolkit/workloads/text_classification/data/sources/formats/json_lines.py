@@ -15,7 +15,7 @@ from toolkit.workloads.text_classification.data.sources.formats.opening import o
 from toolkit.workloads.text_classification.data.sources.formats.table import Row, absent_names
 from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 
-# Numbers stay texts: labels such as 1.0 and 1e3 are the same as in a delimited file.
+# Numbers stay texts, so labels such as 1.0 and 1e3 are the same as in a delimited file.
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
 
 
@@ -27,7 +27,7 @@ def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
     """Yield the rows of a file, one at a time. null is an empty field.
 
     Raises DataError with file and line if the file is missing, empty or unreadable, or if a line is not an
-    object, has no such key, or has a value there that is neither a text nor a number.
+    object, lacks a key, or has a value there that is neither a text nor a number.
     """
     is_empty = True
     with opened(path, data.encoding, "\n") as stream:
@@ -48,7 +48,7 @@ def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
 def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
     found = _object(line)
     text, label = _field(found, data.text_column, data), _field(found, data.label_column, data)
-    # Only escapes can give such characters. Text files and databases cannot store them.
+    # Only escapes can encode half a character, which text files and databases cannot store.
     if "\\u" in line and (odd := no_character(text + label)):
         raise _Fault(f"{odd} is not a character of text; correct the line")
     return text, label

@@ -22,12 +22,12 @@ def opened(path: Path, encoding: str, newline: str) -> Iterator[TextIO]:
     """Open a file as text; a compressed file is unpacked while it is read.
 
     newline   as in `open`
-    Raises DataError for faults of the file, also for those that occur within the block.
+    Raises DataError for errors of the file, including errors within the block.
     """
     check_encoding(encoding)
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            # A second reading would find nothing, or wait forever.
+            # A second read would find nothing, or wait forever.
             raise DataError(f"{path} is a pipe or a device, expected a file: it is read more than once")
         try:
             with io.TextIOWrapper(_unpacked(path), encoding=encoding, newline=newline) as stream:

@@ -25,7 +25,7 @@ def is_parquet(path: Path) -> bool:
 def read_parquet(path: Path, data: TextTable) -> Iterator[Row]:
     """Yield the rows of a file; some thousands are in memory. The line of a row is its number, from 1.
 
-    A missing value is an empty field; a number becomes Python's text of it.
+    A missing value is an empty field; a number is converted to text with Python's str.
     Raises DataError with file and row if the file is missing, empty or unreadable, if a column is missing, if
     a value is neither a text nor a number, or if pyarrow is not installed.
     """

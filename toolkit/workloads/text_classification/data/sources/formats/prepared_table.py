@@ -28,7 +28,7 @@ def is_database(path: Path) -> bool:
 
 
 def known_set(path: Path) -> Mapping[str, Any]:
-    """Return the manifest of a database's prepared set. Raises DataError if that is not a set of texts."""
+    """Return the manifest of a database's prepared set. Raises DataError if it is not a set of texts."""
     try:
         path.stat()
         meta = read_json(path.parent / META)
@@ -36,8 +36,8 @@ def known_set(path: Path) -> Mapping[str, Any]:
         raise open_problem(path, error if isinstance(error, OSError) else OSError(str(error))) from error
     if not isinstance(meta, dict) or not {"fingerprint", "splits", "texts"} <= meta.keys():
         raise DataError(
-            f"{path} is not the database of prepared texts: {META} of such a set is not beside it. Expected "
-            "a table, or samples.sqlite in a folder that `stk prepare` made for a text classification"
+            f"{path} is not the database of prepared texts: its folder has no {META} of such a set. Expected "
+            "a table, or samples.sqlite in a folder that `stk prepare` made for text classification"
         )
     if (meta.get("settings") or {}).get("split_unit") == "fragment":
         raise DataError(
@@ -50,7 +50,7 @@ def known_set(path: Path) -> Mapping[str, Any]:
 def read_texts(path: Path, split: str | None) -> Iterator[Row]:
     """Yield the texts of a split, or of all splits, one at a time. Raises DataError.
 
-    Lines are those of the original table.
+    Line numbers refer to the original table.
     """
     known_set(path)
     try:

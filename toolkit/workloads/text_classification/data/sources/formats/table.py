@@ -1,4 +1,4 @@
-"""Read delimited files row by row, and report their faults.
+"""Read delimited files row by row, and report their errors.
 
 Blank lines are skipped. A byte-order mark is dropped. Line ends may be LF or CRLF.
 """
@@ -55,7 +55,7 @@ def read_table(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Ite
 
 def _fields(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the fields of every row that is not blank."""
-    # Quoted fields keep their line ends. Without quotes, a lone CR is an ordinary character.
+    # Quoted fields keep their line ends. In unquoted files, a lone CR is an ordinary character.
     with opened(path, data.encoding, "" if quoted else "\n") as stream:
         yield from fields_of(
             lines(path, stream),
@@ -87,7 +87,7 @@ def column_places(place: str, header: list[str], data: TextTable) -> tuple[int, 
     """
     columns = shown(header)
     if absent := absent_names(header, data):
-        # One column is seldom both, so that its name is no hint.
+        # A single column usually means a wrong delimiter, so its name is no hint.
         alone, hint = ("Is data.delimiter right? ", "") if len(header) == 1 else ("", absent.hint)
         raise DataError(
             f"{place}: no column {absent.names}, found: {columns}. {alone}Set {absent.keys} to a column's "
@@ -108,7 +108,7 @@ class Absent(NamedTuple):
 
 
 def absent_names(present: Collection[str], data: TextTable) -> Absent | None:
-    """Return which of text and label are not among the names of columns; None if both are."""
+    """Return which of the text and label columns are missing; None if both are present."""
     wanted = {"data.text_column": data.text_column, "data.label_column": data.label_column}
     absent = {key: name for key, name in wanted.items() if name not in present}
     if not absent:

@@ -16,12 +16,12 @@ def short(text: str) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number with its word: 1 row, 2 rows."""
+    """Return a number with its noun: 1 row, 2 rows."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def shown(names: Iterable[str]) -> str:
-    """The first few names, separated by commas."""
+    """Return the first few names, separated by commas."""
     return few(map(short, names), _NAMES_SHOWN)
 
 

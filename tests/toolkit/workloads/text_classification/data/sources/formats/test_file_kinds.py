@@ -85,7 +85,7 @@ def test_invalid_bytes_are_located_in_the_unpacked_text(tmp_path: Path) -> None:
     "name", ["a.xlsx", "a.feather", "a.json", "a.json.gz", "a.zip", "a.tar.gz", "a.FEATHER"]
 )
 @pytest.mark.parametrize("delimiter", [None, ","])
-def test_other_formats_are_refused_with_the_supported_ones(
+def test_unsupported_formats_are_refused_with_the_supported_formats(
     tmp_path: Path, name: str, delimiter: str | None
 ) -> None:
     told = fault(tmp_path / name, b"", TextTable(delimiter=delimiter))
@@ -97,7 +97,7 @@ def test_other_formats_are_refused_with_the_supported_ones(
 @pytest.mark.parametrize(
     "name, ending", [("a.txt", ".txt"), ("a.txt.gz", ".txt"), ("a.gz", ".gz"), ("a", "")]
 )
-def test_an_ending_without_a_known_delimiter_is_refused_with_the_supported_ones(
+def test_ending_without_a_known_delimiter_is_refused_with_the_supported_endings(
     tmp_path: Path, name: str, ending: str
 ) -> None:
     told = fault(tmp_path / name, CSV)

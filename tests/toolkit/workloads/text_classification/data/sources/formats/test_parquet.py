@@ -80,9 +80,7 @@ def test_a_missing_parquet_file_is_reported(tmp_path: Path) -> None:
         rows(tmp_path / "a.parquet")
 
 
-def test_without_pyarrow_the_error_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_pyarrow_is_reported_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.parquet", text=["a"], label=["b"])
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(DataError, match=r"slurm-toolkit\[parquet\]"):

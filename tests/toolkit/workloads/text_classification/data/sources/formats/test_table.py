@@ -143,7 +143,7 @@ def test_a_header_without_rows_is_refused(csv_file: Path) -> None:
     assert "has a header but no rows" in fault(csv_file, "text,label\n\n")
 
 
-def test_a_missing_column_is_reported_with_the_existing_ones(csv_file: Path) -> None:
+def test_missing_column_is_reported_with_the_existing_columns(csv_file: Path) -> None:
     told = fault(csv_file, "Text,label,id\nx,a,1\n")
     assert f"{csv_file}:1: no column 'text', found: Text, label, id" in told
     assert "data.text_column" in told
@@ -236,12 +236,12 @@ def test_errors_of_a_file_without_a_header_have_the_given_columns(tsv_file: Path
     assert "data.columns: no column 'label', found: text, class" in told
 
 
-def test_a_header_besides_named_columns_is_an_error(tsv_file: Path) -> None:
+def test_header_is_refused_if_columns_are_named(tsv_file: Path) -> None:
     told = fault(tsv_file, "text\tlabel\nfine\t1\n", TextTable(columns=("text", "label")))
     assert f"{tsv_file}:1: the line names the columns itself, so leave data.columns out" in told
 
 
-def test_the_error_of_a_first_line_without_the_columns_mentions_the_header(tsv_file: Path) -> None:
+def test_error_of_a_file_without_a_header_mentions_data_columns(tsv_file: Path) -> None:
     assert "name them in data.columns" in fault(tsv_file, "fine\t1\ndull\t0\n")
 
 

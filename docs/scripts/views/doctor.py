@@ -23,7 +23,7 @@ from slurm.doctor.render import parts
 from slurm.doctor.run_checks import Report
 
 COLUMNS = 104
-RECORDED = Path(__file__).resolve().parents[2] / "tests" / "slurm" / "support" / "recorded" / "doctor"
+RECORDED = Path(__file__).resolve().parents[3] / "tests" / "slurm" / "support" / "recorded" / "doctor"
 SETTINGS = {
     "ClusterName": "alps",
     "KillWait": "30 sec",

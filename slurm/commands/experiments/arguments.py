@@ -204,8 +204,8 @@ def _machines(parser: argparse.ArgumentParser) -> None:
 def resume(parsers: Parsers) -> None:
     """Add `stk resume`."""
     description = (
-        "Continue a run from its latest good checkpoint, with its own code and config. A run without a "
-        "checkpoint takes edited code."
+        "Continue a run from its latest good checkpoint, with its own code and config.\n"
+        "A run without a checkpoint takes edited code."
     )
     parser = command(parsers, "resume", "continue a run that has ended", description)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)

@@ -222,7 +222,7 @@ def test_submit_limit_includes_that_of_the_qos_and_jobs_in_the_queue(user: User,
 def test_at_most_limits_the_submitted_runs(user: User, fake: FakeSlurm) -> None:
     answer = ask(user, user.config, "seed=1,2,3", "--at-most", "2")
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", None]
-    assert answer["runs"][2]["skipped"].startswith("waits: at most 2 ")
+    assert answer["runs"][2]["skipped"].startswith("waits: --at-most is 2")
     again = ask(user, user.config, "seed=1,2,3")
     assert [line["change"] for line in again["runs"]] == ["unchanged", "unchanged", "new"]
 

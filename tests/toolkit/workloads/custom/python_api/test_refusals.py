@@ -25,7 +25,7 @@ def untouched(folder: Path) -> Iterator[None]:
     "function, words",
     [
         (lambda work: lambda: 1, ("lambda", "def")),
-        (lambda work: work.outer(), ("outer.<locals>.inner", "outside")),
+        (lambda work: work.outer(), ("outer.<locals>.inner", "top level")),
         (lambda work: functools.partial(work.add, 1), ("partial", "function in a module")),
         (lambda work: work.Model().fit, ("Model.fit", "function itself")),
         (lambda work: work.later, ("later", "async")),

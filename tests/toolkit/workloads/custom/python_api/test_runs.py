@@ -84,7 +84,7 @@ def test_run_of_a_command_has_its_logged_metrics_and_no_model(folder: Path) -> N
     assert [(line["step"], line["loss"]) for line in run.metrics()] == [(2, 2.0), (1, 3.0)]
     with pytest.raises(stk.UserError, match="predicts nothing"):
         run.predict([])
-    with pytest.raises(stk.UserError, match="no model"):
+    with pytest.raises(stk.UserError, match="no known model"):
         run.load_model()
 
 

@@ -220,7 +220,7 @@ def test_folders_of_benchmarks_have_targets_or_labels(
         ({"corrupt.txt": "a b\n", "correct.txt": "0 O\n"}, "correct.txt:1: found 'O', expected 0 (right)"),
         ({"corrupt.txt": "a b\n", "correct.txt": "01\n"}, "correct.txt:1: found '01', expected 0 (right)"),
         ({"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; do they belong together"),
-        ({"own.jsonl": "{}\n"}, "own.jsonl:1: expected an object with a text under `sequence`"),
+        ({"own.jsonl": "{}\n"}, "own.jsonl:1: expected an object with texts under `sequence`"),
         ({"own.jsonl": "a\n"}, "own.jsonl:1: not JSON"),
         ({"own.jsonl": "[" * 100_000 + "\n"}, "own.jsonl:1: not JSON"),
         ({"own.jsonl": '{"sequence": "cut \\ud83d"}\n'}, "own.jsonl:1: \\ud83d is not a character"),

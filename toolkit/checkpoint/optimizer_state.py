@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from toolkit.errors import UserError
 
-_OPTIMIZER, _NUMBER, _GROUP = "optimizer/", "optimizer-number/", "optimizer-group/"
+_OPTIMIZER, _NUMBER = "optimizer/", "optimizer-number/"
+_GROUP, _GROUP_TENSOR = "optimizer-group/", "optimizer-group-tensor/"
 #: Keys of a group that are not state: the schedule sets the learning rate.
 _NO_STATE = ("params", "lr")
 
@@ -29,7 +30,7 @@ class OptimizerState:
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
-        self._first = [copy.deepcopy(dict(_values(group))) for group in optimizer.param_groups]
+        self._first = [_copied(dict(_values(group))) for group in optimizer.param_groups]
 
     def tensors(self) -> Tensors:
         """Return the state by name. Raises UserError for what is neither a tensor nor a number."""
@@ -49,9 +50,12 @@ class OptimizerState:
             for key, value in _values(group):
                 if key in first and _is_same(first[key], value):
                     continue
-                if not isinstance(value, torch.Tensor) and not _is_number(value):
+                if isinstance(value, torch.Tensor):
+                    found[f"{_GROUP_TENSOR}{place}/{key}"] = value
+                elif _is_number(value):
+                    found[f"{_GROUP}{place}/{key}"] = _as_tensor(value)
+                else:
                     raise _no_state(self._optimizer, f"{key!r} of a group", value)
-                found[f"{_GROUP}{place}/{key}"] = _as_tensor(value)
         return found
 
     def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -65,7 +69,11 @@ class OptimizerState:
             )
         }
         groups = self._optimizer.state_dict()["param_groups"]
+        # load_state_dict copies also what is no state, such as an object that others hold.
+        kept = [dict(_values(group)) for group in groups]
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for group, own in zip(self._optimizer.param_groups, kept, strict=True):
+            group.update(own)
         for index, kept in state.items():
             used = self._optimizer.state[parameters[index][0]]
             # torch converts to the type of the parameter, but master weights may be more precise.
@@ -79,9 +87,11 @@ class OptimizerState:
             if numbers:
                 self._optimizer.state[parameter].update(numbers)
         for place, group in enumerate(self._optimizer.param_groups):
-            for key, value in _of(tensors, f"{_GROUP}{place}/"):
+            group.update((key, value.item()) for key, value in _of(tensors, f"{_GROUP}{place}/"))
+            for key, value in _of(tensors, f"{_GROUP_TENSOR}{place}/"):
                 made = group.get(key)
-                group[key] = value.to(made.device) if isinstance(made, torch.Tensor) else value.item()
+                like = made if isinstance(made, torch.Tensor) else group["params"][0]
+                group[key] = value.to(like.device)
 
     def _parameters(self) -> Iterator[tuple[nn.Parameter, str]]:
         """Yield parameters in the optimizer's order, with their names in the model."""
@@ -108,13 +118,25 @@ def _values(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((key, each) for key, each in group.items() if key not in _NO_STATE)
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values of a group are equal; `==` fails for lists of tensors."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return type(one) is type(other) and bool(one == other)
+def _copied(value: Any) -> Any:
+    """A copy of a value with tensors and containers of its own; other objects are the same."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _is_same(copy: Any, value: Any) -> bool:
+    """Whether a value is equal to an earlier copy of it."""
+    if isinstance(copy, torch.Tensor) and isinstance(value, torch.Tensor):
+        return torch.equal(copy, value)
+    if isinstance(copy, dict) and isinstance(value, dict):
+        return copy.keys() == value.keys() and all(_is_same(copy[key], value[key]) for key in copy)
+    if isinstance(copy, list) and isinstance(value, list | tuple):
+        return len(copy) == len(value) and all(map(_is_same, copy, value))
+    # An array has no truth of its own.
+    return copy is value or (type(copy) is type(value) and bool(np.all(copy == value)))
 
 
 def _is_number(value: Any) -> bool:
@@ -122,7 +144,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_tensor(value: Any) -> torch.Tensor:
-    return value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=_DTYPES[type(value)])
+    return torch.tensor(value, dtype=_DTYPES[type(value)])
 
 
 def _no_state(optimizer: torch.optim.Optimizer, what: str, value: Any) -> UserError:

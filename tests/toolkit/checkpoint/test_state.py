@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -78,14 +79,17 @@ class Counted(torch.optim.Optimizer):
     """Gradient descent that slows down by numbers that it counts, as some libraries' optimizers do."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], memory: Any = 0) -> None:
+        kept = {"owner": object(), "call": partial(max, 1), "nested": {"weights": [torch.ones(2)]}}
         own = {"done": 0, "scale": torch.ones(2), "steps": [], "memory": memory}
-        super().__init__(parameters, {"lr": 0.1, **own})
+        super().__init__(parameters, {"lr": 0.1, **own, **kept})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             group["done"] += 1
             group["scale"] = group["scale"] / 2
+            group["seen"] = group.get("seen", torch.zeros(())) + 1
+            group["sums"] = group.get("sums", torch.zeros(2)) + 1
             for parameter in group["params"]:
                 state = self.state[parameter]
                 state["own"] = state.get("own", 0.5) * 0.9
@@ -108,6 +112,8 @@ def test_numbers_and_tensors_in_optimizer_groups_are_restored() -> None:
     second.load_training_tensors(read_again(first))
     assert second.optimizer.param_groups[0]["done"] == 3
     assert second.optimizer.param_groups[0]["scale"].tolist() == [1 / 8, 1 / 8]
+    assert second.optimizer.param_groups[0]["seen"].item() == 3
+    assert second.optimizer.param_groups[0]["sums"].tolist() == [3, 3]
     advance(first, 3, seed=2)
     advance(second, 3, seed=2)
     found, expected = tensors(second), tensors(first)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TextIO, cast
 
 from slurm.commands.command_line import with_file, without_a_value
+from slurm.commands.common import report_error
 from slurm.commands.parser import import_module, parser_for
 from toolkit.errors import ExitCode, StkError
 from toolkit.run import folder_trust
@@ -44,9 +45,7 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     except ReaderLeft:
         return ExitCode.DONE
     except StkError as error:
-        # The message may quote a folder name of another user, or a secret value of the experiment.
-        print(f"error: {clean(_without_secrets(str(error)))}", file=sys.stderr)
-        return error.exit_code
+        return report_error(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except OSError as error:
@@ -74,12 +73,6 @@ def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, in
         raise
     finally:
         output.flush()
-
-
-def _without_secrets(text: str) -> str:
-    from toolkit.config.secrets import concealed  # only for an error
-
-    return concealed(text)
 
 
 def _run(arguments: argparse.Namespace) -> int:

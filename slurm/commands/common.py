@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeAlias
 
-from toolkit.errors import StkError
+from toolkit.errors import SlurmUnavailable, StkError
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import clean
 
 CONFIG_HELP = "experiment file (YAML)"
 RUN_HELP = "a run: its folder, its id, or a unique prefix of the id"
@@ -128,16 +129,29 @@ def positive(text: str) -> int:
 
 
 def do_each(runs: Iterable[RunDir], action: Callable[[RunDir], str]) -> int:
-    """Call `action` for each run and print its result; return the highest exit code."""
+    """Call `action` for each run and print its result; return the highest exit code.
+
+    Raises SlurmUnavailable: for each run the answer would be waited for again.
+    """
     worst = 0
     for run in runs:
         try:
             print(f"{run.run_id}: {action(run)}")
+        except SlurmUnavailable:
+            raise
         except StkError as error:
             # An error in one run does not stop the others.
-            print(f"error: {error}", file=sys.stderr)
-            worst = max(worst, error.exit_code)
+            worst = max(worst, report_error(error))
     return worst
+
+
+def report_error(error: StkError) -> int:
+    """Print an error on standard error; return its exit code."""
+    from toolkit.config.secrets import concealed  # only for an error
+
+    # The message may quote a folder name of another user, or a secret value of the experiment.
+    print(f"error: {clean(concealed(str(error)))}", file=sys.stderr)
+    return error.exit_code
 
 
 def warn(lines: Iterable[str]) -> None:

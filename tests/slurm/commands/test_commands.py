@@ -412,12 +412,17 @@ def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(user: User) -> None
     run = user.run()
     run.path.mkdir(parents=True)
     user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
-    other = user.run("seed=9")
-    other.path.mkdir()
-    user.write(f"experiments/{other.run_id}/config.yaml", "name: tiny\n")
-    with FileLock(run.alive):
-        answer = user.stk("cancel", run.run_id, other.run_id)
+    other, hostile = user.run("seed=9"), user.run("seed=10")
+    for each in (other, hostile):
+        each.path.mkdir()
+        user.write(f"experiments/{each.run_id}/config.yaml", "name: tiny\n")
+    line = {"cluster": "local", "job_id": "local-1", "host": "far\x1b[2Jaway", "name": "n", "time": 1.0}
+    append_json_line(hostile.submissions, line | {"boot": "another"})
+    with FileLock(run.alive), FileLock(hostile.alive):
+        answer = user.stk("cancel", run.run_id, hostile.run_id, other.run_id)
     assert answer.code == 2
+    assert "cancel it there" in answer.err
+    assert "\x1b" not in answer.err
     # It keeps no other run from its turn.
     assert f"{other.run_id}: not live" in answer.out
     assert "runs in the foreground of some terminal: press Ctrl-C there" in answer.err

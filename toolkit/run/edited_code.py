@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,16 +94,32 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
 
 
 def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
-    """Messages about runs that stay as they are, where others of their sweep begin with today's code."""
+    """Messages about runs that stay as they are, where others of their sweep begin with today's code.
+
+    The files of a copy are compared once, although the runs of an array share it by hard links.
+    """
     found: dict[str, list[str]] = {}
+    copies: dict[object, Edits] = {}
     for run, experiment in runs:
-        if edits := edits_since(run, experiment):
+        copy = _copy_id(run)
+        if copy not in copies:
+            copies[copy] = edits_since(run, experiment)
+        if edits := copies[copy]:
             found.setdefault(str(edits), []).append(run.run_id)
     return [
         f"{f'{ids[0]} has' if len(ids) == 1 else f'{len(ids)} runs have'} other code than those that begin "
         f"now; since then changed: {edits}"
         for edits, ids in found.items()
     ]
+
+
+def _copy_id(run: RunDir) -> object:
+    """Equal for runs that share a copy of the code; a run without code has none."""
+    try:
+        found = os.stat(run.code / CORE[-1])
+    except OSError:
+        return run.path
+    return found.st_dev, found.st_ino
 
 
 def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
@@ -159,8 +175,8 @@ def new_code_of(run: RunDir, step: int = 0) -> list[str]:
 
 
 def own_code(run: RunDir) -> str:
-    """A digest of the code that a run keeps besides the toolkit's own; empty where it keeps none."""
-    names = sorted(name for name in _names(run.code) if name.partition("/")[0] not in CORE)
+    """A digest of the Python and shell files that a run keeps besides the toolkit's; "" without any."""
+    names = sorted(name for name in _names(run.code, CORE) if name.endswith((".py", ".sh")))
     found = repr([(name, crc32(run.code / name)) for name in names])
     return hashlib.sha256(found.encode()).hexdigest() if names else ""
 
@@ -229,9 +245,15 @@ def _link_to(work: Path, path: Path) -> Path | None:
     return next((each for each in between[: between.index(work)] if each.is_symlink()), None)
 
 
-def _names(folder: Path) -> Iterator[str]:
-    """All files of a copy of code, relative to it, except compiled ones and the .dist-info of its version."""
+def _names(folder: Path, without: Sequence[str] = ()) -> Iterator[str]:
+    """All files of a copy of code, relative to it, except compiled ones and the .dist-info of its version.
+
+    without  names in the folder itself that are left out
+    """
+    left_out = {"__pycache__", *without}
     for around, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".dist-info")]
+        folders[:] = [name for name in folders if name not in left_out and not name.endswith(".dist-info")]
+        names = [name for name in names if name not in left_out]
+        left_out = {"__pycache__"}
         inside = os.path.relpath(around, folder)
         yield from (name if inside == "." else os.path.join(inside, name) for name in names)

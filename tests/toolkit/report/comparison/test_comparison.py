@@ -111,6 +111,7 @@ def test_runs_of_different_code_are_no_repetitions(tmp_path: Path) -> None:
         (run.code / "project" / "net.py").write_text(text)
         (run.code / "toolkit").mkdir()
         (run.code / "toolkit" / "files.py").write_text(run.run_id)
+        (run.code / "project" / "results.csv").write_text(run.run_id)
     (renamed := found[3].config).write_text(renamed.read_text().replace("name: ", "name: wide-"))
     first, second, third = groups([summarize(run) for run in found])
     assert [run.run_id for run in first.runs] == ["run-1", "run-2"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import SubmittedRuns, keep_for_later, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_resolved, load_to_run
-from toolkit.errors import ConfigError, RunBusy, SchedulerError
+from toolkit.errors import ConfigError, StkError
+from toolkit.files import write_atomic
 from toolkit.run.edited_code import begins_anew, edit_warnings_of_many, other_code_warnings, take_new_code
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
@@ -44,27 +45,31 @@ def start(
     live           job ids of the sweep's live runs
     max_parallel   None: max_parallel of the sweep, else of the resources
     """
-    before = read_record(folder)
-    waited = folder.waiting.read_bytes() if folder.waiting.exists() else b""
     make_sweep(folder)
     check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
+    with hold(folder.lock, f"the sweep {folder.name}"), _restored_on_error(folder, runs):
+        write_down(folder, record, runs)
+        if not runs:
+            return SubmittedRuns()
+        throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
+        return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
+
+
+@contextmanager
+def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[None]:
+    """On an error restore the files of a sweep, unless new runs have been made, which may be submitted."""
+    before = read_record(folder)
+    waited = folder.waiting.read_text() if folder.waiting.exists() else ""
     try:
-        with hold(folder.lock, f"the sweep {folder.name}"):
-            write_down(folder, record, runs)
-            if not runs:
-                return SubmittedRuns()
-            throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
-            return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
-    except programs.AnswerLost:
-        raise
+        yield
     except BaseException:
-        new = [one.run for one in runs if one.now is None]
-        # If nothing was submitted, the previous files are restored.
-        if before is not None and not any(run.submissions.exists() for run in new):
-            write_record(folder, before)
-            folder.waiting.write_bytes(waited)
-        elif before is None and not any(run.path.exists() for run in new):
+        if any(one.run.path.exists() for one in runs if one.now is None):
+            raise
+        if before is None:
             shutil.rmtree(folder.path, ignore_errors=True)
+        else:
+            write_record(folder, before)
+            write_atomic(folder.waiting, waited) if waited else folder.waiting.unlink(missing_ok=True)
         raise
 
 
@@ -147,6 +152,6 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
     for job_id, run in ids.items():
         try:
             cancel_following(run, job_id)
-        except (RunBusy, SchedulerError):
+        except StkError:
             warnings.append(f"{run.run_id}: its next job may have been submitted: stk cancel {run.run_id}")
     return Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)

@@ -43,12 +43,14 @@ class SubmittedRuns:
     jobs    the submission of each submitted run
     arrays  ids of the arrays
     later   runs that are not submitted now; why: the reason
+    code    exit code: 0 also if limits of Slurm leave runs for later
     """
 
     jobs: dict[RunDir, Submission] = field(default_factory=dict)
     arrays: list[str] = field(default_factory=list)
     later: list[Candidate] = field(default_factory=list)
     why: str = ""
+    code: int = 0
 
 
 def submit_runs(
@@ -129,7 +131,8 @@ def _submit_arrays(
     code: dict[RunDir, Path] = {}
     _allow_open_files(len(wanted))
     ids: list[str] = []
-    groups = _by_resources(wanted)
+    # The others wait for the first and largest, which takes the whole throttle.
+    groups = sorted(_by_resources(wanted), key=len, reverse=True)
     left = [one for alike in groups for one in alike]
     try:
         _copy_code(sweep, unique, wanted, code)
@@ -152,7 +155,7 @@ def _submit_arrays(
             raise
         # Submitted runs stay in the queue; Slurm may accept the rest when some have ended.
         handed.later[:0] = left
-        handed.why = str(error)
+        handed.why, handed.code = str(error), 0 if isinstance(error, SlurmRefused) else error.exit_code
     finally:
         handed.arrays += filter(None, ids)
         # Kept if the code of a run is a link to it.

@@ -172,9 +172,10 @@ _FIELDS = {"zip": "zipped"}
 
 
 def _plain(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    """Keys and values of a run that is spelt out; sections within sections are keys with dots."""
+    """Keys and values of a listed run; nested sections are keys with dots, unless they name a `kind`."""
     for name, value in section.items():
-        if isinstance(value, dict) and value:
+        # Keys of another kind do not fit: such a section is replaced.
+        if isinstance(value, dict) and value and "kind" not in value:
             yield from _plain(value, f"{prefix}{name}.")
         else:
             yield prefix + name, written(value)

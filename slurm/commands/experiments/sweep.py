@@ -116,6 +116,7 @@ def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Sub
         code = train(wanted.to_start, quiet=arguments.json)
     else:
         handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
+        code = handed.code
     if arguments.cancel_removed:
         cancelled = cancel(wanted.folder, wanted.removed)
         warn(cancelled.warnings)

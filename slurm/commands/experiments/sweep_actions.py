@@ -74,6 +74,7 @@ def _resume(arguments: Namespace) -> int:
             code = train(runs, quiet=arguments.json)
         else:
             handed = submit(folder, record, runs, live, arguments)
+            code = handed.code
     if arguments.json:
         later = [one.run.run_id for one in handed.later]
         jobs = {run.run_id: job.job_id for run, job in handed.jobs.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -242,7 +241,9 @@ def test_arrays_that_slurm_took_stay_when_its_controller_is_lost_before_the_next
     ask(user, user.config, "seed=1")
     fake.answers("show config", "MaxArraySize = 2\n")
     fake.refuses_after(2, "sbatch: error: Unable to contact slurm controller (connect failure)")
-    answer = ask(user, user.config, "seed=1,2,3,4,5")
+    told = user.stk("sweep", user.config, "seed=1,2,3,4,5", "--json")
+    assert told.code == ExitCode.SCHEDULER
+    answer = json.loads(told.out)
     assert [line["job_id"] for line in answer["runs"][1:]] == ["102_0", "102_1", None, None]
     assert "Unable to contact" in answer["runs"][4]["skipped"]
     assert len(read_record(folder(user)).members) == 5
@@ -318,13 +319,20 @@ def test_a_local_launcher_that_has_just_ended_is_no_error(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = create_run(user.experiment(), user.experiments)
-    with subprocess.Popen(["/bin/true"]) as ended:
-        record(run, cluster="local", job_id=f"local-{ended.pid}", name="tiny")
+    record(run, cluster="local", job_id="local-1234", name="tiny")
+    asked: list[int] = []
+
+    def kill(pid: int, number: int) -> None:
+        asked.append(pid)
+        raise ProcessLookupError
+
+    monkeypatch.setattr("os.kill", kill)
     for module in ("slurm.sweeps.actions", "slurm.runs.cancel_requeue"):
         monkeypatch.setattr(f"{module}.is_launcher_alive", lambda *_: True)
     row = RunStatus(run_id=run.run_id, run_dir="", job_id=None, state="running", is_live=True)
     assert cancel_one(run, row)
     assert cancel(folder(user), [row]).runs == [run.run_id]
+    assert asked == [1234, 1234]
 
 
 def test_resume_submits_ended_runs_again(user: User, fake: FakeSlurm) -> None:
@@ -341,10 +349,11 @@ def test_resume_asks_for_what_each_run_asked_for_last(user: User, fake: FakeSlur
     ask(user, user.config, "seed=1,2,3", "--max-parallel", "2")
     for task in (0, 1, 2):
         fake.change(f"101_{task}", state="CANCELLED")
-    assert user.stk("submit", user.config, "seed=2", "--time", "8:00:00").code == 0
+    assert user.stk("submit", user.config, "seed=1", "--time", "8:00:00").code == 0
     fake.change("104", state="CANCELLED")
     jobs = ask(user, "resume", "tiny")["jobs"]
-    assert [jobs[user.run(f"seed={seed}").run_id] for seed in (1, 2, 3)] == ["105_0", "107_0", "105_1"]
+    # The larger array comes first, and has the whole throttle.
+    assert [jobs[user.run(f"seed={seed}").run_id] for seed in (2, 3, 1)] == ["105_0", "105_1", "107_0"]
     folders = [folder(user).array(array.name) for array in read_arrays(folder(user))[1:]]
     first, second = ((each / "script.sh").read_text() for each in folders)
     assert "--time" not in first

@@ -8,6 +8,7 @@ import pytest
 
 from tests.toolkit.tiny import write_experiment
 from toolkit.config import load, run_id
+from toolkit.config.composition.yaml_files import parse
 from toolkit.errors import ConfigError
 from toolkit.sweeps.section import load_sweep
 from toolkit.sweeps.spaces import Choice, LogUniform, RandInt, Uniform, Values
@@ -81,6 +82,14 @@ def test_sections_within_a_run_are_keys_with_dots(tmp_path: Path) -> None:
     sweep = load_sweep(written(tmp_path, section))
     assert sweep is not None
     assert sweep.runs == ({"optimizer.lr": "0.1", "task.a.b": "[1]", "task.c": "{}"},)
+
+
+def test_section_of_a_run_that_names_its_kind_is_replaced(tmp_path: Path) -> None:
+    """The keys of another kind would not fit."""
+    sweep = load_sweep(written(tmp_path, "sweep: {runs: [{model: {kind: docnn, filters: 3}}]}\n"))
+    assert sweep is not None
+    (run,) = sweep.runs
+    assert parse(run["model"]).value == {"kind": "docnn", "filters": 3}
 
 
 @pytest.mark.parametrize("section", [

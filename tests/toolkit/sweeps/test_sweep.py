@@ -94,12 +94,17 @@ def test_a_grid_that_cannot_be_enumerated_is_refused(sweep: Sweep, problem: str)
 
 
 @pytest.mark.parametrize("sweep, word, part", [
-    (Sweep(method="list", runs=({"a": "1"}, {"b": "2"})), "a=3", "sweep.runs=null"),
-    (Sweep(parameters={"a": A}, seeds=("1", "2")), "seed=7", "sweep.seeds=null"),
+    (Sweep(method="list", runs=({"a": "1"}, {"a": "2"})), "a=3", "a is set for each run by sweep.runs"),
+    (Sweep(parameters={"a": A}, seeds=("1", "2")), "seed=7", "seed is set for each run by sweep.seeds"),
 ])  # fmt: skip
 def test_a_value_that_runs_of_the_file_would_hide_is_refused(sweep: Sweep, word: str, part: str) -> None:
     with pytest.raises(UserError, match=part):
         with_overrides(sweep, [word])
+
+
+def test_value_for_runs_that_do_not_set_its_key_is_taken() -> None:
+    sweep = Sweep(method="list", runs=({"a": "1"}, {"b": "2"}))
+    assert with_overrides(sweep, ["a=3"]).fixed == {"a": "3"}
 
 
 def test_more_samples_and_keys_do_not_change_the_first_draws() -> None:

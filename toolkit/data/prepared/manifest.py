@@ -36,7 +36,9 @@ def read_manifest(path: Path, version: int, *, growing: str) -> Mapping[str, Any
         os.listdir(path.parent)
     try:
         meta = read_json(path / META)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise DataError(f"{path / META} cannot be read ({error})") from error
+    except ValueError as error:
         raise DataError(f"{path / META} cannot be read ({error}); {PREPARE_AGAIN}") from error
     if not isinstance(meta, dict):
         raise DataError(f"{path} holds no prepared set: {META} is missing or damaged; {PREPARE_AGAIN}")
@@ -55,4 +57,4 @@ def _size(path: Path) -> int:
     except FileNotFoundError:
         return 0
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error}); {PREPARE_AGAIN}") from error
+        raise DataError(f"{path} cannot be read ({error})") from error

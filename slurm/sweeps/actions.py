@@ -19,12 +19,12 @@ from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import SubmittedRuns, keep_for_later, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_resolved, load_to_run
-from toolkit.errors import ConfigError, StkError
+from toolkit.errors import ConfigError, RunBusy, StkError
 from toolkit.files import write_atomic
 from toolkit.run.edited_code import begins_anew, edit_warnings_of_many, other_code_warnings, take_new_code
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
-from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_record, write_record
+from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_arrays, read_record, write_record
 
 #: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
@@ -48,6 +48,7 @@ def start(
     make_sweep(folder)
     check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
     with hold(folder.lock, f"the sweep {folder.name}"), _restored_on_error(folder, runs):
+        _check_unchanged(folder, record)
         write_down(folder, record, runs)
         if not runs:
             return SubmittedRuns()
@@ -55,15 +56,27 @@ def start(
         return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
 
 
+def _check_unchanged(folder: SweepDir, record: Record) -> None:
+    """Raise RunBusy if another process has added runs since the record was read: they would be dropped."""
+    now = read_record(folder)
+    if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
+        raise RunBusy(f"another process has just added runs to the sweep {folder.name}: repeat the command")
+
+
 @contextmanager
 def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[None]:
-    """On an error restore the files of a sweep, unless new runs have been made, which may be submitted."""
-    before = read_record(folder)
-    waited = folder.waiting.read_text() if folder.waiting.exists() else ""
+    """On an error restore the files of a sweep, unless runs are submitted, or may be."""
+    before, arrays = read_record(folder), read_arrays(folder)
+    waited = folder.waiting.read_text(encoding="utf-8") if folder.waiting.exists() else ""
     try:
         yield
+    except programs.AnswerLost:
+        raise
     except BaseException:
-        if any(one.run.path.exists() for one in runs if one.now is None):
+        made = [
+            one.run for one in runs if one.run.intent.exists() or (one.now is None and one.run.path.exists())
+        ]
+        if made or read_arrays(folder) != arrays:
             raise
         if before is None:
             shutil.rmtree(folder.path, ignore_errors=True)

@@ -117,7 +117,7 @@ def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Sub
     else:
         handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
         code = handed.code
-    if arguments.cancel_removed:
+    if arguments.cancel_removed and not code:
         cancelled = cancel(wanted.folder, wanted.removed)
         warn(cancelled.warnings)
         for run_id in cancelled.runs:

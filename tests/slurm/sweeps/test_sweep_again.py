@@ -218,6 +218,30 @@ def test_submit_limit_includes_that_of_the_qos_and_jobs_in_the_queue(user: User,
     assert len(fake.jobs) == 4
 
 
+def test_folder_of_an_array_whose_answer_was_lost_stays(user: User, fake: FakeSlurm) -> None:
+    """All of its runs exist already, from single submissions, so that none has been made for it."""
+    for number, seed in enumerate((1, 2), start=101):
+        assert user.stk("submit", user.config, f"seed={seed}").code == 0
+        fake.change(str(number), state="CANCELLED")
+    fake.refuses_after(2, "sbatch: error: Socket timed out on send/recv operation")
+    assert user.stk("sweep", user.config, "seed=1,2").code == 3
+    assert len(getattr(read_record(folder(user)), "members", ())) == 2
+    assert list(folder(user).path.rglob("script.sh"))
+
+
+def test_sweep_that_another_process_has_enlarged_is_not_overwritten(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(user, user.config, "seed=1")
+    stale = read_record(folder(user))
+    ask(user, user.config, "seed=1,2")
+    monkeypatch.setattr("slurm.sweeps.request.read_record", lambda _: stale)
+    told = user.stk("sweep", user.config, "seed=1,3")
+    assert told.code == 2
+    assert "repeat the command" in told.err
+    assert len(getattr(read_record(folder(user)), "members", ())) == 2
+
+
 def test_at_most_limits_the_submitted_runs(user: User, fake: FakeSlurm) -> None:
     answer = ask(user, user.config, "seed=1,2,3", "--at-most", "2")
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +17,9 @@ _OPTIMIZER, _NUMBER = "optimizer/", "optimizer-number/"
 _GROUP, _GROUP_TENSOR = "optimizer-group/", "optimizer-group-tensor/"
 #: Keys of a group that are not state: the schedule sets the learning rate.
 _NO_STATE = ("params", "lr")
+
+#: Of the values of a group, those that load_state_dict gets: it reads some of them.
+_PLAIN = (bool, int, float, str, list, tuple, torch.Tensor)
 
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
@@ -51,7 +56,7 @@ class OptimizerState:
                 if key in first and _is_same(first[key], value):
                     continue
                 if isinstance(value, torch.Tensor):
-                    found[f"{_GROUP_TENSOR}{place}/{key}"] = value
+                    found[f"{_GROUP_TENSOR}{place}/{value.device.type}/{key}"] = value
                 elif _is_number(value):
                     found[f"{_GROUP}{place}/{key}"] = _as_tensor(value)
                 else:
@@ -69,11 +74,11 @@ class OptimizerState:
             )
         }
         groups = self._optimizer.state_dict()["param_groups"]
-        # load_state_dict copies also what is no state, such as an object that others hold.
-        kept = [dict(_values(group)) for group in groups]
-        self._optimizer.load_state_dict({"state": state, "param_groups": groups})
-        for group, own in zip(self._optimizer.param_groups, kept, strict=True):
-            group.update(own)
+        # load_state_dict copies all that it gets, and an object may be one that others hold.
+        plain = [{name: each for name, each in group.items() if isinstance(each, _PLAIN)} for group in groups]
+        self._optimizer.load_state_dict({"state": state, "param_groups": plain})
+        for group, before in zip(self._optimizer.param_groups, groups, strict=True):
+            group.update(_values(before))
         for index, kept in state.items():
             used = self._optimizer.state[parameters[index][0]]
             # torch converts to the type of the parameter, but master weights may be more precise.
@@ -88,10 +93,9 @@ class OptimizerState:
                 self._optimizer.state[parameter].update(numbers)
         for place, group in enumerate(self._optimizer.param_groups):
             group.update((key, value.item()) for key, value in _of(tensors, f"{_GROUP}{place}/"))
-            for key, value in _of(tensors, f"{_GROUP_TENSOR}{place}/"):
-                made = group.get(key)
-                like = made if isinstance(made, torch.Tensor) else group["params"][0]
-                group[key] = value.to(like.device)
+            for name, value in _of(tensors, f"{_GROUP_TENSOR}{place}/"):
+                device, _, key = name.partition("/")
+                group[key] = value if device == "cpu" else value.to(group["params"][0].device)
 
     def _parameters(self) -> Iterator[tuple[nn.Parameter, str]]:
         """Yield parameters in the optimizer's order, with their names in the model."""
@@ -119,24 +123,27 @@ def _values(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of a value with tensors and containers of its own; other objects are the same."""
+    """A copy of a value with tensors, arrays and containers of its own; other objects are the same."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
-    return [_copied(each) for each in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_copied(each) for each in value]
+    return copy.deepcopy(value) if isinstance(value, np.ndarray | set | deque | bytearray) else value
 
 
-def _is_same(copy: Any, value: Any) -> bool:
+def _is_same(first: Any, value: Any) -> bool:
     """Whether a value is equal to an earlier copy of it."""
-    if isinstance(copy, torch.Tensor) and isinstance(value, torch.Tensor):
-        return torch.equal(copy, value)
-    if isinstance(copy, dict) and isinstance(value, dict):
-        return copy.keys() == value.keys() and all(_is_same(copy[key], value[key]) for key in copy)
-    if isinstance(copy, list) and isinstance(value, list | tuple):
-        return len(copy) == len(value) and all(map(_is_same, copy, value))
-    # An array has no truth of its own.
-    return copy is value or (type(copy) is type(value) and bool(np.all(copy == value)))
+    if isinstance(first, torch.Tensor) and isinstance(value, torch.Tensor):
+        return torch.equal(first, value.to(first.device))
+    if isinstance(first, dict) and isinstance(value, dict):
+        return first.keys() == value.keys() and all(_is_same(first[key], value[key]) for key in first)
+    if isinstance(first, list) and isinstance(value, list | tuple):
+        return len(first) == len(value) and all(map(_is_same, first, value))
+    if isinstance(first, np.ndarray) and isinstance(value, np.ndarray):
+        return np.array_equal(first, value)
+    return first is value or (type(first) is type(value) and bool(first == value))
 
 
 def _is_number(value: Any) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -80,8 +81,8 @@ class Counted(torch.optim.Optimizer):
 
     def __init__(self, parameters: Iterable[nn.Parameter], memory: Any = 0) -> None:
         kept = {"owner": object(), "call": partial(max, 1), "nested": {"weights": [torch.ones(2)]}}
-        own = {"done": 0, "scale": torch.ones(2), "steps": [], "memory": memory}
-        super().__init__(parameters, {"lr": 0.1, **own, **kept})
+        own = {"done": 0, "scale": torch.ones(2), "steps": [], "ids": set(), "sums_of": np.zeros(2)}
+        super().__init__(parameters, {"lr": 0.1, "memory": memory, **own, **kept})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -126,9 +127,14 @@ def test_lists_in_the_state_or_groups_of_an_optimizer_are_refused() -> None:
     advance(state, 1)
     with pytest.raises(UserError, match="Counted keeps a list"):
         state.training_tensors()
+    for name, add in {"steps": "append", "ids": "add"}.items():
+        state = counted(0)
+        getattr(state.optimizer.param_groups[0][name], add)(1)
+        with pytest.raises(UserError, match=f"'{name}' of a group"):
+            state.training_tensors()
     state = counted(0)
-    state.optimizer.param_groups[0]["steps"].append(1)
-    with pytest.raises(UserError, match="'steps' of a group"):
+    state.optimizer.param_groups[0]["sums_of"] += 1
+    with pytest.raises(UserError, match="'sums_of' of a group"):
         state.training_tensors()
 
 

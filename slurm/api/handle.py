@@ -1,4 +1,4 @@
-"""`stk.Run`, the handle of a run in Python, and `stk.runs`."""
+"""`stk.Run`, the handle of a run in Python, waiting for its end, and `stk.runs`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="./scripts/test",
         usage=_USAGE,
         description="Without arguments: lint, types, import contracts and the quick tests, which prove each "
-        "promise once, on a real Slurm cluster too. Twelve minutes on two cores.",
+        "promise once, on a real Slurm cluster too. About ten minutes on two cores.",
     )
     tier = parser.add_mutually_exclusive_group()
     tier.add_argument("--all", action="store_true", help="all tests, those marked slow too: an hour")

@@ -29,6 +29,12 @@ NEW_CODE = "new_code"
 #: Maximum number of files that a message names.
 _NAMED = 5
 
+#: Endings of files beside code that a run does not execute: data, results, logs, texts, experiments.
+_NO_CODE = (
+    *(".csv", ".err", ".ipynb", ".json", ".jsonl", ".log", ".md", ".out", ".pdf", ".png", ".rst", ".toml"),
+    *(".tsv", ".txt", ".yaml", ".yml"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Edits:
@@ -175,8 +181,8 @@ def new_code_of(run: RunDir, step: int = 0) -> list[str]:
 
 
 def own_code(run: RunDir) -> str:
-    """A digest of the Python and shell files that a run keeps besides the toolkit's; "" without any."""
-    names = sorted(name for name in _names(run.code, CORE) if name.endswith((".py", ".sh")))
+    """A digest of the code that a run keeps besides the toolkit's; "" without any."""
+    names = sorted(name for name in _names(run.code, CORE) if not name.lower().endswith(_NO_CODE))
     found = repr([(name, crc32(run.code / name)) for name in names])
     return hashlib.sha256(found.encode()).hexdigest() if names else ""
 

@@ -187,7 +187,9 @@ def with_overrides(sweep: Sweep, overrides: Sequence[str]) -> Sweep:
         by_seeds = key == "seed" and bool(sweep.seeds)
         if space is None and (by_seeds or (sweep.runs and all(key in run for run in sweep.runs))):
             part = "seeds" if by_seeds else "runs"
-            raise UserError(f"{key} is set for each run by sweep.{part} of the file: change it there")
+            raise UserError(
+                f"{key} is set for each run by sweep.{part} of the file: change it there, or set sweep.{part}"
+            )
         parameters.pop(key, None) if space is None else fixed.pop(key, None)
         if space is None:
             fixed[key] = value

@@ -50,7 +50,7 @@ def _before_the_limit(saves: Saves | None) -> Finding:
     if saves is not None and takes_too_long(saves.longest_s, seconds):
         follows = f"your longest save took {saves.longest_s:.1f} s: request an earlier warning"
         return Finding(CHANGE, found, follows, "resources.signal_s")
-    return Finding(OK, found, "that is enough for a step and a save; it continues in the next job")
+    return Finding(OK, found, "that is enough for a step and a save; the run continues in the next job")
 
 
 def _signal(cluster: Cluster) -> Finding:

@@ -131,10 +131,11 @@ def _time(snapshot: Snapshot, width: int) -> Iterator[Text]:
 
 def _attempt(attempt: AttemptRecord, snapshot: Snapshot) -> Text:
     is_newest = attempt.attempt == snapshot.attempts[-1].attempt
-    end = attempt.time_end or (snapshot.now if is_newest and snapshot.row.is_live else None)
+    is_running = is_newest and snapshot.row.state == "running"
+    end = attempt.time_end or (snapshot.now if is_running else None)
     first, last = attempt.first_step, attempt.last_step
     steps = "" if first is None else f"from step {count(first)}" + (f" to {count(last)}" if last else "")
-    why = attempt.why or ("running" if is_newest and snapshot.row.is_live else "its end is unknown")
+    why = attempt.why or ("running" if is_running else "its end is unknown")
     facts = [
         f"attempt {attempt.attempt}",
         f"{_clock(attempt.began, snapshot.now):<12}",

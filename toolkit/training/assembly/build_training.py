@@ -89,7 +89,7 @@ def _split(experiment: Experiment, size: int) -> Experiment:
     if parts == train.logical_ranks:
         return experiment
     log.info(
-        "%d processes split a step into %d parts: within rounding, the result is that of up to %d",
+        "%d processes split a step into %d parts: except for rounding, the result is that of %d processes",
         size,
         parts,
         train.logical_ranks,

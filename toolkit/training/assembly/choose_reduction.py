@@ -1,4 +1,4 @@
-"""Choosing the reduction that sums the gradients of a run, and the module that the task's loss calls."""
+"""Choosing the reduction that sums the gradients of a run, and the module, perhaps compiled, of the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""take_step(): one step of training. The functions below it follow in the order of its lines."""
+"""take_step(): one step of training, and update(), its last part."""
 
 from __future__ import annotations
 

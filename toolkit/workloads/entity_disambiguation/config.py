@@ -16,7 +16,6 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workload import Metric, ModelSection, Violation, first_other, shares
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 
-_SAMPLES = "toolkit.workloads.entity_disambiguation.data.samples"
 #: Allowed names of a slice, because they are part of metrics and of file names.
 SLICE_NAME = r"[A-Za-z0-9_.-]+"
 #: The slice of all scored mentions. It always exists, so data and config must not define it.
@@ -37,8 +36,8 @@ class EntityMentions(PreparedSection):
     Either `path`, cut by a hash, or `train` and `validation`, and `test` if there is one.
     """
 
-    SOURCES: ClassVar[str] = f"{_SAMPLES}.source_files"
-    SETS: ClassVar[str] = f"{_SAMPLES}.prepared:MentionSet"
+    SOURCES: ClassVar[str] = "toolkit.workloads.entity_disambiguation.data.samples.source_files"
+    SETS: ClassVar[str] = "toolkit.workloads.entity_disambiguation.data.samples.prepared:MentionSet"
     path: str | None = option(None, path=True)
     """File of sentences to split; relative to the working directory."""
     train: str | None = option(None, path=True)

@@ -20,7 +20,6 @@ from toolkit.workload import ModelSection, Violation, first_other
 from toolkit.workloads.text_classification.data.layout import VOCABULARY
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
-_DATA = "toolkit.workloads.text_classification.data"
 #: The value of task.class_weights that gives all classes the same total weight.
 BALANCED = "balanced"
 
@@ -32,8 +31,8 @@ class TextTable(PreparedSection):
     Either `path`, cut by `splits`, or `train` and `validation`, and `test` if there is one.
     """
 
-    SOURCES: ClassVar[str] = f"{_DATA}.sources.source_files"
-    SETS: ClassVar[str] = f"{_DATA}.prepared:Prepared"
+    SOURCES: ClassVar[str] = "toolkit.workloads.text_classification.data.sources.source_files"
+    SETS: ClassVar[str] = "toolkit.workloads.text_classification.data.prepared:Prepared"
     path: str | None = option(None, path=True)
     """File to split; or samples.sqlite of a prepared set, which keeps its splits."""
     train: str | None = option(None, path=True)

@@ -73,7 +73,9 @@ def shared_outputs(experiment: Any) -> Iterator[Violation]:
         problem = (
             f"not copied but linked from {folder}: {few(names, _NAMED)}. All runs that write there share it"
         )
-        hint = "write to STK_CHECKPOINT_DIR or ${run.dir}, one per run; name data that is only read in inputs"
+        hint = (
+            "write to STK_CHECKPOINT_DIR or ${run.dir}, one per run; list data that is only read in `inputs`"
+        )
         yield Violation(key=("task", "folder"), problem=problem, hint=hint)
 
 

@@ -14,7 +14,6 @@ from toolkit.data.sources.named_files import Folders, missing_files
 from toolkit.workload import Progress, Violation
 from toolkit.workloads.spelling.config.noise import NoNoise, noise_kinds
 
-_SAMPLES = "toolkit.workloads.spelling.data.samples"
 #: Keys of the files that are copied into a prepared set.
 _KEPT = ("tokenizer_path", "output_tokenizer_path", "dictionary")
 #: The two files of a benchmark. Its folder may be named instead of a file of texts.
@@ -33,8 +32,8 @@ class SpellingTexts(PreparedSection):
     texts get noise.
     """
 
-    SOURCES: ClassVar[str] = f"{_SAMPLES}.sources"
-    SETS: ClassVar[str] = f"{_SAMPLES}.prepared:SpellingSet"
+    SOURCES: ClassVar[str] = "toolkit.workloads.spelling.data.samples.sources"
+    SETS: ClassVar[str] = "toolkit.workloads.spelling.data.samples.prepared:SpellingSet"
     RESUMABLE_STAGE: ClassVar[str] = "make samples"
     datasets: tuple[str, ...] | None = option(None, path=True)
     """Files or folders for training and validation; relative to the working directory."""

@@ -93,7 +93,9 @@ def _width(experiment: Experiment) -> Iterator[Violation]:
     task = experiment.task
     if isinstance(task, Writing) and task.search == "greedy" and task.beam_width != Writing().beam_width:
         problem = f"found {task.beam_width}, but task.search greedy has no beam"
-        yield Violation(key=("task", "beam_width"), problem=problem, hint="task.search=beam, or leave it out")
+        yield Violation(
+            key=("task", "beam_width"), problem=problem, hint="task.search=beam, or no task.beam_width"
+        )
 
 
 @rule("model.kind", "model.hidden_dim", "model.num_heads")

@@ -69,7 +69,7 @@ def test_another_file_is_read_with_the_runs_labels_and_tokens(trained: RunDir) -
     test = load_resolved(trained.config).data.test
     found = ask(trained, file=test)
     assert found["metrics"]["test"] == read_json(trained.result)["metrics"]["test"]
-    assert found["samples"] == SIZES["test"]
+    assert found["samples"] >= SIZES["test"]
 
 
 def test_an_evaluation_writes_a_folder_with_the_layout_of_a_run(run: RunDir) -> None:

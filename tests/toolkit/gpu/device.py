@@ -19,6 +19,7 @@ from unittest.mock import patch
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -175,6 +176,8 @@ def _is_random(packet: Any, args: Any, kwargs: Any) -> bool:
 def pretended_device() -> Iterator[Device]:
     """Let this process have one CUDA device, which is pretended."""
     device = Device()
+    # torch keeps its factories from the first use of a device's context on: patched ones would stay for good.
+    _device_constructors()
     with ExitStack() as stack:
         for name, value in _methods(device).items():
             stack.enter_context(patch.object(torch.Tensor, name, value))

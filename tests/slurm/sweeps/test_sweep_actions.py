@@ -1,0 +1,290 @@
+"""`stk sweep status`, `cancel`, `resume` and `report`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from unittest.mock import patch
+
+import pytest
+from filelock import FileLock
+
+from slurm.runs.cancel_requeue import cancel as cancel_one
+from slurm.status.rows import RunStatus
+from slurm.status.submissions import intend, record, submissions
+from slurm.sweeps.actions import cancel
+from slurm.sweeps.candidates import Candidate
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import CONFIG, User
+from tests.slurm.sweeps.asking import ask, finish, folder
+from toolkit.errors import ExitCode
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.sweeps.folder import read_arrays, read_record
+
+# -- status, cancel, resume ----------------------------------------------------------------------
+
+
+def test_status_lists_live_runs_first_and_finished_runs_last(user: User, fake: FakeSlurm) -> None:
+    runs = ask(user, user.config, "seed=1,2,3")["runs"]
+    finish(runs[0], 0.9)
+    fake.change("101_1", state="CANCELLED", reason="None")
+    told = user.stk("sweep", "status", "tiny").out.splitlines()
+    assert told[0] == "sweep tiny: 3 runs, 1 pending, 1 cancelled, 1 finished"
+    assert [line.split()[0] for line in told[2:5]] == ["3", "2", "1"]
+    assert ask(user, "status")["counts"] == {"finished": 1, "cancelled": 1, "pending": 1}
+
+
+def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -> None:
+    finish(ask(user, user.config, "seed=1,2,3")["runs"][1], 0.9)
+    assert len(ask(user, "cancel", "tiny")["cancelled"]) == 2
+    assert fake.calls("scancel") == [["--", "101_0", "101_2"]]
+    fake.change("101_0", state="CANCELLED")
+    fake.change("101_2", state="CANCELLED")
+    assert "nothing to cancel" in user.stk("sweep", "cancel", "tiny").out
+
+
+def test_cancel_ends_the_next_job_of_a_run_that_submits_it_just_then(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a time limit. The submitter may have been ended before it wrote the id down."""
+    ask(user, user.config, "seed=1,2")
+    first, second = user.run("seed=1"), user.run("seed=2")
+
+    def submit_next(*ids: str) -> None:
+        intend(first, "tiny.1")
+        fake.add("102", name="tiny.1", work_dir=str(first.path))
+        cancelled.extend(ids)
+
+    cancelled: list[str] = []
+    monkeypatch.setattr("slurm.client.programs.cancel", submit_next)
+    monkeypatch.setattr("slurm.status.submissions._LOCK_S", 0.1)
+    with FileLock(second.lock):
+        told = user.stk("sweep", "cancel", "tiny")
+    assert cancelled == ["101_0", "101_1", "102"]
+    assert f"stk cancel {second.run_id}" in told.err
+    assert f"stk cancel {first.run_id}" not in told.err
+
+
+def test_the_status_of_runs_is_asked_for_by_the_name_of_their_sweep(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    user.stk("submit", user.config, "seed=3")
+    fake.change("101_0", state="CANCELLED")
+    user.stk("resume", user.run("seed=1").run_id)
+    for pattern in ("tiny", "t*"):
+        rows = json.loads(user.stk("status", "--sweep", pattern, "--json").out)
+        assert {row["run_id"] for row in rows} == {user.run(f"seed={seed}").run_id for seed in (1, 2)}
+
+
+def test_a_local_launcher_that_has_just_ended_is_no_error(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    record(run, cluster="local", job_id="local-1234", name="tiny")
+    asked: list[int] = []
+
+    def kill(pid: int, number: int) -> None:
+        asked.append(pid)
+        raise ProcessLookupError
+
+    monkeypatch.setattr("os.kill", kill)
+    for module in ("slurm.sweeps.actions", "slurm.runs.cancel_requeue"):
+        monkeypatch.setattr(f"{module}.is_launcher_alive", lambda *_: True)
+    row = RunStatus(run_id=run.run_id, run_dir="", job_id=None, state="running", is_live=True)
+    assert cancel_one(run, row)
+    assert cancel(folder(user), [row]).runs == [run.run_id]
+    assert asked == [1234, 1234]
+
+
+def test_resume_submits_ended_runs_again(user: User, fake: FakeSlurm) -> None:
+    runs = ask(user, user.config, "seed=1,2,3")["runs"]
+    finish(runs[0], 0.9)
+    fake.change("101_2", state="CANCELLED")
+    assert ask(user, "resume", "tiny", "--dry-run")["resumed"] == [runs[2]["run_id"]]
+    resumed = ask(user, "resume", "tiny")
+    assert resumed["jobs"] == {runs[2]["run_id"]: "104_0"}
+    assert [each.job_id for each in submissions(user.run("seed=3"))] == ["101_2", "104_0"]
+
+
+def test_resume_asks_for_what_each_run_asked_for_last(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2,3", "--max-parallel", "2")
+    for task in (0, 1, 2):
+        fake.change(f"101_{task}", state="CANCELLED")
+    assert user.stk("submit", user.config, "seed=1", "--time", "8:00:00").code == 0
+    fake.change("104", state="CANCELLED")
+    jobs = ask(user, "resume", "tiny")["jobs"]
+    # The larger array comes first, and has the whole throttle.
+    assert [jobs[user.run(f"seed={seed}").run_id] for seed in (2, 3, 1)] == ["105_0", "105_1", "107_0"]
+    folders = [folder(user).array(array.name) for array in read_arrays(folder(user))[1:]]
+    first, second = ((each / "script.sh").read_text() for each in folders)
+    assert "--time" not in first
+    assert "#SBATCH --time=8:00:00\n" in second
+    # At most two of all at the same time.
+    assert "#SBATCH --dependency=afterany:105\n" in second
+
+
+def test_a_local_sweep_that_was_interrupted_resumes_the_runs_that_it_never_began(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(one: Candidate, *, quiet: bool) -> int:
+        create_run(one.experiment, user.experiments)
+        return ExitCode.INTERRUPTED
+
+    monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", interrupt)
+    assert user.stk("sweep", user.config, "seed=1,2,3", "--cluster", "local").code == 130
+    assert user.runs == [user.run("seed=1").run_id]
+    everyone = [user.run(f"seed={seed}").run_id for seed in (1, 2, 3)]
+    assert ask(user, "resume", "tiny", "--dry-run")["resumed"] == everyone
+
+
+def test_a_local_sweep_leaves_out_runs_that_another_one_has_trained_meanwhile(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(one: Candidate, *, quiet: bool) -> int:
+        trained.append(one.run)
+        other = create_run(user.experiment("seed=2"), user.experiments)
+        finish({"run_dir": str(other.path)}, 0.9)
+        return 0
+
+    trained: list[RunDir] = []
+    monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", train)
+    assert user.stk("sweep", user.config, "seed=1,2,3", "--cluster", "local").code == 0
+    assert trained == [user.run("seed=1"), user.run("seed=3")]
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["no answer", "no answer of squeue"])
+def test_tasks_are_not_submitted_again_while_slurm_does_not_answer(
+    user: User, fake: FakeSlurm, gone: bool
+) -> None:
+    ask(user, user.config, "seed=1,2")
+    if gone:
+        fake.goes_away()
+    else:
+        fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
+    for action in ("resume", "cancel"):
+        assert user.stk("sweep", action, "tiny").code == 3
+    assert len(fake.calls("sbatch")) == 1
+    assert not user.run("seed=1").attempts.exists()
+
+
+@pytest.mark.parametrize("arguments, problem", [
+    (["status", "none"], "no sweep 'none' under"),
+    (["status", "tin", "er"], "one sweep at a time"),
+    (["resume", "tiny", "--time", "8:00:00"], "take no keys: `stk sweep FILE`"),
+    (["report", "tiny", "--metric", "f1"], "no finished run has the metric validation.f1; they have"),
+])  # fmt: skip
+def test_invalid_arguments_are_refused(
+    user: User, fake: FakeSlurm, arguments: list[str], problem: str
+) -> None:
+    finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
+    answer = user.stk("sweep", *arguments)
+    assert answer.code == 2
+    assert problem in answer.err
+
+
+def test_name_of_the_only_sweep_may_be_left_out(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("sweep", "status")
+    assert answer.code == 2
+    assert "there are: none" in answer.err
+    ask(user, user.config, "seed=1,2")
+    assert ask(user, "status")["sweep"] == "tiny"
+
+
+def test_a_file_that_is_called_like_an_action_is_given_with_its_folder(user: User, fake: FakeSlurm) -> None:
+    user.write("status", CONFIG)
+    assert ask(user, "./status", "seed=1,2")["sweep"] == "tiny"
+
+
+def test_a_damaged_record_is_named(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    folder(user).record.write_text("{")
+    answer = user.stk("sweep", "status", "tiny")
+    assert answer.code == 2
+    assert "sweep.json is damaged" in answer.err
+
+
+# -- the code that runs share --------------------------------------------------------------------
+
+
+def test_runs_share_one_copy_of_the_code_until_one_is_started_alone(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    one, two = user.run("seed=1"), user.run("seed=2")
+    assert one.code.is_symlink()
+    assert one.code.resolve() == two.code.resolve()
+    fake.change("101_0", state="CANCELLED")
+    assert user.stk("resume", one.run_id).code == 0
+    assert not one.code.is_symlink()
+    shared = two.code / "slurm" / "cli.py"
+    assert (one.code / "slurm" / "cli.py").samefile(shared)
+    shutil.rmtree(two.code.resolve())
+    assert (one.code / "toolkit" / "run" / "run_dir.py").is_file()
+
+
+def test_resumed_runs_keep_their_code_without_a_further_copy(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    fake.change("101_0", state="CANCELLED")
+    with patch("slurm.sweeps.submission.copy_code") as copied:
+        ask(user, "resume", "tiny")
+    copied.assert_not_called()
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def test_report_names_the_best_run_and_writes_its_files(user: User, fake: FakeSlurm) -> None:
+    given = ["optimizer.lr=0.1,0.2", "seed=1,2", "evaluation.metric=accuracy:max"]
+    runs = ask(user, user.config, *given)["runs"]
+    for line, accuracy in zip(runs, (0.5, 0.7, 0.8, 0.9), strict=True):
+        finish(line, accuracy)
+    told = user.stk("sweep", "report", "tiny").out
+    assert (
+        f"{runs[3]['run_id']}: validation.accuracy 90.00 %, the best of the sweep (4 of 4 finished)" in told
+    )
+    assert "85.00 % ± 7.07 %" in told
+    # A run is asked for, and its name begins those of all runs of the sweep.
+    assert user.stk("report", "tiny").err.rstrip().endswith("stk sweep report tiny")
+    report = ask(user, "report", "tiny")
+    assert report["best"]["run_id"] == runs[3]["run_id"]
+    assert [group["mean"] for group in report["groups"]] == [pytest.approx(0.85), pytest.approx(0.6)]
+    where = folder(user).report
+    assert {path.name for path in where.iterdir()} == {
+        "report.html", "report.json", "report.md", "runs.csv", "parallel.png", "scatter.png",
+    }  # fmt: skip
+    assert ask(user, "report", "tiny", "--metric", "loss")["best"]["run_id"] == runs[3]["run_id"]
+    worst = ask(user, "report", "tiny", "--metric", "loss", "--goal", "max")["best"]["run_id"]
+    assert worst == runs[0]["run_id"]
+
+
+def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(user: User, fake: FakeSlurm) -> None:
+    """The name `macro_f1` says nothing about its goal, and `evaluation.metric` names a loss."""
+    ask(user, user.config, "seed=1,2", "--metric", "test.macro_f1")
+    record = json.loads(folder(user).record.read_text())
+    assert (record["metric"], record["goal"], record["task"]) == ("test.macro_f1", "max", "toy_texts")
+    answer = ask(user, user.config, "seed=1,2", "--metric", "accuracy/rate")
+    assert json.loads(folder(user).record.read_text())["goal"] == "max", answer
+    ask(user, user.config, "seed=1,2", "--metric", "accuracy:max")
+    assert read_record(folder(user)).metric == "validation.accuracy"
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--metric", "loss", "--goal", "max"], ["validation.loss", "less is better"]),
+    (["--metric", "loss:max"], ["validation.loss", "less is better"]),
+    (["--metric", "test.surprise"], ["test.surprise", "--goal"]),
+])  # fmt: skip
+def test_a_contradicting_or_undeclared_goal_is_refused_before_submission(
+    user: User, fake: FakeSlurm, arguments: list[str], words: list[str]
+) -> None:
+    answer = user.stk("sweep", user.config, "seed=1,2", *arguments)
+    assert answer.code == 2
+    assert all(word in answer.err for word in words)
+    assert fake.calls("sbatch") == []
+
+
+def test_a_report_by_a_metric_that_nothing_declares_asks_for_the_goal(user: User, fake: FakeSlurm) -> None:
+    for line, accuracy in zip(ask(user, user.config, "seed=1,2")["runs"], (0.5, 0.7), strict=True):
+        finish(line, accuracy, metrics={"validation": {"surprise": accuracy}})
+    answer = user.stk("sweep", "report", "tiny", "--metric", "surprise")
+    assert answer.code == 2
+    assert "--goal" in answer.err
+    best = ask(user, "report", "tiny", "--metric", "surprise", "--goal", "min")["best"]
+    assert best["value"] == 0.5

@@ -228,7 +228,7 @@ class ModelSection:
         """Yield (name, number) of items for which some tensor of the model has rows.
 
         data   the data section
-        meta   the manifest of its prepared set; empty if there is none
+        meta   the manifest of its prepared set; empty without one
         """
         return iter(())
 

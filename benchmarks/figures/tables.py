@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The figures of one candidate in each round, or the reason why there are none.
+#: The figures of one candidate in each round, or the reason for having none.
 Found = Mapping[tuple[str, str], "list[dict[str, float]] | str"]
 
 _AXES = ("work", "candidate")

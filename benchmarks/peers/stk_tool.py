@@ -133,7 +133,7 @@ class Stk:
         return [config.parent for config in (folder / "runs").glob("*/config.yaml")]
 
     def _run(self, folder: Path) -> Path:
-        """Return the run's folder, or a path that does not exist while there is none."""
+        """Return the run's folder; before it is made, a path that does not exist."""
         return next(iter(self._runs(folder)), folder / "no-run")
 
     def _newest(self, folder: Path) -> Path:

@@ -61,7 +61,7 @@ def _trimmed(image: Image.Image) -> Image.Image:
 
 
 def _browser() -> str:
-    """Return the path of the first installed browser. Raises UserError if there is none."""
+    """Return the path of the first installed browser. Raises UserError without one."""
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if found is None:
         raise UserError("drawing the pictures needs chromium: apt-get install chromium")

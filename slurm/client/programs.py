@@ -312,7 +312,7 @@ def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
     """Return the limits of the association and of the QOS on a user's jobs in the queue.
 
     account, qos   None: the user's own default
-    Empty if there are none, or accounting does not answer.
+    Empty without such limits, or if accounting does not answer.
     """
     try:
         # One database may serve several clusters.

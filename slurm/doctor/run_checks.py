@@ -134,7 +134,7 @@ def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _only(answers: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a single question, or a dictionary with the reason `why` there is none."""
+    """Return the answer to one question; a failure gives a dictionary with its reason as `why`."""
     answer = next((each for each in answers.values() if isinstance(each, dict)), None)
     return answer or {"why": answers.get("why", "no answer")}
 

@@ -30,7 +30,7 @@ class Row:
     back_s      seconds from the start of the processes to the first new step
     away_s      seconds from the interruption to the first new step
     same_bytes  whether the checkpoints after it equal those of the undisturbed run; None without any
-    fault       an error; empty if there is none
+    fault       an error; empty without one
     """
 
     what: str

@@ -41,7 +41,7 @@ def drill_experiment(
 
 
 def _write_example(folder: Path) -> Path:
-    """Let a workload write its example; return the experiment file. Raises UserError if there is none."""
+    """Let a workload write its example; return the experiment file. Raises UserError without an example."""
     code = example()
     if not code:
         raise UserError("no installed workload has an example for a drill: give a CONFIG")

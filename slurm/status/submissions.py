@@ -169,7 +169,7 @@ def recover(run: RunDir) -> Submission | None:
 
 
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
-    """Return the id of the job or array with this name and working directory; None if there is none.
+    """Return the id of the job or array with this name and working directory; None without one.
 
     since  time of the intent, in seconds since 1970; an ended job that was submitted earlier belongs to a
            folder that `--fresh` has set aside

@@ -117,7 +117,7 @@ def best_named_by(folder: Path) -> int | None:
 
 
 def renew_last_link(run: RunDir) -> None:
-    """Point the link `last` to the newest checkpoint left; delete the link if there is none."""
+    """Point the link `last` to the newest remaining checkpoint; without checkpoints, delete the link."""
     if run.checkpoints.is_symlink() or not run.last.is_symlink() or run.last.exists():
         return
     steps = run.checkpoint_steps()

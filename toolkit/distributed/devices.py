@@ -77,7 +77,7 @@ class VisibleGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankDevices:
-    """The devices that one rank can use: GPUs in the order of torch, or its processor if there are none."""
+    """The devices that one rank can use: GPUs in the order of torch; without GPUs, its processor."""
 
     rank: int
     local_rank: int

@@ -121,7 +121,7 @@ def findings(run: RunDir) -> Iterator[Finding | Cost]:
 
 
 def _unused(model: nn.Module) -> str:
-    """Name the parameters without a gradient, which may be a mistake; empty if there are none."""
+    """Name the parameters without a gradient, which may be a mistake; empty without any."""
     names = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"; no gradient for {', '.join(names[:_NAMED])}{more}" if names else ""

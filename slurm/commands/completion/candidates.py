@@ -104,7 +104,7 @@ class _Place:
                 )
 
     def _next_positional(self) -> argparse.Action | None:
-        """Return the argument for the next positional word; None if there is none."""
+        """Return the argument for the next positional word; None without one."""
         left = self.positional
         actions = [action for action in self.parser._actions if not action.option_strings]
         for action in actions:

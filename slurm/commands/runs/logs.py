@@ -75,7 +75,7 @@ def _list(target: RunDir, *, as_json: bool) -> None:
 
 
 def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:
-    """Return the failure of the attempt given by number, else of the newest; None if there is none."""
+    """Return the failure of the attempt with this number, by default of the newest; None without one."""
     every = logged_attempts(target)
     if not isinstance(arguments.attempt, int):
         return failure_of(target, every[-1] if every else None, is_newest=True)

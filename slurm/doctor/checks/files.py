@@ -51,7 +51,7 @@ def findings(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
     """Yield findings about one folder. Pure.
 
     what      purpose of the folder: runs, data, code
-    variable  the variable that sets it; empty if there is none
+    variable  the variable that sets it; empty without one
     """
     if facts.get("why"):
         place = f" {facts['path']}" if "path" in facts else ""

@@ -57,7 +57,7 @@ class PreparedFolder(Generic[S]):
 
     @classmethod
     def open_or_build(cls, path: Path, fingerprint: str, fill: Callable[[Path], None]) -> Self:
-        """Open the set of this content, which `fill` first writes into an empty folder if there is none.
+        """Open the set of this content. If it does not exist, `fill` first writes it into an empty folder.
 
         Any number of processes may call this at once: one builds, the others wait while it is alive.
         Raises DataError, with advice; then nothing is left behind.

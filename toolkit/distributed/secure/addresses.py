@@ -81,7 +81,7 @@ def _every_address() -> list[str]:
 
 
 def addresses_of(name: str, machines: int) -> list[str]:
-    """Return the addresses of this host that a name resolves to; empty if there are none."""
+    """Return the addresses of this host that a name resolves to; empty without any."""
     own = {_LOOPBACK, *_every_address()}
     return [
         address

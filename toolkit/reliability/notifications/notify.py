@@ -129,7 +129,7 @@ def _text(facts: Mapping[str, Any]) -> str:
 
 
 def _shown(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    """The scores on test or, if there are none, on validation; else all numbers."""
+    """The scores on test; without them those on validation; without both all numbers."""
     for split in _FIRST:
         if found := {n: v for n, v in metrics.items() if n.startswith(f"{split}_") and v is not None}:
             return found

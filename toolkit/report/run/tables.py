@@ -41,7 +41,7 @@ def _split_title(summary: RunSummary, split: str) -> str:
 
 
 def epochs_table(summary: RunSummary) -> Table | None:
-    """Return one row for each epoch with the loss and the main metrics; None if there is none yet."""
+    """Return one row for each epoch with the loss and the main metrics; None before the first epoch ends."""
     columns = [
         (name, split)
         for name in epoch_metrics(summary)

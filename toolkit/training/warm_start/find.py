@@ -64,7 +64,7 @@ def check_meaning(experiment: Experiment, prepared: Path | None) -> None:
 def find_weights(key: str, name: str, waits: bool = False) -> Weights:
     """Find the weights that a key names: the best ones of a run, those of a checkpoint, or a file.
 
-    Raises DataError if there are none.
+    Raises DataError without any.
 
     waits  whether the run may be unfinished, so that its best weights are not known yet
     """

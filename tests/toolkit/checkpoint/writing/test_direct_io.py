@@ -91,7 +91,7 @@ def test_whole_blocks_bypass_the_page_cache_and_the_rest_uses_it(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not takes_direct_writes(tmp_path):
-        pytest.skip("the file system takes no direct writes")
+        pytest.skip(f"the file system of {tmp_path} refuses O_DIRECT, so no write can bypass its page cache")
     spy = Spy(monkeypatch, lambda is_direct, count: None)
     assert write(tmp_path / "file", piece[:BLOCK], piece) == bytes(piece[:BLOCK]) + bytes(piece)
     assert spy.ways == [("past", BLOCK), ("past", 4 * BLOCK), ("through", 100)]

@@ -62,7 +62,7 @@ def environment(
     """Return the environment of a command's process.
 
     by_node  one process on each host: index and number of the hosts replace rank and world size
-    latest   the newest checkpoint, or empty if there is none
+    latest   the newest checkpoint; empty without one
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
     local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)

@@ -60,7 +60,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     # -- resuming
 
     def newest(self, trainer: Trainer) -> str | None:
-        """Return the file that `fit` resumes from; None if there is none. Collective.
+        """Return the file that `fit` resumes from; None without one. Collective.
 
         Raises UserError if the number of processes is wrong, and at the second training.
         """

@@ -82,7 +82,7 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
 
 
 def _note(report: SliceReport, inside: bool) -> str:
-    """Describe the scoring of mentions with a gold that is not a candidate; empty if there are none."""
+    """Describe the scoring of mentions with a gold that is not a candidate; empty without any."""
     if inside or not report.has_outside:
         return ""
     everything = report.scores[WHOLE_SLICE]

@@ -60,7 +60,7 @@ class Benchmark:
 def find_benchmarks(folder: Path) -> list[Benchmark]:
     """Return the benchmarks below a folder: a root, a kind, a group, or a single one.
 
-    Raises UserError if there are none.
+    Raises UserError without any.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder")

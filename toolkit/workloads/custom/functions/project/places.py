@@ -42,7 +42,7 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
 
     folders   the folders that a file name may be relative to
     code      the folder of a run's code; default: the folder that contains this package
-    Raises Unfit if there is none.
+    Raises Unfit without one.
     """
     found = next((path for path in _candidates(module, folders, code) if path.is_file()), None)
     if found is None:

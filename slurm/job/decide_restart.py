@@ -25,6 +25,7 @@ from slurm.status.submissions import last_resources
 from slurm.submission.batch.batch_script import IN_PLACE
 from slurm.submission.submit_job import without_hosts
 from toolkit.config import load, load_submitted
+from toolkit.config.secrets import concealed
 from toolkit.errors import ExitCode, StkError
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
@@ -213,7 +214,7 @@ def main() -> int:
         outcome = decide(run, int(code), os.environ, in_place=in_place)
         print(f"stk: {outcome.text}", flush=True)
     except StkError as error:
-        print(f"stk: not started again; use stk resume. {error}", flush=True)
+        print(f"stk: not started again; use stk resume. {concealed(str(error))}", flush=True)
         return error.exit_code
     return ExitCode.RESTART_STEP if outcome.again else 0
 

@@ -33,11 +33,10 @@ def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = 
 
 def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> None:
     """Do the work of `create_run` for a run with a known id, because computing the id takes time."""
-    existed = run.path.exists()
+    is_made_here = False
     try:
         run.path.parent.mkdir(parents=True, exist_ok=True)
-        # Files in it are executed: no other user may write there, even if the umask allows it.
-        run.path.mkdir(mode=0o755, exist_ok=True)
+        is_made_here = _make_folder(run.path)
         check_run(run)
         run.logs.mkdir(exist_ok=True)
         if run.config.exists():
@@ -47,11 +46,23 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
             write(run.config, to_yaml(experiment))
         keep_code(run, experiment, shared_code)
     except (OSError, UserError) as error:
-        if not existed:
+        if is_made_here:
             shutil.rmtree(run.path, ignore_errors=True)
         if isinstance(error, UserError):
             raise
         raise cannot_write(run, error) from error
+
+
+def _make_folder(path: Path) -> bool:
+    """Make the folder unless it exists; return whether this call has made it, which only one process does."""
+    try:
+        # Files in it are executed: no other user may write there, even if the umask allows it.
+        path.mkdir(mode=0o755)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return False
+    return True
 
 
 def cannot_write(run: RunDir, error: OSError) -> UserError:

@@ -79,7 +79,7 @@ def hold_run(run: RunDir, world: World, patience_s: float) -> Iterator[None]:
     """Hold the run's lock on rank 0, with the fence raised, so that only this attempt writes.
 
     An attempt of the job that holds the lock waits at most patience_s for it and then continues without it.
-    Raises RunBusy at once if any other process trains the run.
+    Raises RunBusy after _MOMENT_S seconds if any other process trains the run.
     """
     if not world.is_main:
         yield

@@ -80,4 +80,4 @@ def _sizes(memory: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 
 
 def _size(mb: float) -> str:
-    return f"{mb / 1024:.1f} GiB" if mb >= 1024 else f"{mb:.0f} MiB"
+    return f"{mb / 1024:.1f} GB" if mb >= 1024 else f"{mb:.0f} MB"

@@ -23,8 +23,8 @@ def test_out_of_memory_is_formatted_with_batch_and_memory() -> None:
         "  where        rank 3 on w2, GPU 3 (NVIDIA H200, GPU-12ab), in forward, after step 417",
         "  class        out_of_memory",
         "  batch        64 samples, 16,000 tokens, the longest 512 (one of 8 micro-batches of the step)",
-        "  memory       this process 3.2 GiB, at most 3.4 GiB, its limit 16.0 GiB",
-        "  GPU memory   allocated 131.8 GiB, reserved 136.7 GiB, free 512 MiB, of 140.4 GiB",
+        "  memory       this process 3.2 GB, at most 3.4 GB, its limit 16.0 GB",
+        "  GPU memory   allocated 131.8 GB, reserved 136.7 GB, free 512 MB, of 140.4 GB",
         "  what to do   Take less.",
     ]
 

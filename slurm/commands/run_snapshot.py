@@ -11,7 +11,7 @@ from slurm.client.topology import scrub
 from toolkit.launch.launcher import rank_environment
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.folder_trust import check_run
-from toolkit.run.module_names import module_in
+from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.run_dir import RunDir, find_run
 
 

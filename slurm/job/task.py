@@ -21,12 +21,12 @@ from toolkit.config import load_resolved
 from toolkit.config.secrets import concealed
 from toolkit.errors import ExitCode, SchedulerError, StkError
 from toolkit.registry import worker_of
+from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.format import format_failure
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.failure.records import first_failure
-from toolkit.run.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_process
 from toolkit.system.world import World

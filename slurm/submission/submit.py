@@ -26,8 +26,8 @@ from toolkit.errors import RunBusy, SlurmUnavailable, StkError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import cannot_write, create_run, run_of
-from toolkit.run.edited_code import take_new_code
 from toolkit.run.folder_trust import python_path
+from toolkit.run.kept_code.edited_code import take_new_code
 from toolkit.run.run_dir import RunDir, archive_run
 
 

@@ -21,8 +21,13 @@ from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_resolved, load_to_run
 from toolkit.errors import ConfigError, RunBusy, StkError
 from toolkit.files import write_atomic
-from toolkit.run.edited_code import begins_anew, edit_warnings_of_many, other_code_warnings, take_new_code
 from toolkit.run.folder_trust import check_folder
+from toolkit.run.kept_code.edited_code import (
+    begins_anew,
+    edit_warnings_of_many,
+    other_code_warnings,
+    take_new_code,
+)
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_arrays, read_record, write_record
 

@@ -28,7 +28,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import SlurmRefused, StkError
 from toolkit.files import read_json_lines, write_atomic
 from toolkit.registry import kept_files
-from toolkit.run.code_snapshot import copy_code
+from toolkit.run.kept_code.code_snapshot import copy_code
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import SweepDir, read_arrays
 

@@ -17,7 +17,7 @@ from toolkit.config.serialize import flat
 from toolkit.errors import UserError
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
-from toolkit.run.edited_code import new_code_of
+from toolkit.run.kept_code.edited_code import new_code_of
 from toolkit.run.records.step_records import StepRecord, read_saves, read_step_records
 from toolkit.run.run_dir import RunDir
 

@@ -36,7 +36,7 @@ from toolkit.run.failure.log_end import first_cause
 from toolkit.run.failure.records import silent_record, write_first
 from toolkit.run.fence import is_fenced
 from toolkit.run.folder_trust import python_path
-from toolkit.run.module_names import module_in
+from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import NONCE_VARIABLE
 

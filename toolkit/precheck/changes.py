@@ -6,8 +6,8 @@ from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
 from toolkit.errors import DataError
 from toolkit.files import read_object
-from toolkit.run.edited_code import edit_warnings, edits_since
 from toolkit.run.events import forced_steps
+from toolkit.run.kept_code.edited_code import edit_warnings, edits_since
 from toolkit.run.run_dir import MANIFEST, RunDir
 
 

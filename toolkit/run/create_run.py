@@ -9,8 +9,8 @@ from toolkit.config import load_resolved, run_id, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import write_atomic, write_quickly
-from toolkit.run.code_snapshot import keep_code
 from toolkit.run.folder_trust import check_run
+from toolkit.run.kept_code.code_snapshot import keep_code
 from toolkit.run.run_dir import RunDir, experiment_dir
 
 

@@ -136,7 +136,7 @@ class RunDir(ReportFiles):
         return self.path / "ranks" / f"{nonce}.store.json"
 
     def refusal(self, nonce: str) -> Path:
-        """Why a process of one attempt cannot take part; JSON (toolkit.run.refusal)."""
+        """Why a process of one attempt cannot take part; JSON (toolkit.run.attempts.refusal)."""
         return self.path / "ranks" / f"{nonce}.refused.json"
 
     def address(self, nonce: str) -> Path:

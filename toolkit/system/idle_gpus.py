@@ -65,8 +65,8 @@ def _visible(gpus: Sequence[Gpu], visible: str, order: str | None) -> list[Gpu]:
 def _named(gpus: Sequence[Gpu], entry: str, order: str | None) -> Gpu | None:
     if entry.startswith("MIG-"):
         raise UserError(
-            f"{VARIABLE} names a part of a GPU, {entry}: --gpus cannot choose parts (leave it out), and their "
-            "usage is not measured"
+            f"{VARIABLE} names a part of a GPU, {entry}: --gpus cannot choose parts (leave it out), and "
+            "their usage is not measured"
         )
     if entry.startswith("GPU-"):
         matches = [gpu for gpu in gpus if gpu.uuid.startswith(entry)]

@@ -37,10 +37,10 @@ from toolkit.precheck.changes import change_warnings, data_warnings
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.create_run import create_run, run_of
-from toolkit.run.edited_code import edit_warnings, take_new_code
 from toolkit.run.failure.format import format_failure
-from toolkit.run.refusal import write_refusal
+from toolkit.run.kept_code.edited_code import edit_warnings, take_new_code
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.output.json_text import json_text
 from toolkit.system.world import World

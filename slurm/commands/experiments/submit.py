@@ -19,7 +19,7 @@ from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
-from toolkit.run.edited_code import edit_warnings_of_many
+from toolkit.run.kept_code.edited_code import edit_warnings_of_many
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.output.json_text import json_text
 

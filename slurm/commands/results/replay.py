@@ -13,8 +13,8 @@ from slurm.commands.common import warn
 from slurm.commands.run_snapshot import processes
 from toolkit.analysis.diff import trained_on
 from toolkit.errors import ExitCode, RunFailed, UserError
-from toolkit.run.edited_code import new_code_of
-from toolkit.run.module_names import module_in
+from toolkit.run.kept_code.edited_code import new_code_of
+from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.records.step_records import check_step
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.output.json_text import json_text

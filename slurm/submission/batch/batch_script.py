@@ -17,7 +17,7 @@ from toolkit.config import to_plain
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
-from toolkit.run.module_names import module_in
+from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.run_dir import RunDir
 
 #: Characters of folders in which a batch script fails to start, or starts elsewhere (measured, 22.05).

@@ -16,8 +16,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.slurm.support.user import Answer, User, user_in
 from toolkit.files import read_json_lines
-from toolkit.run.edited_code import NEW_CODE
 from toolkit.run.events import note_event
+from toolkit.run.kept_code.edited_code import NEW_CODE
 from toolkit.run.records.step_records import read_saves
 from toolkit.run.run_dir import RunDir
 

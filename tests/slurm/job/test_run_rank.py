@@ -9,7 +9,7 @@ from slurm.commands.experiments.run import is_forced_local, world_of_this_proces
 from tests.slurm.support.environments import ENVIRONMENTS
 from tests.slurm.support.user import User
 from toolkit.errors import UserError
-from toolkit.run.refusal import read_refusal
+from toolkit.run.attempts.refusal import read_refusal
 
 
 @pytest.mark.parametrize("name", ["salloc", "srun --pty", "batch script of 4 tasks"])

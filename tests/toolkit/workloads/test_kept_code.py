@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.registry import installed
-from toolkit.run.code_snapshot import copy_code
+from toolkit.run.kept_code.code_snapshot import copy_code
 
 
 def test_no_code_of_other_workloads_is_copied(tmp_path: Path) -> None:

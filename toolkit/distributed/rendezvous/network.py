@@ -23,8 +23,8 @@ from toolkit.distributed.secure.store import AuthenticatedStore
 from toolkit.distributed.secure.store_server import StoreClient, StoreServer
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
+from toolkit.run.attempts.refusal import forget_refusal, read_refusal, write_refusal
 from toolkit.run.events import note_event
-from toolkit.run.refusal import forget_refusal, read_refusal, write_refusal
 from toolkit.system.world import World
 
 _POLL_S = 0.02

@@ -26,8 +26,8 @@ from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
-from toolkit.run.edited_code import new_code_of, own_code
 from toolkit.run.events import Event, read_events
+from toolkit.run.kept_code.edited_code import new_code_of, own_code
 from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json

@@ -16,7 +16,7 @@ from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.ranks import worlds
 from toolkit.distributed.rendezvous import meet
 from toolkit.errors import RendezvousError, UserError
-from toolkit.run.refusal import write_refusal
+from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 
 

@@ -17,7 +17,7 @@ from tests.toolkit.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import read_json, write_json
-from toolkit.run.refusal import write_refusal
+from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.run_dir import RunDir
 
 

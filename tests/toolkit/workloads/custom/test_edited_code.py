@@ -14,7 +14,8 @@ from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy
 from toolkit.run.create_run import create_run
-from toolkit.run.edited_code import (
+from toolkit.run.events import note_event, read_events
+from toolkit.run.kept_code.edited_code import (
     NEW_CODE,
     edit_warnings,
     edit_warnings_of_many,
@@ -22,7 +23,6 @@ from toolkit.run.edited_code import (
     new_code_of,
     take_new_code,
 )
-from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.functions.user_code import UserCode
 

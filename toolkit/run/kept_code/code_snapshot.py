@@ -24,7 +24,7 @@ _DISTRIBUTION = "slurm-toolkit"
 _COMPILED = shutil.ignore_patterns("__pycache__")
 #: Write permissions that everybody but the owner loses.
 _OTHERS_WRITE = 0o022
-_SOURCE = Path(__file__).resolve().parents[2]
+_SOURCE = Path(__file__).resolve().parents[3]
 _WORKLOADS = _SOURCE / "toolkit" / "workloads"
 
 

@@ -17,9 +17,9 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import crc32, fsync_dir
 from toolkit.registry import kept_files
-from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
+from toolkit.run.kept_code.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from toolkit.registry import installed, task_kinds
-from toolkit.run.code_snapshot import copy_code
+from toolkit.run.kept_code.code_snapshot import copy_code
 
-ROOT = Path(__file__).parents[3]
-_COPY = "from pathlib import Path; from toolkit.run.code_snapshot import copy_code; copy_code({}, {!r})"
+ROOT = Path(__file__).parents[4]
+_COPY = (
+    "from pathlib import Path; from toolkit.run.kept_code.code_snapshot import copy_code; copy_code({}, {!r})"
+)
 _TELL = "from toolkit.registry import installed, task_kinds; print(*task_kinds())"
 
 

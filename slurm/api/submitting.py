@@ -37,7 +37,7 @@ def submit(
     what       an experiment file; a command, as a list of words; or a function, called in the job
     args       of a file or a command: one dictionary, as `overrides`; of a function: its arguments
     kwargs     further arguments of a function, by name
-    overrides  keys of the experiment with their values
+    overrides  keys of the experiment with their values; a dictionary as a value replaces its whole section
     cluster    slurm, local: processes on this machine, or auto: Slurm if a controller answers
     fresh      whether to set the run's folder aside and start anew
     new_code   whether an existing run takes the code as it is now

@@ -25,15 +25,21 @@ class Loss:
     """The loss of a micro-batch as a sum, never a mean.
 
     total    scalar tensor: summed over what was counted
-    count    how much was counted (samples, tokens, or their weights)
+    count    how much was counted (samples, tokens, or their weights); a scalar tensor if only the device
+             knows it, because to read it would make the host wait
     tokens   real tokens read, for the throughput
     sums     further additive scores of training, shape [len(task.train_sums)]
     """
 
     total: torch.Tensor
-    count: float
+    count: float | torch.Tensor
     tokens: int
     sums: torch.Tensor
+
+    @property
+    def counted(self) -> float:
+        """`count` as a number, for which the host waits if it is a tensor."""
+        return self.count.item() if isinstance(self.count, torch.Tensor) else self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,17 @@ from toolkit.checkpoint.writing.staging import Staging
 TRAINER = "HF Trainer"
 
 #: Floating-point operations a second in bf16, without sparsity, by a part of the device's name.
-_PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40": 181e12, "4090": 165e12, "A10": 125e12}
+_PEAKS = {
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "H200": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "L40": 181e12,
+    "4090": 165e12,
+    "A10": 125e12,
+}
 _BASE = {
     "vocab_size": 30522,
     "hidden_size": 768,

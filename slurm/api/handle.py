@@ -111,8 +111,8 @@ class Run:
     def predict(self, samples: Iterable[Any], *, batch_size: int | None = None) -> Iterator[Any]:
         """Predict with the best weights: yield one prediction for each sample, in order.
 
-        The same as `stk predict`, on a GPU if the run was trained on one. Sets the number of torch's
-        threads.
+        The same as `stk predict`, on a GPU if the run was trained on one, there without deterministic
+        kernels. Each batch is computed with the run's precision and number of threads.
 
         samples     rows as in a file: a dictionary of texts for a row of a table, or the value of a JSON line
         batch_size  samples that are predicted together; None: as in an evaluation

@@ -32,7 +32,7 @@ from toolkit.distributed.step_sync import StepSync
 from toolkit.errors import CheckpointError, DeviceError, RunFailed, TrainingDiverged, UserError
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.reliability.stop import NeverStop
-from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.records.step_records import StepRecord, check_step, read_step_records, samples_crc32
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import process_main, write_answer
@@ -97,7 +97,7 @@ def replay(run: RunDir, step: int, progress: StepProgress) -> dict[str, Any]:
         "recomputed": step - 1 - start,
         "device": context.group.device.type,
         "loss": loss,
-        "count": sum(each.count for each in sync.losses.values()),
+        "count": sum(each.counted for each in sync.losses.values()),
         "samples": f"{samples_crc32(samples):08x}",
         "left_out": np.setdiff1d(all_samples, samples).tolist(),
         "micro_batches": [
@@ -131,15 +131,8 @@ def sum_of(losses: Mapping[int, Loss], micro_batches: int) -> float:
 
 def _processes_at(run: RunDir, step: int) -> int:
     """Return how many processes last computed this step (counted from 1); 1 if that is not known."""
-    sizes = [each.world_size for each in read_attempts(run) if each.world_size and _includes(each, step)]
+    sizes = [each.world_size for each in read_attempts(run) if each.world_size and each.includes(step)]
     return sizes[-1] if sizes else 1
-
-
-def _includes(attempt: AttemptRecord, step: int) -> bool:
-    """Whether an attempt computed a step, as far as is known."""
-    if attempt.first_step is None or attempt.first_step >= step:
-        return False
-    return attempt.last_step is None or step <= attempt.last_step
 
 
 def _training_before(run: RunDir, step: int) -> tuple[TrainContext, int]:
@@ -219,7 +212,7 @@ def _part(context: TrainContext, number: int, samples: np.ndarray, sync: _LossRe
     return {
         "micro_batch": number,
         "loss": value if value is None or math.isfinite(value) else str(value),
-        "count": 0 if loss is None else loss.count,
+        "count": 0 if loss is None else loss.counted,
         "samples": [asdict(each) for each in origins(context.task.splits["train"], samples)],
     }
 

@@ -101,22 +101,27 @@ class StepSync:
         )
 
     def _fill(self, rows: np.ndarray) -> None:
-        for (row, loss), (total, *sums) in zip(self._done, self._numbers(), strict=True):
-            rows[row, : _Column.STOP] = total, loss.count, loss.tokens
+        for (row, loss), (total, count, *sums) in zip(self._done, self._numbers(), strict=True):
+            rows[row, : _Column.STOP] = total, count, loss.tokens
             rows[row, _FIRST_SUM:] = sums
         self._done.clear()
 
     def _numbers(self) -> list[list[float]]:
-        """The total and the sums of each loss."""
+        """The total, the count and the sums of each loss."""
         if self._device.type == "cpu":
             # Ten times faster than the tensors below, which matters for the short steps of a small model.
-            return [[loss.total.item(), *loss.sums.tolist()] for _, loss in self._done]
+            return [[loss.total.item(), loss.counted, *loss.sums.tolist()] for _, loss in self._done]
         # One transfer from the device for the whole step.
-        values = [
-            torch.cat([loss.total.detach().double()[None], loss.sums.double()]) for _, loss in self._done
-        ]
-        found: list[list[float]] = torch.stack(values).tolist()
+        found: list[list[float]] = torch.stack([self._on_device(loss) for _, loss in self._done]).tolist()
         return found
+
+    def _on_device(self, loss: Loss) -> torch.Tensor:
+        count = loss.count
+        if not isinstance(count, torch.Tensor):
+            # Filled there: a copy from the host would wait.
+            count = torch.full((), count, dtype=torch.float64, device=self._device)
+        numbers = torch.stack([loss.total.detach().double(), count.double()])
+        return torch.cat([numbers, loss.sums.double()])
 
 
 def _not_finite(losses: np.ndarray) -> tuple[int, ...]:

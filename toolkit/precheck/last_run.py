@@ -40,7 +40,7 @@ def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Ite
     ranks = read_usage(run, attempts[-1].nonce) if attempts else []
     if ranks:
         gpus = [rank.gpu.memory_peak_mb for rank in ranks if rank.gpu is not None]
-        of_gpu = f", and {max(gpus) / 1024:.1f} GB on its GPU" if gpus else ""
+        of_gpu = f"; its GPU held at most {max(gpus) / 1024:.1f} GB, of all processes" if gpus else ""
         peak = max(rank.rss_peak_mb for rank in ranks) / 1024
         yield f"each rank took at most {peak:.1f} GB of memory{of_gpu}"
 

@@ -7,7 +7,7 @@ number GPUs in different orders, unless CUDA_DEVICE_ORDER is PCI_BUS_ID.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ class Gpu:
     """One GPU as the library sees it.
 
     index           in the order of the PCI bus
-    memory_used_mb  by all processes of the machine
+    memory_used_mb  by all processes of the machine; 0 if it is unknown
     utilisation     per cent of the latest sample period in which the GPU was busy; 0 if it is unknown
     """
 
@@ -108,16 +108,17 @@ def management_library() -> Iterator[Any]:
 
 def _read(nvml: Any, index: int) -> Gpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    try:
+    # A GPU that is cut into parts reports neither, and tells the memory only to root; some GPUs have none.
+    utilisation = memory_used = 0
+    with suppress(nvml.NVMLError):
         utilisation = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
-    except nvml.NVMLError:
-        # A GPU that is cut into parts does not report it.
-        utilisation = 0
+    with suppress(nvml.NVMLError):
+        memory_used = nvml.nvmlDeviceGetMemoryInfo(handle).used
     return Gpu(
         index=index,
         uuid=nvml.nvmlDeviceGetUUID(handle),
         name=nvml.nvmlDeviceGetName(handle),
-        memory_used_mb=nvml.nvmlDeviceGetMemoryInfo(handle).used >> 20,
+        memory_used_mb=memory_used >> 20,
         utilisation=utilisation,
     )
 
@@ -161,12 +162,13 @@ def visible_gpus(environ: Mapping[str, str]) -> list[Gpu]:
 
 def count_visible(environ: Mapping[str, str]) -> int:
     """Return the number of GPUs visible to a process in this environment; 0 if none can be found."""
+    visible = environ.get(VARIABLE)
+    if visible is not None and visible.startswith("MIG-"):
+        # A process uses only one part of a GPU, even if several are named.
+        return 1
     try:
         gpus = read_gpus()
     except NoGpus:
         return 0
-    visible = environ.get(VARIABLE)
-    if visible is None:
-        return len(gpus)
-    # A process uses only one part of a GPU, even if several are named. The order does not change the count.
-    return 1 if visible.startswith("MIG-") else len(_visible(gpus, visible, "PCI_BUS_ID"))
+    # The order does not change the count.
+    return len(gpus) if visible is None else len(_visible(gpus, visible, "PCI_BUS_ID"))

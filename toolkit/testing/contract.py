@@ -150,7 +150,7 @@ def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Mod
     if not is_random(task, model):
         torch.testing.assert_close(first.sums + second.sums, whole.sums, rtol=1e-5, atol=1e-8)
     assert whole.sums.shape == (len(task.score_sums),), f"{list(whole.sums.shape)} sums for {task.score_sums}"
-    count = task.loss(model, batch_of(task, number)).count
+    count = task.loss(model, batch_of(task, number)).counted
     assert whole.sums[1] == count, f"a score counts {whole.sums[1]:g}, the loss {count}"
 
 
@@ -211,7 +211,7 @@ def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -
         )
     loss = task.loss(model, batch_of(task, few(task)))
     sums = dict(zip(task.train_sums, loss.sums.tolist(), strict=True))
-    training = task.train_metrics(sums, loss.count)
+    training = task.train_metrics(sums, loss.counted)
     assert "loss" not in training, "the loss of training is added by the loop"
     unknown = [name for name in training if name not in declared and metric_of(name, task_section) is None]
     assert unknown == [], f"metrics of training that the task does not declare: {', '.join(unknown)}"

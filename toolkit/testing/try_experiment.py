@@ -192,7 +192,7 @@ def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float,
 
 
 def _mean(loss: Loss) -> float:
-    return float(loss.total.detach()) / loss.count
+    return float(loss.total.detach()) / loss.counted
 
 
 def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:

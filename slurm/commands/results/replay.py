@@ -13,6 +13,7 @@ from slurm.commands.common import warn
 from slurm.commands.run_snapshot import processes
 from toolkit.analysis.diff import trained_on
 from toolkit.errors import ExitCode, RunFailed, UserError
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.kept_code.edited_code import new_code_of
 from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.records.step_records import check_step
@@ -29,6 +30,7 @@ _VERDICTS = {
     "rounding": "equal to its record within rounding",
     "other_samples": "DIFFERENT from its record: the record has other samples, so the data have changed",
     "other_loss": "DIFFERENT from its record: the same samples, but another loss",
+    "other_device": "not comparable: the step was trained on another kind of device",
     "no_receipt": "the run has no record of this step, so there is nothing to compare with",
 }
 _DIFFERENT = ("other_samples", "other_loss")
@@ -40,6 +42,9 @@ def run(arguments: Namespace) -> int:
     check_step(target, arguments.step)
     answer = _compute(target, arguments.step)
     answer["trained_on"] = trained_on(target)
+    if answer["verdict"] == "other_loss" and _has_other_device(target, answer):
+        # Another kind of device computes in another precision, with other random numbers.
+        answer["verdict"] = "other_device"
     answer["new_code"] = new_code_of(target, arguments.step)
     warn(_code_warnings(answer))
     if arguments.json:
@@ -47,6 +52,12 @@ def run(arguments: Namespace) -> int:
     else:
         print("\n".join(_render(answer)))
     return ExitCode.DIFFERENT if answer["verdict"] in _DIFFERENT else ExitCode.DONE
+
+
+def _has_other_device(target: RunDir, answer: Mapping[str, Any]) -> bool:
+    """Whether the step was last trained on another kind of device than the one that has computed it now."""
+    devices = [each.device for each in read_attempts(target) if each.device and each.includes(answer["step"])]
+    return bool(devices) and devices[-1] != answer["device"]
 
 
 def _code_warnings(answer: Mapping[str, Any]) -> Iterator[str]:

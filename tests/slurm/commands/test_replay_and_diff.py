@@ -92,6 +92,18 @@ def test_replay_json_is_one_document(user: User, finished: RunDir) -> None:
     assert found["trained_on"] == ["1 process on cpu"]
 
 
+def test_replay_on_another_kind_of_device_is_no_comparison(
+    user: User, finished: RunDir, tmp_path: Path
+) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    copy.attempts.write_text(copy.attempts.read_text().replace('"device": "cpu"', '"device": "cuda"'))
+    records = copy.step_records.read_text()
+    copy.step_records.write_text(re.sub(r'("step": 7, .*"loss": )\d', r"\g<1>9", records))
+    answer = user.stk("replay", copy.path, "--step", 7, "--json")
+    assert (answer.code, document(answer)["verdict"]) == (0, "other_device")
+
+
 @pytest.mark.slow
 def test_replay_of_a_step_before_new_code_warns(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)

@@ -13,7 +13,7 @@ from tests.toolkit.gpu.device import CUDA, pretended_device
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import tiny
 from toolkit.system.world import World
-from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
+from toolkit.training.numerics.arithmetic import autocast_dtype, guest_arithmetic, set_arithmetic
 
 
 def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:
@@ -90,3 +90,33 @@ def test_a_gpu_with_bf16_uses_bf16_autocast_by_default(
 
 def test_a_cpu_uses_no_autocast_by_default() -> None:
     assert autocast_dtype("auto", torch.device("cpu")) is None
+
+
+def settings() -> tuple[object, ...]:
+    cuda = torch.backends.cuda
+    return (
+        torch.get_num_threads(),
+        torch.backends.cudnn.allow_tf32,
+        cuda.matmul.allow_tf32,
+        cuda.cudnn_sdp_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+    )
+
+
+def as_a_guest(world: World, folder: Path) -> list[tuple[object, ...]]:
+    torch.set_num_threads(2)
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    found = [settings()]
+    with pretended_device():
+        with guest_arithmetic(tiny(folder, "train.device=auto", "train.threads=1")):
+            found.append(settings())
+        found.append(settings())
+    return found
+
+
+def test_predictions_in_another_process_leave_its_arithmetic_as_it_was(tmp_path: Path) -> None:
+    ((before, within, after),) = in_ranks(1, as_a_guest, tmp_path)
+    assert within == (1, False, False, False, False, None)
+    assert before == after == (2, True, True, True, False, None)

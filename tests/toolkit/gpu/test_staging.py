@@ -10,6 +10,7 @@ from safetensors.torch import load
 
 from tests.toolkit.checkpointing import new_state
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
+from toolkit.checkpoint.writing import staging
 from toolkit.checkpoint.writing.direct_io import BLOCK
 from toolkit.checkpoint.writing.staging import Buffer, Staging
 from toolkit.run.run_dir import WEIGHTS
@@ -48,10 +49,27 @@ def test_pinned_memory_is_released_on_a_new_layout_and_on_deletion(device: Devic
 def test_copy_synchronizes_with_the_device_once(device: Device) -> None:
     state = new_state()
     state.model.to(CUDA)
-    staging = Staging()
-    staging.fill(state)
+    copied = Staging()
+    copied.fill(state)
     device.waits.clear()
-    staging.fill(state)
+    copied.fill(state)
     assert len(device.waits) == 1
-    weights = load(b"".join(staging.files()[WEIGHTS]))
+    weights = load(b"".join(copied.files()[WEIGHTS]))
     assert all(torch.equal(weights[name], value.cpu()) for name, value in state.model.state_dict().items())
+
+
+def test_memory_that_cannot_be_pinned_is_used_as_it_is(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(torch.cuda.CudaError):
+        def __init__(self) -> None:
+            """Without the library of CUDA, which would put the code into words."""
+
+    def refuse(memory: torch.Tensor, owner: object) -> None:
+        raise Refused
+
+    monkeypatch.setattr(staging, "pin", refuse)
+    buffer = Buffer()
+    tensor = filled(buffer, 10)
+    assert not buffer.is_pinned
+    assert torch.equal(load(b"".join(buffer.pieces()))["a"], tensor)

@@ -27,7 +27,7 @@ from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.output.progress_display import NullDisplay
-from toolkit.training.step.take_step import take_step
+from toolkit.training.step.take_step import take_step, update
 
 CPU = torch.device("cpu")
 
@@ -133,3 +133,34 @@ def test_a_step_synchronizes_at_most_as_often_as_its_batch_and_the_loop(
         device.waits.clear()
         take_step(training, sync, plan, 1, NeverStop())
     assert len(device.waits) <= waits_of_a_batch + WAITS_OF_THE_LOOP, "\n".join(device.waits)
+
+
+def test_host_waits_for_its_own_device_in_the_backward_pass(
+    experiment: Experiment, task: Task, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that hangs is then told from a peer that does, and an error has the samples of its batch."""
+    training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), NullDisplay())
+    sync = StepSync(CUDA, training.micro_batches, task.train_sums)
+    found: list[tuple[str, bool]] = []
+    read = sync._numbers
+
+    def numbers() -> list[list[float]]:
+        found.append((training.activity.phase, training.activity.batch is not None))
+        return read()
+
+    monkeypatch.setattr(sync, "_numbers", numbers)
+    with closing(training.reduction):
+        take_step(training, sync, plan_of(training, 0), 0, NeverStop())
+    assert found == [("backward", True)]
+
+
+def test_process_without_samples_in_its_first_step_updates_in_fp16(
+    make: Make, task: Task, device: Device, tmp_path: Path
+) -> None:
+    halved = make(tmp_path, "train.device=auto", "train.precision=fp16")
+    training = build_training(RunDir(tmp_path), halved, task, Group(World.single(), CUDA), NullDisplay())
+    for parameter in training.state.model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    with closing(training.reduction):
+        update(training, 8.0)
+    assert training.state.progress.step == 1

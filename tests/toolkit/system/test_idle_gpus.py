@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.nvml import Library, gpu
+from tests.toolkit.nvml import Library, NVMLError, gpu
 from toolkit.errors import UserError
 from toolkit.system import idle_gpus
 from toolkit.system.idle_gpus import Gpu, NoGpus, least_busy
@@ -107,6 +107,25 @@ def test_count_visible_counts_the_visible_gpus(library: Library) -> None:
     assert idle_gpus.count_visible({"CUDA_VISIBLE_DEVICES": "2,3"}) == 2
     library.fault = "Driver Not Loaded"
     assert idle_gpus.count_visible({}) == 0
+
+
+def test_gpu_that_tells_its_memory_only_to_root_is_counted_and_chosen(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In MIG mode the library refuses to tell an ordinary user the memory of the whole GPU."""
+
+    def refuse(handle: Gpu) -> None:
+        raise NVMLError("Insufficient Permissions")
+
+    monkeypatch.setattr(library, "nvmlDeviceGetMemoryInfo", refuse)
+    assert idle_gpus.count_visible({}) == 4
+    assert idle_gpus.choose(1, {})["CUDA_VISIBLE_DEVICES"] == "GPU-2abc"
+
+
+def test_process_on_parts_of_a_gpu_sees_one_device_with_and_without_the_library(library: Library) -> None:
+    assert idle_gpus.count_visible({"CUDA_VISIBLE_DEVICES": "MIG-1,MIG-2"}) == 1
+    library.fault = "Driver Not Loaded"
+    assert idle_gpus.count_visible({"CUDA_VISIBLE_DEVICES": "MIG-1"}) == 1
 
 
 def test_a_missing_driver_is_reported(library: Library) -> None:

@@ -28,7 +28,7 @@ from toolkit.errors import DataError, UserError
 from toolkit.files import open_atomic
 from toolkit.run import folder_trust
 from toolkit.run.run_dir import RunDir
-from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
+from toolkit.training.numerics.arithmetic import autocast_dtype, guest_arithmetic, set_arithmetic
 
 #: Samples of a batch if the run's batch size counts tokens instead.
 _BATCH = 256
@@ -95,6 +95,10 @@ def answering(run: RunDir, batch_size: int | None) -> Answering:
     """
     experiment = load_to_run(run.config)
     set_arithmetic(experiment)
+    return _answering(run, experiment, batch_size)
+
+
+def _answering(run: RunDir, experiment: Experiment, batch_size: int | None) -> Answering:
     found = open_run(run, experiment)
     settings = _settings(experiment, batch_size)
     predict = _on_device(found.predictor, found.model, experiment, settings)
@@ -131,11 +135,17 @@ def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None
     Raises as `answer` does; messages count the rows from 1.
     """
     folder_trust.check_run(run)
-    # The user's functions may change the working folder, which must be restored.
-    with contextlib.chdir(os.getcwd()):
-        found = answering(run, batch_size)
+    experiment = load_to_run(run.config)
+    # This is the caller's process: its working folder and its arithmetic come back after each batch.
+    with contextlib.chdir(os.getcwd()), guest_arithmetic(experiment):
+        found = _answering(run, experiment, batch_size)
+
+    def predict(samples: Sequence[object]) -> list[object]:
+        with guest_arithmetic(experiment):
+            return found.predict(samples)
+
     numbered = itertools.starmap(Row, enumerate(rows, start=1))
-    for part in found.predictions(numbered, "samples"):
+    for part in replace(found, predict=predict).predictions(numbered, "samples"):
         yield from part
 
 

@@ -7,6 +7,7 @@ Buffers are reused, because the first touch of new memory costs several times as
 from __future__ import annotations
 
 import json
+import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
@@ -21,6 +22,8 @@ from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.writing.direct_io import BLOCK
 from toolkit.errors import UserError
 from toolkit.run.run_dir import PROGRESS, TRAINING, WEIGHTS
+
+log = logging.getLogger("toolkit")
 
 #: cudaHostRegisterPortable: page-locked for every CUDA context of the process.
 _PORTABLE = 1
@@ -148,7 +151,14 @@ class Buffer:
         self._places.clear()
         self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
         self._file = _aligned(len(header) + total)
-        self._unpin = pin(self._file, self) if self.is_pinned else lambda: None
+        self._unpin = lambda: None
+        if self.is_pinned:
+            try:
+                self._unpin = pin(self._file, self)
+            except torch.cuda.CudaError as error:
+                # In some containers and virtual machines memory cannot be page-locked.
+                log.warning("memory cannot be page-locked, so saving is slower than usual: %s", error)
+                self.is_pinned = False
         self._file[: len(header)] = torch.frombuffer(bytearray(header), dtype=torch.uint8)
         self._tensors = self._file[len(header) :]
         for name, end in zip(names, ends, strict=True):

@@ -58,6 +58,12 @@ class AttemptRecord:
     blamed: str | None = None
     concluded: bool = False
 
+    def includes(self, step: int) -> bool:
+        """Whether the attempt computed a step (counted from 1), as far as is known."""
+        if self.first_step is None or self.first_step >= step:
+            return False
+        return self.last_step is None or step <= self.last_step
+
     @property
     def began(self) -> float:
         """`time_start` of an attempt that has one."""

@@ -103,6 +103,8 @@ def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> 
     optimizer = build_optimizer(model, experiment.optimizer, task)
     enabled = experiment.train.precision == "fp16"
     scaler = torch.amp.GradScaler(device.type, init_scale=first_scale(experiment.train), enabled=enabled)
+    # It makes its scale when it scales something, and this process may have no samples in its first step.
+    scaler.scale(torch.zeros((), device=device))
     return TrainState(Progress(), model, optimizer, scaler)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MB = 1 << 20
 #: Share of a GPU's memory above which the use by other processes is mentioned.
 _OTHERS_SHARE = 0.1
+#: Bytes that CUDA, NCCL and other libraries take for a process at most; torch does not count them.
+_OF_LIBRARIES = 1 << 30
 
 
 def failure_context(
@@ -106,7 +108,7 @@ def _gpu_memory(device: torch.device) -> dict[str, float]:
         "reserved_mb": reserved,
         "free_mb": free,
         "total_mb": total,
-        "others_mb": max(0, total - free - reserved),
+        "others_mb": max(0, total - free - reserved - _OF_LIBRARIES),
     }
     return {name: value / _MB for name, value in numbers.items()}
 
@@ -117,10 +119,13 @@ def _rounded(value: Any) -> Any:
     return round(value, 1)
 
 
-def memory_advice(found: Mapping[str, Any], accumulation: int, evaluation: Evaluation | None = None) -> str:
+def memory_advice(
+    found: Mapping[str, Any], accumulation: int, evaluation: Evaluation | None = None, *, halved: bool = False
+) -> str:
     """Return advice after memory ran out: on the GPU if the record has one, else on the host.
 
     evaluation   the evaluation section, if memory ran out in an evaluation
+    halved       whether the run computes in bf16 or fp16 already
     """
     batch, memory = found.get("batch", {}), found.get("memory", {})
     what = f"The micro-batch of {batch['samples']:,} samples did not fit: " if batch else ""
@@ -130,7 +135,8 @@ def memory_advice(found: Mapping[str, Any], accumulation: int, evaluation: Evalu
         less = max(1, getattr(evaluation, name) // 2)
         halve = f"evaluation.{name}={less} needs less for each batch (that makes another run)"
     if (gpu := memory.get("gpu")) is not None:
-        return f"{what}{halve}, as does train.precision=bf16; or use a GPU with more memory.{_others(gpu)}"
+        precision = "" if halved else ", as does train.precision=bf16"
+        return f"{what}{halve}{precision}; or use a GPU with more memory.{_others(gpu)}"
     limit = f", which is {memory['limit_mb'] / 1024:.1f} GB now" if "limit_mb" in memory else ""
     return f"{what}{halve}; or ask for more memory (resources.mem){limit}."
 

@@ -242,7 +242,9 @@ class RankAttempt:
         found = failure_context(self._context, self._device, self._gpu)
         if describe(error)[0] == OUT_OF_MEMORY:
             evaluation = self._experiment.evaluation if activity.phase is Phase.EVALUATION else None
-            found["advice"] = memory_advice(found, self._experiment.train.accumulation, evaluation)
+            halved = self._context is not None and self._context.precision is not None
+            accumulation = self._experiment.train.accumulation
+            found["advice"] = memory_advice(found, accumulation, evaluation, halved=halved)
         record_failure(self._run, self._world, activity.phase, self._step, error, samples, found)
         if self._attempt is not None:
             self._attempt.failed(self._step)

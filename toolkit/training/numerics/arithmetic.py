@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -10,6 +12,8 @@ from toolkit.config.schema import Experiment, Train
 
 #: The first scale of torch.amp.GradScaler, as a power of two.
 _SCALE_OF_A_MEAN = 16
+#: cuDNN's attention makes a plan for each new batch length: up to 1.4 s on an H200, as long as 40 steps.
+_CUDNN_ATTENTION = False
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -37,13 +41,36 @@ def first_scale(train: Train) -> float:
 def set_arithmetic(experiment: Experiment) -> None:
     """Make results reproducible: fix the thread count and, on CUDA, kernels and precision."""
     train = experiment.train
-    torch.set_num_threads(train.threads)
-    # torch's default is TF32 for convolutions, but not for matrix products.
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = train.precision == "tf32"
-    # cuDNN's attention makes a plan for each new batch length: up to 1.4 s on an H200, as long as 40 steps.
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    tf32 = train.precision == "tf32"
+    _set((train.threads, tf32, tf32, _CUDNN_ATTENTION))
     if train.deterministic and train.device != "cpu" and torch.cuda.is_available():
         _use_deterministic_kernels()
+
+
+@contextmanager
+def guest_arithmetic(experiment: Experiment) -> Iterator[None]:
+    """Compute like the experiment in a process that has other settings, which come back after the block.
+
+    Deterministic kernels are not asked for: the process may have used cuBLAS already, which reads its own
+    setting once, and would then refuse to compute.
+    """
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    before = torch.get_num_threads(), cudnn.allow_tf32, cuda.matmul.allow_tf32, cuda.cudnn_sdp_enabled()
+    tf32 = experiment.train.precision == "tf32"
+    _set((experiment.train.threads, tf32, tf32, _CUDNN_ATTENTION))
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(settings: tuple[int, bool, bool, bool]) -> None:
+    """Set the threads, TF32 for convolutions and for matrix products, and cuDNN's attention."""
+    threads, convolutions, products, attention = settings
+    torch.set_num_threads(threads)
+    # torch's default is TF32 for convolutions, but not for matrix products.
+    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = convolutions, products
+    torch.backends.cuda.enable_cudnn_sdp(attention)
 
 
 def _use_deterministic_kernels() -> None:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from toolkit.data.order.sample_order import EpochPlan
+from toolkit.distributed.reduction import passes
 from toolkit.training.context import TrainContext
 
 #: Steps of an attempt before the measurement: the first ones are slower.
@@ -37,32 +39,39 @@ class ExactCost:
     since: float = 0.0
 
     def measure_if_due(self, plan: EpochPlan, position: int) -> None:
-        """On rank 0, record how much longer the passes of a step take than one pass over all its samples."""
+        """On rank 0, record how much longer the passes of a step take than those of `fast`."""
         self.steps += 1
         if self.steps == _FIRST:
             self.since = time.perf_counter()
         attempt = self.context.attempt
-        if self.steps != _LAST or len(self.context.passes) == 1 or attempt is None:
+        if self.steps != _LAST or self.context.reduction.joins_parts or attempt is None:
             return
         step_s = (time.perf_counter() - self.since) / (_LAST - _FIRST)
         if self.context.group.world.is_main and step_s < _LONGEST_STEP_S:
-            exact_s = self._extra_s(plan, position)
+            try:
+                exact_s = self._extra_s(plan, position)
+            except torch.OutOfMemoryError:
+                # The larger pass does not fit, so `fast` is no choice for this run, which trains on.
+                torch.cuda.empty_cache()
+                return
             attempt.measured(exact_s=round(exact_s, 6), exact_share=round(min(1.0, exact_s / step_s), 3))
 
     def _extra_s(self, plan: EpochPlan, position: int) -> float:
-        """Seconds that the passes of a step take longer than one pass over all its samples."""
-        parts = [
-            self.context.without_quarantined(plan.micro_batches_of(position, numbers))
-            for numbers in self.context.passes
-        ]
+        """Seconds that the passes of a step take longer than those of `fast`."""
+        train, world = self.context.experiment.train, self.context.group.world
+        joined = passes(world.rank, world.size, train.logical_ranks, train.accumulation, joined=True)
         separate_s, joined_s = (
-            min(self._seconds(passes) for _ in range(_ROUNDS)) for passes in (parts, [np.concatenate(parts)])
+            min(self._seconds(plan, position, numbers) for _ in range(_ROUNDS))
+            for numbers in (self.context.passes, joined)
         )
         return max(0.0, separate_s - joined_s)
 
-    def _seconds(self, passes: Sequence[np.ndarray]) -> float:
+    def _seconds(self, plan: EpochPlan, position: int, numbers: Sequence[Sequence[int]]) -> float:
+        """Seconds for some passes, each given by its micro-batches."""
+        found = (plan.micro_batches_of(position, of_pass) for of_pass in numbers)
+        samples = [self.context.without_quarantined(each) for each in found]
         started = time.perf_counter()
-        for samples in passes:
-            if len(samples):
-                self.compute(samples)
+        for each in samples:
+            if len(each):
+                self.compute(each)
         return time.perf_counter() - started

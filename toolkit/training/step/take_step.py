@@ -33,14 +33,21 @@ def take_step(
     Raises TrainingDiverged if the loss is not finite, or the previous update made weights that are not.
     """
     activity, first_row = context.activity, context.passes[0][0]
-    # Called as late as possible, so that a stop request leads to a save after this step.
-    context.reduction.start(
-        lambda: sync.local_rows(first_row, context.is_asked_to_stop(stop), activity.step_s)
-    )
+    is_async = context.group.device.type != "cpu"
+
+    def own_rows() -> np.ndarray:
+        """Called as late as possible, so that a stop request leads to a save after this step."""
+        rows = sync.local_rows(first_row, context.is_asked_to_stop(stop), activity.step_s)
+        if is_async:
+            # Until now the host has waited for its own device, whose faults belong to the passes.
+            _end_passes(context)
+        return rows
+
+    context.reduction.start(own_rows)
     for numbers in context.passes:
         _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])
-    activity.batch = None
-    context.enter(Phase.COMMUNICATION)
+    if not is_async:
+        _end_passes(context)
     totals = sync.combine(context.reduction.finish())
     if not totals.is_finite:
         trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}
@@ -51,6 +58,11 @@ def take_step(
     context.enter(Phase.OPTIMIZER)
     update(context, totals.count)
     return totals
+
+
+def _end_passes(context: TrainContext) -> None:
+    context.activity.batch = None
+    context.enter(Phase.COMMUNICATION)
 
 
 def _pass(

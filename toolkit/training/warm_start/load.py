@@ -32,7 +32,11 @@ def load_initial_weights(experiment: Experiment, model: nn.Module, group: Group)
         file = weights.file
     if group.world.size > 1:
         for tensor in model.state_dict().values():
-            dist.broadcast(tensor, src=0)
+            # NCCL takes only tensors whose elements lie in their usual order.
+            sent = tensor.contiguous()
+            dist.broadcast(sent, src=0)
+            if sent is not tensor:
+                tensor.copy_(sent)
     return file
 
 

@@ -71,7 +71,9 @@ def test_memory_advice_names_the_key_to_change() -> None:
     gpu = {"others_mb": 40960.0, "total_mb": 81920.0}
     told = memory_advice({"batch": {"samples": 64}, "memory": {"gpu": gpu}}, accumulation=2)
     assert "The micro-batch of 64 samples did not fit: train.accumulation=4" in told
+    assert "as does train.precision=bf16" in told
     assert "Other processes use 40.0 GB of this GPU" in told
+    assert "bf16" not in memory_advice({"memory": {"gpu": gpu}}, accumulation=2, halved=True)
     told = memory_advice({"memory": {"gpu": gpu}}, accumulation=2, evaluation=Evaluation())
     assert told.startswith("evaluation.batch_size=128")
     told = memory_advice({"memory": {"limit_mb": 2048.0}}, accumulation=1)

@@ -25,12 +25,12 @@ class StepSums:
     """Sums over the samples, or tokens, of a batch.
 
     loss      scalar tensor
-    count     samples, or the sum of the weights
+    count     samples, or the sum of the weights: a scalar tensor if they are on a GPU
     metrics   for each metric its sum and its count; shape [2 * metrics]
     """
 
     loss: torch.Tensor
-    count: float
+    count: float | torch.Tensor
     metrics: torch.Tensor
 
 
@@ -70,11 +70,11 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
             f"the loss has the shape {list(loss.shape)}, expected one value for each of {samples} samples"
         )
         raise UserError(f"{place}: {problem}: {_LOSS_HINT}")
-    count = float(samples) if weights is None else float(weights.sum())
+    count = float(samples) if weights is None else _sum_of(weights)
     total = loss.sum() if weights is None else (loss * weights).sum()
     values = {name: _numbers(name, returned[name], loss.device, place) for name in names}
     sums = [each for name in names for each in _metric(name, values[name], weights, count, samples, place)]
-    metrics = torch.stack(sums) if sums else torch.zeros(0, dtype=torch.float64)
+    metrics = torch.stack(sums) if sums else loss.new_zeros(0, dtype=torch.float64)
     return StepSums(loss=total, count=count, metrics=metrics)
 
 
@@ -91,7 +91,12 @@ def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.T
 
 
 def _metric(
-    name: str, value: torch.Tensor, weights: torch.Tensor | None, count: float, samples: int, place: str
+    name: str,
+    value: torch.Tensor,
+    weights: torch.Tensor | None,
+    count: float | torch.Tensor,
+    samples: int,
+    place: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the sum and the count of a metric: two scalars of float64."""
     if weights is not None and value.shape == weights.shape:
@@ -104,8 +109,16 @@ def _metric(
     return value.sum(dtype=torch.float64), _scalar(float(samples), value.device)
 
 
-def _scalar(value: float, device: torch.device) -> torch.Tensor:
+def _sum_of(weights: torch.Tensor) -> float | torch.Tensor:
+    """Return the sum of the weights; on a GPU as a tensor, because to read it would make the host wait."""
+    found = weights.detach().sum()
+    return found.double() if found.is_cuda else found.item()
+
+
+def _scalar(value: float | torch.Tensor, device: torch.device) -> torch.Tensor:
     """Return a scalar that is filled on the device, so the host does not wait for a copy."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
     return torch.full((), value, dtype=torch.float64, device=device)
 
 

@@ -181,8 +181,10 @@ class FunctionsTask:
                 # Computed once, so that an error appears at the first validation and not after training.
                 self._has_predicted = bool(outputs)
         loss = sums.loss.double()
-        count = loss.new_tensor([sums.count])
-        return Score(sums=torch.cat([loss[None], count, sums.metrics.to(loss.device)]), outputs=outputs)
+        count = sums.count if isinstance(sums.count, torch.Tensor) else loss.new_tensor(sums.count)
+        return Score(
+            sums=torch.cat([torch.stack([loss, count]), sums.metrics.to(loss.device)]), outputs=outputs
+        )
 
     def _predicted(self, found: Any, samples: int) -> dict[str, Any]:
         predictions = checked_predictions(found, samples, self._code.place("predict"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -56,8 +57,21 @@ def from_rank_0(value: Any) -> Any:
 def _device(torch: Any, distributed: Any) -> Any:
     """Return the device of tensors for collectives of the default group."""
     if distributed.get_backend() == "nccl" or "cpu:" not in str(distributed.get_backend_config()):
-        return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("cuda", _gpu(torch, distributed))
     return torch.device("cpu")
+
+
+def _gpu(torch: Any, distributed: Any) -> int:
+    """Return the number of this rank's GPU.
+
+    A script may place its model on the GPU of its LOCAL_RANK without making that torch's current one. A
+    collective on another GPU would need a new communicator, for which the other ranks do not come.
+    """
+    bound = distributed.distributed_c10d._get_default_group().bound_device_id
+    if bound is not None and bound.index is not None:
+        return int(bound.index)
+    current, local_rank = torch.cuda.current_device(), int(os.environ.get("LOCAL_RANK") or 0)
+    return local_rank if current == 0 and local_rank < torch.cuda.device_count() else int(current)
 
 
 #: Errors that a rank reports to the others, by number, in increasing priority.

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.toolkit.gpu.device import CUDA, pretended_device
+from toolkit.distributed.step_sync import StepSync
 from toolkit.errors import UserError
+from toolkit.task import Loss
 from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
 
 PLACE = "digits.py:7"
@@ -41,6 +44,29 @@ def test_gradients_flow_through_the_loss_alone() -> None:
     found.loss.backward()
     assert values.grad is not None
     assert values.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "returned, names, numbers",
+    [
+        ({"loss": [1.0, 2.0]}, (), [3.0, 2.0]),
+        ({"loss": [1.0, 2.0], "weights": [1.0, 0.5]}, (), [2.0, 1.5]),
+        ({"loss": [1.0, 2.0], "weights": [1.0, 0.5], "right": [1.0, 1.0]}, ("right",), [2.0, 1.5, 1.5, 1.5]),
+    ],
+    ids=["loss alone", "weights", "weights and a metric"],
+)
+def test_step_on_a_gpu_is_summed_without_waiting_for_it(
+    returned: dict[str, list[float]], names: tuple[str, ...], numbers: list[float]
+) -> None:
+    with pretended_device() as device:
+        values = {name: torch.tensor(each, device=CUDA) for name, each in returned.items()}
+        device.waits.clear()
+        found = sums(values, *names, samples=2)
+        sync = StepSync(CUDA, 1, tuple(each for name in names for each in (name, f"{name} count")))
+        sync.add(0, Loss(total=found.loss, count=found.count, tokens=2, sums=found.metrics))
+        assert device.waits == []
+        totals = sync.combine(sync.local_rows(0, False, 0.0))
+    assert [totals.loss, totals.count, *totals.sums.values()] == numbers
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.create_run import create_run, run_of
 from toolkit.run.failure.format import format_failure
-from toolkit.run.kept_code.edited_code import edit_warnings, take_new_code
+from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, take_new_code
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.output.json_text import json_text
 from toolkit.system.world import World
@@ -155,11 +155,11 @@ def _run_here(
 
 
 def take_away(target: RunDir) -> None:
-    """Remove the folder of a run without a training step, unless another process trains it."""
+    """Remove the folder of a run that has done nothing, unless another process trains it."""
     from filelock import FileLock, Timeout  # slow to import
 
     with suppress(Timeout, OSError), FileLock(target.alive, timeout=0):
-        if not has_trained(target):
+        if not has_worked(target):
             shutil.rmtree(target.path, ignore_errors=True)
 
 
@@ -211,9 +211,11 @@ def _show_finished(target: RunDir, experiment: Experiment, arguments: Namespace)
     return _show_result(target, arguments.json)
 
 
-def has_trained(target: RunDir) -> bool:
-    """Whether any start of the run reached its first step."""
-    return any(each.first_step is not None for each in read_attempts(target))
+def has_worked(target: RunDir) -> bool:
+    """Whether any attempt of the run reached its first step, saved, or wrote into its work folder."""
+    return any(
+        each.first_step is not None or each.saved or each.wrote for each in read_attempts(target)
+    ) or not begins_anew(target)
 
 
 def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> bool:

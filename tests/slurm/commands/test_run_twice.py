@@ -50,7 +50,7 @@ def test_one_of_two_simultaneous_commands_trains_and_the_other_is_refused(
     # By the launcher where it came second, by its rank where both have started theirs.
     assert re.search("cannot be started twice|by another process", refused.communicate()[1])
     assert refused.returncode == 2
-    wait_until(lambda: command.has_trained(run), lambda: str(trains.poll()))
+    wait_until(lambda: command.has_worked(run), lambda: str(trains.poll()))
     trains.send_signal(signal.SIGTERM)
     trains.communicate(timeout=PATIENCE_S)
     assert trains.returncode == 130

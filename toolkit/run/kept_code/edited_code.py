@@ -42,10 +42,12 @@ class Edits:
 
     own   the user's files, named as in the user's folder, and files of installed workloads
     core  files of the toolkit itself
+    why_unknown   why today's code cannot be compared; empty if it can
     """
 
-    own: tuple[str, ...]
-    core: tuple[str, ...]
+    own: tuple[str, ...] = ()
+    core: tuple[str, ...] = ()
+    why_unknown: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.own or self.core)
@@ -59,12 +61,12 @@ class Edits:
 def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     """Return the edits since the run got its code; none if it has no code, or the user's code is gone."""
     if not run.code.exists():
-        return Edits((), ())
+        return Edits()
     try:
         files = list(kept_files(experiment))
         today = {place: file for file, place in code_files([experiment.task.kind], files)}
-    except UserError:
-        return Edits((), ())
+    except UserError as error:
+        return Edits(why_unknown=str(error))
     kept = set(_names(run.code))
     # Files of equal size and modification time are equal: a copy keeps both.
     code = str(run.code)
@@ -92,7 +94,13 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
     of_one: list[str] = []
     for run, experiment in runs:
         of_one += (elsewhere := _of_elsewhere(run, experiment))
-        if edits := edits_since(run, experiment):
+        edits = edits_since(run, experiment)
+        if edits.why_unknown:
+            of_one.append(
+                f"{run.run_id} continues with its stored code, which cannot be compared with today's: "
+                f"{edits.why_unknown}"
+            )
+        if edits:
             is_new = _takes_new_code(run, elsewhere, asked=new_code)
             found.setdefault((str(edits), is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)

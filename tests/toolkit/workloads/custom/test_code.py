@@ -43,9 +43,11 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def keep(run: RunDir, folder: Path, *paths: Path) -> SimpleNamespace:
+def keep(
+    run: RunDir, folder: Path, *paths: Path, words: tuple[str, ...] = ("python", "train.py")
+) -> SimpleNamespace:
     """Keep code with a run; return its experiment, which reads base.pt."""
-    task, inputs = SimpleNamespace(folder=str(folder), run=("python", "train.py")), (str(folder / "base.pt"),)
+    task, inputs = SimpleNamespace(folder=str(folder), run=words), (str(folder / "base.pt"),)
     experiment = SimpleNamespace(task=task, code=tuple(map(str, paths)), inputs=inputs)
     for file, place in kept_files(experiment):
         (run.code / place).parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +86,23 @@ def test_script_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir) -> Non
     git(folder, "add", "models")
     keep(run, folder, folder)
     assert files(run.user_code) == {"train.py", "models/net.py"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("python", "-m", "train"), ("torchrun", "--nproc-per-node", "2", "-m", "train", "--lr", "1")],
+    ids=["python", "torchrun"],
+)
+def test_module_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir, words: tuple[str, ...]) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "models")
+    keep(run, folder, folder, words=words)
+    assert files(run.user_code) == {"train.py", "models/net.py"}
+
+
+def test_long_word_is_no_script(folder: Path, run: RunDir) -> None:
+    keep(run, folder, folder, words=("bash", "-c", f"{'echo a; ' * 100}python train.py"))
+    assert "train.py" in files(run.user_code)
 
 
 def test_unreadable_folder_is_linked(folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

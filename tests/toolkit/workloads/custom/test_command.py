@@ -298,6 +298,26 @@ def test_missing_program_exits_with_wrong_input(stk: Stk) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "before, is_kept",
+    [
+        ("", False),
+        ("pathlib.Path(os.environ['STK_CHECKPOINT_DIR'], 'saved').touch()\n", True),
+        ("pathlib.Path('table.csv').touch()\n", True),
+    ],
+    ids=["nothing done", "a save", "a file"],
+)
+def test_wrong_call_to_the_toolkit_removes_only_a_run_that_has_done_nothing(
+    stk: Stk, before: str, is_kept: bool
+) -> None:
+    script(
+        f"import os, pathlib\nimport stk\nrun = stk.current_run()\n{before}run.log(step='three', loss=1.0)\n"
+    )
+    done = stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 2, done.stderr
+    assert len(list(find_runs(Path(os.environ["STK_EXPERIMENT_DIR"])))) == is_kept
+
+
 def test_a_plan_imports_no_torch_and_writes_nothing(stk: Stk, tmp_path: Path) -> None:
     script("")
     code = "import sys; from slurm import cli; cli.main(sys.argv[1:]); assert 'torch' not in sys.modules"

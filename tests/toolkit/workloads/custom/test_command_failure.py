@@ -44,6 +44,19 @@ def test_last_exception_decides_the_class_and_its_first_line_is_shown(
     assert shown in found["message"]
 
 
+@pytest.mark.parametrize(
+    "package, kind", [("toolkit.errors.", "input"), ("pandas.errors.", "exception"), ("", "exception")]
+)
+def test_only_errors_of_the_toolkit_are_wrong_input(package: str, kind: str) -> None:
+    assert record(f"{_TRACE}{package}DataError: No numeric types to aggregate\n")["class"] == kind
+
+
+def test_traceback_after_an_unfinished_progress_bar_is_found() -> None:
+    found = record(f" 0/10\r 50%|##   | 5/10 [00:00<00:00]{_TRACE}ValueError: two lines\nof text\n")
+    assert "ValueError: two lines" in found["message"]
+    assert "no traceback" not in found["advice"]
+
+
 def test_last_error_of_chained_exceptions_decides_the_class() -> None:
     middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
     found = record(_TRACE + "OSError: Broken pipe\n" + middle + _TRACE + "KeyError: 'lr'\n")

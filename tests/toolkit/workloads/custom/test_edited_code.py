@@ -83,10 +83,13 @@ def test_changed_toolkit_files_are_named_as_slurm_toolkit_itself(begun: Begun) -
     assert str(edits_since(run, experiment)) == "slurm-toolkit itself"
 
 
-def test_missing_user_code_is_not_compared(begun: Begun, tmp_path: Path) -> None:
+def test_missing_user_code_is_reported_and_not_compared(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     shutil.rmtree(tmp_path / "work")
     assert not edits_since(run, experiment)
+    (message,) = edit_warnings(run, experiment, new_code=False)
+    assert message.startswith(f"{run.run_id} continues with its stored code")
+    assert "digits.py" in message
 
 
 def test_new_code_replaces_the_code_of_the_run_and_leaves_an_event(begun: Begun, tmp_path: Path) -> None:

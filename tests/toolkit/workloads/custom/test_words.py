@@ -51,6 +51,14 @@ def test_script_in_a_linked_folder_is_replaced_by_the_copy_of_the_run(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize("word", ["../data", "--root=../data", "data.root=../data", "+data.root=../data"])
+def test_path_above_the_folder_becomes_absolute(word: str) -> None:
+    experiment = command("python", "train.py", word)
+    name, equals, _ = word.rpartition("=")
+    above = f"{name}{equals}{experiment.task.folder}/../data"
+    assert words_of(experiment, RUN)[-1] == above
+
+
 def test_all_parameters_are_also_handed_over_as_json() -> None:
     params = {"amp": False, "lr": 0.5, "out": "${run.dir}"}
     assert json.loads(params_json(command("a", params=params), RUN)) == {**params, "out": "/runs/train-1"}

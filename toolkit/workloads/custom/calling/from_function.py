@@ -128,10 +128,13 @@ def _places(module: ModuleType) -> dict[str, Any]:
     here, root = Path.cwd().resolve(), _root(module)
     if root is None:
         return {"folder": str(here), "code": [], "request": {}}
+    # The module counts as code even if git does not track it yet.
+    file = str(Path(module.__file__ or "").resolve())
     if root.is_relative_to(here):
-        return {"folder": str(here), "code": [str(here)], "request": {"path": str(root.relative_to(here))}}
+        request = {"path": str(root.relative_to(here))}
+        return {"folder": str(here), "code": [str(here), file], "request": request}
     at = here.relative_to(root) if here.is_relative_to(root) else here
-    return {"folder": str(root), "code": [str(root)], "request": {"path": ".", "at": str(at)}}
+    return {"folder": str(root), "code": [str(root), file], "request": {"path": ".", "at": str(at)}}
 
 
 def _root(module: ModuleType) -> Path | None:

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
             break
     if experiment.code:
         # The script counts as code even if git does not track it yet.
-        files |= {Path(word) for word in experiment.task.run if _is_own_script(folder, word)}
+        files |= {path for path in _scripts(experiment.task.run) if os.path.isfile(folder / path)}
     _check_limits(folder, sorted(files))
     for file in sorted(files):
         yield folder / file, str(user_code_in(Path()) / file)
@@ -115,10 +116,15 @@ def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
         _link_others(folder, run.work, around, is_skipped)
 
 
-def _is_own_script(folder: Path, word: str) -> bool:
-    path = Path(word)
-    is_inside = not path.is_absolute() and ".." not in path.parts
-    return is_inside and path.suffix in SCRIPTS and (folder / path).is_file()
+def _scripts(words: Sequence[str]) -> Iterator[Path]:
+    """Yield the paths, relative to the working folder, that words may name as scripts, or as `-m module`."""
+    for before, word in pairwise(["", *words]):
+        if before == "-m":
+            module = Path(*word.split("."))
+            yield from (module.with_name(f"{module.name}.py"), module / "__init__.py", module / "__main__.py")
+        path = Path(word)
+        if path.suffix in SCRIPTS and not path.is_absolute() and ".." not in path.parts:
+            yield path
 
 
 def _within(folder: Path, path: Path) -> Path:

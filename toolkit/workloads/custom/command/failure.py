@@ -17,9 +17,10 @@ _SHOWN_LINES = 30
 #: Prefixes of a traceback's lines: from torch in processes of a group, and from exception groups.
 _PREFIX = re.compile(r"^\[rank\d+\]: ?|^  [+|] (?:Exception Group (?=Traceback))?", re.MULTILINE)
 #: The first line of a traceback. The last one counts: earlier exceptions may have been handled.
-_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
+#: A progress bar may stand before it in its line.
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
+_EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
 _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
 #: Lines of a message, or at the end of output without a traceback, that may show the class.
@@ -31,12 +32,9 @@ _CLASSES = {
     "ImportError": "import",
     "MemoryError": OUT_OF_MEMORY,
     "OutOfMemoryError": OUT_OF_MEMORY,
-    # From toolkit.errors, raised by calls of a script to the toolkit.
-    "UserError": INPUT,
-    "ConfigError": INPUT,
-    "DataError": INPUT,
-    "CheckpointError": "checkpoint",
 }
+#: Of the package toolkit, raised by calls of a script to it. Other libraries have errors of these names.
+_OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT, "CheckpointError": "checkpoint"}
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or use less in the program, for example with smaller batches."
@@ -50,7 +48,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     output   the end of its output
     step     the last step that it has logged; None if it logs none
     """
-    output = _PREFIX.sub("", output)
+    output = _PREFIX.sub("", output.replace("\r", "\n"))
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = _ending(code) + (f": {shown}" if shown else "")
@@ -86,14 +84,20 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
         return last.kind, last.line
     # An abort outside of Python may print its cause long before the end of the output.
     searched = lines if _signal(code) == signal.SIGABRT else lines[-_LAST_LINES:]
-    if (found := class_by_words("\n".join(searched))) is not None:
-        kind, words = found
+    if (by_words := class_by_words("\n".join(searched))) is not None:
+        kind, words = by_words
         return kind, next(line.strip() for line in searched if words in line)
     if _signal(code) == signal.SIGKILL:
         return KILLED, ""
     shown = lines[-1].strip() if lines else ""
-    name = _EXCEPTION.match(shown)
-    return _CLASSES.get(name[1], "exception") if name else "exception", shown
+    found = _EXCEPTION.match(shown)
+    return _class_of(found[1], found[2]) if found else "exception", shown
+
+
+def _class_of(package: str, name: str) -> str:
+    """The failure class of an exception; `package` ends with a dot, or is empty."""
+    is_ours = package.startswith("toolkit.")
+    return _OWN_CLASSES.get(name, "exception") if is_ours else _CLASSES.get(name, "exception")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +114,10 @@ def _raised(text: str) -> _Raised | None:
     """Return the exception that a traceback ends with; None if the output ends before it."""
     if (found := _EXCEPTION.search(text)) is None:
         return None
-    name, said = found[1], found[2]
+    package, name, said = found.groups()
     message = text[found.start() :].splitlines()
     by_words = class_by_words("\n".join(message[:_MESSAGE_LINES]))
-    kind = _CLASSES.get(name, "exception") if by_words is None else by_words[0]
+    kind = _class_of(package, name) if by_words is None else by_words[0]
     line = f"{name}: {said}" if said else name
     return _Raised(name=name, kind=kind, line=line, lines_below=len(message))
 

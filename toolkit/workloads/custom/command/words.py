@@ -18,8 +18,8 @@ CALL = "toolkit.workloads.custom.calling.call"
 SCRIPTS = (".py", ".sh")
 #: Placeholder for the run's folder: its name depends on these very values.
 _RUN_DIR = "${run.dir}"
-#: A path that begins with `..`, as a word or as the value of an option.
-_OUTSIDE = re.compile(r"(-[^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
+#: A path that begins with `..`, as a word or as the value of an option or key.
+_OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
 
 
 def words_of(experiment: Any, run: RunDir) -> list[str]:

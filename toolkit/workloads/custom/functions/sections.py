@@ -64,6 +64,14 @@ class FunctionsTask:
     """share: a metric between 0 and 1, shown in per cent; number: any other."""
     folder: str | None = option(".", path=True, identity=False)
     """Folder for relative file names in the functions; default: the working directory."""
+    module_folder: str | None = option(None, path=True, identity=False, added=True)
+    """Folder from which the module is imported; default: `folder`."""
+
+    @property
+    def code_folder(self) -> Path:
+        """The folder in which the user's code is looked for."""
+        # Runs of earlier versions have no module_folder.
+        return Path(getattr(self, "module_folder", None) or self.folder or "")
 
 
 class _Values:
@@ -174,6 +182,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     new = {
         **task,
         "module": str(path) if is_file(module) else module,
+        "module_folder": None if is_file(module) else _beside(root_of(module, path), folders),
         "metrics": _goals(functions, task, tree),
         "titles": _with_written({each.name: each.title for each in declared if each.title}, task, "titles"),
         "units": _with_written(
@@ -187,6 +196,12 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     )
 
 
+def _beside(root: Path, folders: Sequence[Path]) -> str | None:
+    """The folder of a module that was found beside the experiment file and not in the working folder."""
+    is_found_there = root.absolute() in {folder.absolute() for folder in folders}
+    return str(root.absolute()) if is_found_there and root.absolute() != Path().absolute() else None
+
+
 def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
     """The user's files that a run of the task keeps, each with its place in the folder of the code.
 
@@ -194,7 +209,7 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
     """
     task: FunctionsTask = experiment.task
     try:
-        path = locate(task.module, [Path(task.folder or "")])
+        path = locate(task.module, [task.code_folder])
     except Unfit as unfit:
         raise UserError(f"the task's code is gone: {unfit}") from unfit
     root = root_of(task.module, path)

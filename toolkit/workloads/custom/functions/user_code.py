@@ -38,8 +38,7 @@ class UserCode:
         if task.folder and os.path.isdir(task.folder):
             os.chdir(task.folder)
         try:
-            folders = [Path(task.folder or "")]
-            self.path = locate(task.module, folders, *[code] if code else [])
+            self.path = locate(task.module, [task.code_folder], *[code] if code else [])
             self.functions = read_functions(self.path, task.class_name)
         except (Unfit, OSError) as error:
             raise UserError(f"the task {task.module} cannot be used: {error}") from error

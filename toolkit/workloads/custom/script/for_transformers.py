@@ -93,10 +93,13 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         saved = Path(args.output_dir or ".", f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
         is_best = state.best_global_step == state.global_step
+        # Another run may write into the same files elsewhere, which links would share.
+        is_own = saved.resolve().is_relative_to(self._run.folder.resolve())
+        copy = link_or_copy if is_own else shutil.copy2
         with self._run.checkpoint(state.global_step, best=is_best, keep=self._keep) as folder:
             # All ranks have written their files by now.
             if args.process_index == 0:
-                shutil.copytree(saved, folder, copy_function=link_or_copy, dirs_exist_ok=True)
+                shutil.copytree(saved, folder, copy_function=copy, dirs_exist_ok=True)
         if self._is_leaving:
             self._run.leave()
 

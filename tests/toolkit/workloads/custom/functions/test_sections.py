@@ -96,6 +96,20 @@ def test_a_module_in_a_package_is_named_with_dots(config: Path, monkeypatch: pyt
     assert load(config, ["task=my_project.digits"]).model.hidden == 32
 
 
+def test_module_beside_an_experiment_that_is_submitted_from_another_folder_is_kept(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.write_text(EXPERIMENT.replace("digits.py", "my_project.digits"))
+    (config.parent / "my_project/digits.py").write_text(DIGITS)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    experiment = load(config)
+    assert experiment.task.folder == str(elsewhere)
+    run = create_run(experiment, tmp_path / "runs")
+    assert (run.code / "project/my_project/digits.py").read_text() == DIGITS
+
+
 @pytest.mark.parametrize("name, where", [("kind", "model"), ("prepare", "data")])
 def test_parameter_with_a_reserved_name_is_refused(config: Path, name: str, where: str) -> None:
     written = DIGITS.replace(

@@ -11,6 +11,7 @@ import stk
 from tests.patience import PATIENCE_S
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.calling.from_function import experiment_of
 
 
 def test_result_is_the_return_value_and_the_same_call_gives_the_same_run(work: ModuleType) -> None:
@@ -58,6 +59,10 @@ def test_function_reads_the_working_folder_and_returns_large_results(work: Modul
     run = stk.run(work.read, 300_000)
     assert run.result() == ["1,2", *range(300_000)]
     assert (RunDir(run.folder).user_code / "work.py").is_file()
+
+
+def test_module_not_yet_tracked_by_git_is_code(work: ModuleType) -> None:
+    assert str(Path(work.__file__ or "").resolve()) in experiment_of(work.nothing, (), {})["code"]
 
 
 def test_package_outside_the_working_folder_is_kept_and_imported(

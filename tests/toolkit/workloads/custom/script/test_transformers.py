@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,6 +25,27 @@ pytestmark = pytest.mark.skipif(find_spec("accelerate") is None, reason="acceler
 @pytest.fixture
 def trainer(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path, TRANSFORMERS)
+
+
+@pytest.mark.parametrize("output, is_shared", [("run/work/out", True), ("out", False)])
+def test_checkpoint_shares_files_only_with_the_run_itself(
+    output: str, is_shared: bool, tmp_path: Path
+) -> None:
+    """Another run with the same output_dir writes into the same files."""
+    from toolkit.workloads.custom.script.for_transformers import RunCallback
+
+    kept = tmp_path / "run/checkpoints/step_00000003"
+    saved = tmp_path / output / "checkpoint-3"
+    for folder in (kept, saved):
+        folder.mkdir(parents=True)
+    (saved / "model.bin").write_text("3")
+    callback: Any = RunCallback.__new__(RunCallback)
+    callback._run = SimpleNamespace(folder=tmp_path / "run", checkpoint=lambda *_, **__: nullcontext(kept))
+    callback._keep, callback._is_leaving = 2, False
+    arguments: Any = SimpleNamespace(output_dir=str(tmp_path / output), process_index=0)
+    state: Any = SimpleNamespace(global_step=3, best_global_step=None)
+    callback.on_save(arguments, state, None)
+    assert (kept / "model.bin").samefile(saved / "model.bin") is is_shared
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ def prediction_fault(experiment: Any, folder: Path) -> str:
     """Return the reason why a run cannot predict; empty if its file has a function `predict`."""
     task = experiment.task
     try:
-        path = locate(task.module, [Path(task.folder or "")], RunDir(folder).code)
+        path = locate(task.module, [task.code_folder], RunDir(folder).code)
         functions = read_functions(path, experiment.task.class_name)
     except (Unfit, OSError) as error:
         return f"the task {task.module} cannot be used: {error}"

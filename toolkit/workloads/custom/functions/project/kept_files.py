@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -19,7 +20,8 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
     """Find the files of a task's module, within `root`, the folder that its imports are relative to.
 
     For a module in a package, these are all files of the package. For a file, these are the modules and
-    packages in its folder that it imports, directly or indirectly.
+    packages in its folder that it imports, directly or indirectly, and the small files in the folder that
+    code with `__file__` names.
     """
     if not is_file(module):
         yield from _package(root / module.partition(".")[0])
@@ -35,8 +37,10 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
 
 
 def _imported_from(root: Path, file: Path) -> Iterator[Path]:
-    """Yield the files of the modules and packages in `root` that a file imports."""
-    for name in sorted(_imported(file) - OURS - sys.stdlib_module_names):
+    """Yield the files of the modules and packages in `root` that a file imports, and files that it reads."""
+    tree = _syntax_tree(file)
+    yield from _read_beside(root, tree)
+    for name in sorted(_imported(tree) - OURS - sys.stdlib_module_names):
         if (module := root / f"{name}.py").is_file():
             yield module
         elif (root / name).is_dir() and not _is_library(name, root):
@@ -58,14 +62,30 @@ def _package(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _imported(file: Path) -> set[str]:
+def _syntax_tree(file: Path) -> ast.Module:
+    """The syntax tree of a file; empty if it is not Python, or cannot be read."""
+    if file.suffix == ".py":
+        with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.parse(file.read_bytes())
+    return ast.Module(body=[], type_ignores=[])
+
+
+def _read_beside(root: Path, tree: ast.Module) -> Iterator[Path]:
+    """Yield the files in `root` whose names are texts of code that uses `__file__`, such as vocab.json."""
+    nodes = list(ast.walk(tree))
+    if not any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
+        return
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for text in sorted(texts):
+        path = Path(text)
+        if path.is_absolute() or ".." in path.parts or not os.path.isfile(root / path):
+            continue
+        if os.path.getsize(root / path) <= _LARGEST_BYTES:
+            yield root / path
+
+
+def _imported(tree: ast.Module) -> set[str]:
     """The top-level names that a file imports, anywhere in its code."""
-    if file.suffix != ".py":
-        return set()
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

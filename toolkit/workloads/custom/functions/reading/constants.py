@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,17 +21,36 @@ _OPERATIONS = {
 
 
 def constants_of(tree: ast.Module) -> dict[str, Any]:
-    """Return the names that the top level of a module assigns exactly once, with their known values."""
+    """Return the names that a module binds exactly once, at its top level, with their known values."""
     found: dict[str, Any] = {}
+    times = _bindings(tree)
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AnnAssign) and node.value is not None:
             targets = [node.target]
         for target in targets:
-            if isinstance(target, ast.Name):
-                is_new = target.id not in found
-                found[target.id] = value_of(node.value, found) if is_new else UNKNOWN  # type: ignore[attr-defined]
+            if isinstance(target, ast.Name) and times[target.id] == 1:
+                found[target.id] = value_of(node.value, found)  # type: ignore[attr-defined]
     return {name: value for name, value in found.items() if value is not UNKNOWN}
+
+
+def _bindings(tree: ast.Module) -> Counter[str]:
+    """How often a module binds each of its names: also in branches and loops, by imports, and by `global`."""
+    found: Counter[str] = Counter()
+    waiting: list[ast.AST] = [*tree.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] += 1
+            inner = (each for each in ast.walk(node) if isinstance(each, ast.Global))
+            found.update(name for each in inner for name in each.names)
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found[node.id] += 1
+        elif isinstance(node, ast.alias):
+            found[node.asname or node.name.partition(".")[0]] += 1
+        waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def value_of(node: ast.expr, constants: Mapping[str, Any]) -> Any:

@@ -63,6 +63,17 @@ def test_file_is_kept_with_the_modules_that_it_imports(project: Path) -> None:
     assert found == {project / name for name in names}
 
 
+def test_small_files_that_code_reads_beside_itself_are_kept(project: Path) -> None:
+    code = "import helper\nWORDS = open(os.path.join(os.path.dirname(__file__), 'words.json'))\n"
+    (project / "digits.py").write_text(code + "MORE = ['large.bin', 'missing.json', 'pack', '../out.json']\n")
+    (project / "helper.py").write_text("OTHER = 'other.json'\n")
+    for name in ("words.json", "other.json"):
+        (project / name).touch()
+    (project / "large.bin").write_bytes(bytes(1 + (1 << 20)))
+    found = set(project_files("digits.py", project / "digits.py", project))
+    assert found == {project / name for name in ("digits.py", "helper.py", "words.json")}
+
+
 def test_data_folder_named_like_a_library_is_not_kept(project: Path) -> None:
     (project / "digits.py").write_text("import numpy, models")
     for name in ("numpy/run-1/output.txt", "models/net.py", "models/words.txt"):

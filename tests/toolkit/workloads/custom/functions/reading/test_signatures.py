@@ -66,6 +66,22 @@ def test_parameter_has_its_written_type_and_default(argument: str, hint: Any, de
     assert parameters(argument, "SIZE = 8\n") == {"a": (hint, default)}
 
 
+@pytest.mark.parametrize(
+    "again",
+    [
+        "if os.environ.get('BIG'):\n    SIZE = 256\n",
+        "SIZE *= 2\n",
+        "from settings import SIZE\n",
+        "SIZE, DEPTH = 8, 2\n",
+        "for SIZE in range(3): ...\n",
+        "def set_size():\n    global SIZE\n    SIZE = 2\n",
+    ],
+)
+def test_constant_that_is_bound_again_is_no_known_default(again: str) -> None:
+    """The function then uses the default that it has when it is called."""
+    assert "a" not in parameters("a: int = SIZE", f"SIZE = 8\n{again}")
+
+
 @pytest.mark.parametrize("argument", ["a=nn.ReLU", "a=print()", "a=b'x'", "a={1: 2}", "a='x' * 9", "**more"])
 def test_parameters_that_cannot_be_read_from_the_text_are_left_out(argument: str) -> None:
     assert parameters(argument) == {}

@@ -84,7 +84,8 @@ class FunctionsTask:
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
         """Import the functions in one process, to report errors once, and call `prepare`."""
         code = UserCode(experiment.task)
-        code.prepare(experiment.data.values())
+        if code.functions.prepare is not None:
+            code.call("prepare", experiment.data.values())
         return f"data() of {code.shown} makes the samples"
 
     def on(self, data: Any, progress: Progress | None = None) -> FunctionsTask:
@@ -98,7 +99,7 @@ class FunctionsTask:
         for name in _SPLITS:
             # The same seed for each split, so that the parts of a random split do not overlap.
             seed_everything(self._experiment.seed)
-            dataset = self._code.data(name, self._experiment.data.values())
+            dataset = self._code.call("data", self._experiment.data.values(), name)
             what = f'{self._code.place("data")}: data("{name}")'
             if dataset is not None:
                 yield name, split_of(dataset, lengths and lengths(name), what, self._code.place("lengths"))
@@ -120,7 +121,8 @@ class FunctionsTask:
 
     def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
         """Return the optimizer of the user's function. Raises UserError if it does not fit the model."""
-        found = self._code.optimizer(model, optimizer_values(config, self._code.functions.optimizer or ()))
+        values = optimizer_values(config, self._code.functions.optimizer or ())
+        found = self._code.call("optimizer", values, model)
         check_optimizer(found, model, self._code.place("optimizer"))
         return found  # type: ignore[no-any-return]
 

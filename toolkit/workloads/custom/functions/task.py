@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,24 +48,15 @@ class Batch:
     tokens: int
 
 
-class _Outputs(Mapping[str, Any]):
+class _Outputs(UserDict[str, Any]):
     """The outputs of a batch, computed when first read: a validation during training does not read them."""
 
-    def __init__(self, compute: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, compute: Callable[[], dict[str, Any]]) -> None:
         self._compute = torch.no_grad()(compute)
 
     @cached_property
-    def _found(self) -> Mapping[str, Any]:
+    def data(self) -> dict[str, Any]:  # type: ignore[override]
         return self._compute()
-
-    def __getitem__(self, name: str) -> Any:
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
 
 
 class FunctionsTask:

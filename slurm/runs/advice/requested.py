@@ -10,7 +10,9 @@ from typing import Any
 from slurm.client.quantities import format_mb, format_minutes, gres_of_request, parse_mb, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU
 from toolkit.monitoring.usage.values import RankUsage
-from toolkit.report import Advice, RunSummary, formats
+from toolkit.report import formats
+from toolkit.report.advice import Advice
+from toolkit.report.model import RunSummary
 from toolkit.system.output.few import few
 
 #: Shares of the request: below the first it is too large, above the second too small.

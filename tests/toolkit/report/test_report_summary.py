@@ -21,8 +21,9 @@ from tests.toolkit.report.report_folders import (
 from toolkit.errors import DataError
 from toolkit.files import append_json_line
 from toolkit.registry import metric_of
-from toolkit.report import formats, summarize, to_json
-from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names
+from toolkit.report import formats
+from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names, to_json
+from toolkit.report.run.summary import summarize
 from toolkit.report.run.tables import scores_table
 from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir

@@ -12,7 +12,8 @@ import yaml
 from slurm.runs.advice.run import advise
 from tests.toolkit.report.report_folders import START_S, write_config, write_usage
 from toolkit.files import append_json_line, write_json
-from toolkit.report import Advice, summarize
+from toolkit.report.advice import Advice
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
 ASKED = {"mem": "8G", "cpus_per_task": 1, "gres": "gpu:2", "time": "01:00:00"}

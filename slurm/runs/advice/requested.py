@@ -98,8 +98,8 @@ def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]
 def _memory(asked: AskedMemory, peak_mb: float, host: str, bound: str, reason: str) -> Advice:
     return Advice(
         topic="memory",
-        found=f"{formats.memory(peak_mb)} at most on {host}",
-        bound=f"{bound} of {formats.memory(asked.megabytes)}",
+        found=f"{formats.size_mb(peak_mb)} at most on {host}",
+        bound=f"{bound} of {formats.size_mb(asked.megabytes)}",
         change=f"{asked.key}={format_mb(_rounded_mb(_ROOM * peak_mb / asked.units))}",
         reason=reason,
     )

@@ -1,4 +1,4 @@
-"""Packages with lazily imported names provide every name in __all__."""
+"""`toolkit.config` imports its names lazily, and has every name in __all__."""
 
 from __future__ import annotations
 

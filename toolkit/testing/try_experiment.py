@@ -41,7 +41,7 @@ from toolkit.training.assembly.build_training import build_training
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
 #: Limits of overfitting: steps, seconds, and two shares of the first loss. Training ends below the first
@@ -256,7 +256,7 @@ def _is_compiled_elsewhere(experiment: Experiment) -> bool:
 def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     """Take a few steps with this process alone and return their cost."""
     group = Group(World.single(), choose_device(experiment.train.device))
-    context = build_training(run, experiment, task, group, NullDisplay())
+    context = build_training(run, experiment, task, group, Display())
     sync = StepSync(group.device, context.micro_batches, task.train_sums)
     plan, taken = plan_of(context, 0), []
     begin = time.monotonic()

@@ -215,7 +215,7 @@ def test_heartbeat_in_a_file_from_the_future_does_not_make_a_run_live(run: RunDi
     os.utime(run.heartbeat("101.0.0", 0), (future, future))
     found = state_of(run, UNKNOWN)
     assert (found.state, found.is_live) == ("unknown", False)
-    assert re.search(r"is (49|50) min \d\d s in the future: clocks differ", found.reason)
+    assert "50 min" in found.reason
     assert state_of(run, RUNNING).doing == "training", "Slurm knows that it lives"
 
 

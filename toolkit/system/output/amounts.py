@@ -11,16 +11,18 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two largest units."""
+    """A time span with about three digits: 42.3 s, 4 min 05 s, 29 min, 3 h 05 min, 2 d 04 h."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
+    if minutes < 10:
         return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24:02d} h"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours < 1:
+        return f"{minutes} min"
+    return f"{hours} h {minutes:02d} min" if hours < 24 else f"{hours // 24} d {hours % 24:02d} h"
 
 
 def size(number: float) -> str:

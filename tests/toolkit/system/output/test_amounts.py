@@ -14,12 +14,16 @@ from toolkit.system.output.amounts import duration, size, size_mb
         (0.25, "0.2 s"),
         (59.96, "1 min 00 s"),
         (185, "3 min 05 s"),
+        (599.4, "9 min 59 s"),
+        (599.5, "10 min"),
+        (1749, "29 min"),
         (3599.7, "1 h 00 min"),
         (3600 * 5 + 125, "5 h 02 min"),
+        (3600 * 40 + 2940, "1 d 16 h"),
         (86400 * 3 + 3600 * 4, "3 d 04 h"),
     ],
 )
-def test_durations_are_formatted_in_their_two_largest_units(seconds: float | None, text: str) -> None:
+def test_durations_are_formatted_with_about_three_digits(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
 
 

@@ -31,7 +31,7 @@ from toolkit.training.assembly.build_training import build_training
 from toolkit.training.context import TrainContext
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
 _STEPS = 10
@@ -123,7 +123,7 @@ def _training(kind: str, on: str, precision: str) -> Iterator[TrainContext]:
         group = Group(World.single(), choose_device(on))
         task = task_class(experiment)(experiment)
         run = create_run(experiment, Path(name) / "runs")
-        training = build_training(run, experiment, task, group, NullDisplay())
+        training = build_training(run, experiment, task, group, Display())
         with closing(training.reduction):
             yield training
 

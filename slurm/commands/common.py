@@ -84,7 +84,6 @@ def parser_of(parsers: Parsers, name: str, summary: str, description: str) -> ar
 
 
 def add_trust_folder(parser: argparse.ArgumentParser) -> None:
-    """Add --trust-folder."""
     parser.add_argument(
         "--trust-folder", action="append", nargs="?", const="", default=[], metavar="FOLDER", help=_TRUST_HELP
     )
@@ -104,19 +103,16 @@ def experiment(
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
 def new_code_option(parser: argparse.ArgumentParser) -> None:
-    """Add --new-code."""
     parser.add_argument(
         "--new-code", action="store_true", help="use the current code; without it a run keeps its own copy"
     )
 
 
 def cluster(parser: argparse.ArgumentParser, default: str = "auto", help: str = _AUTO_HELP) -> None:
-    """Add --cluster."""
     parser.add_argument("--cluster", choices=("auto", "slurm", "local"), default=default, help=help)
 
 

@@ -21,31 +21,13 @@ One experiment file, from a laptop to a SLURM cluster.
 
 #: The commands of the core, in the order of --help, each with its package in `slurm.commands`.
 COMMANDS = {
-    "plan": "experiments",
-    "check": "experiments",
-    "submit": "experiments",
-    "sweep": "experiments",
-    "run": "experiments",
-    "resume": "experiments",
-    "status": "runs",
-    "logs": "runs",
-    "report": "results",
-    "evaluate": "results",
-    "predict": "results",
-    "serve": "results",
-    "export": "results",
-    "cancel": "runs",
-    "clean": "runs",
-    "requeue": "runs",
-    "watch": "runs",
+    **dict.fromkeys(("plan", "check", "submit", "sweep", "run", "resume"), "experiments"),
+    **dict.fromkeys(("status", "logs"), "runs"),
+    **dict.fromkeys(("report", "evaluate", "predict", "serve", "export"), "results"),
+    **dict.fromkeys(("cancel", "clean", "requeue", "watch"), "runs"),
     "prepare": "experiments",
-    "replay": "results",
-    "reproduce": "results",
-    "diff": "results",
-    "doctor": "setup",
-    "drill": "setup",
-    "schema": "setup",
-    "completion": "setup",
+    **dict.fromkeys(("replay", "reproduce", "diff"), "results"),
+    **dict.fromkeys(("doctor", "drill", "schema", "completion"), "setup"),
 }
 
 

@@ -52,11 +52,3 @@ class Section:
 def count(number: int, one: str) -> str:
     """Return a number with its noun: 1 host, 2 hosts."""
     return f"{number} {one if number == 1 else one + 's'}"
-
-
-def size(megabytes: float | None) -> str:
-    """Return memory or space as text; 1 GB is 1024 MB of 2**20 bytes."""
-    if megabytes is None:
-        return "?"
-    gigabytes = megabytes / 1024
-    return f"{gigabytes:.1f} GB" if gigabytes < 10 * 1024 else f"{gigabytes / 1024:.1f} TB"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from slurm.status.phrases import span
 from slurm.status.rows import RunStatus
+from toolkit.system.output.amounts import duration
 
 _COLOURS = {
     "running": "green",
@@ -56,7 +56,7 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
         column("state", 0, lambda row: printable(row.doing or row.state), is_number=False),
         column("step", 5, _steps),
         column("%", 1, lambda row: "" if row.percent is None else f"{row.percent:.0f}"),
-        column("ETA", 2, lambda row: "" if row.eta_s is None else span(row.eta_s)),
+        column("ETA", 2, lambda row: "" if row.eta_s is None else duration(row.eta_s)),
         column("epoch", 7, lambda row: "" if row.epoch is None else f"{row.epoch:.2f}"),
         column("loss", 4, lambda row: value(row.loss)),
         column(_metric_title(metric), 3, lambda row: _metric(row, metric)),

@@ -133,17 +133,6 @@ def clock(moment: datetime, now: datetime) -> str:
     return f"{moment:%a %H:%M}" if abs(moment - now) < timedelta(days=6) else f"{moment:%d %b %H:%M}"
 
 
-def span(seconds: float) -> str:
-    """Return a duration in its largest unit or two: 40 s, 4 min, 3 h 05, 2 d 04 h."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d}" if hours < 24 else f"{hours // 24} d {hours % 24:02d} h"
-
-
 def phase(name: str) -> str:
     """Return a phase of a rank in words; most of them are parts of a step."""
     return _PHASES.get(name, "training")

@@ -19,6 +19,7 @@ from toolkit.run.failure.classes import NO_PROGRESS
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
+from toolkit.system.output.amounts import duration
 from toolkit.system.output.sanitize import number
 
 #: States with a pending or running job.
@@ -126,12 +127,12 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
         # The last step is newer than the heartbeat, which may be 15 s old and show another phase.
         return phrases.phase("")
     if not sign:
-        return f"starting for {phrases.span(now - begun)}" if now - begun > _LONG_START_S else "starting"
+        return f"starting for {duration(now - begun)}" if now - begun > _LONG_START_S else "starting"
     if (silence_s := silent_s(sign)) > SILENCE_S:
-        return f"silent for {phrases.span(silence_s)}: maybe hung"
+        return f"silent for {duration(silence_s)}: maybe hung"
     still_s, limit_s = number(sign.get("still_s")), number(sign.get("limit_s"))
     if still_s and limit_s and still_s > limit_s / 2:
-        return f"standing still for {phrases.span(still_s)}"
+        return f"standing still for {duration(still_s)}"
     return phrases.phase(str(sign.get("phase")))
 
 
@@ -249,5 +250,5 @@ def _without_evidence(folder: Folder, job: JobState | None) -> RunState:
     reason = "neither the scheduler nor the run folder says how it ended; stk resume continues it"
     sign = heartbeat(folder.run, folder.last_attempt)
     if sign and (ahead_s := -silent_s(sign)) > SILENCE_S:
-        reason = f"its last sign of life is {phrases.span(ahead_s)} in the future: clocks differ; {reason}"
+        reason = f"its last sign of life is {duration(ahead_s)} in the future: clocks differ; {reason}"
     return RunState(state="unknown", doing="unknown", reason=reason)

@@ -42,7 +42,7 @@ from toolkit.training.assembly.build_training import build_training
 from toolkit.training.context import TrainContext
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
-from toolkit.training.output.progress_display import NullDisplay, transient_bar
+from toolkit.training.output.progress_display import Display, transient_bar
 from toolkit.training.step.take_step import take_step
 from toolkit.training.warm_start.load import load_initial_weights
 
@@ -147,9 +147,7 @@ def _training_before(run: RunDir, step: int) -> tuple[TrainContext, int]:
 
     def build() -> TrainContext:
         quarantine = Quarantine.of(run, experiment.train.quarantine)
-        return build_training(
-            run, experiment, task, group, NullDisplay(), quarantine=quarantine, split_for=size
-        )
+        return build_training(run, experiment, task, group, Display(), quarantine=quarantine, split_for=size)
 
     for saved in reversed([saved for saved in run.checkpoint_steps() if saved < step]):
         context = build()

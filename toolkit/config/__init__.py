@@ -5,9 +5,8 @@ Its names are imported late: YAML and the checks take 45 ms, and users of one se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from toolkit.system.late_names import late_names
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.config.checking.validate import check as check
@@ -37,4 +36,9 @@ _PLACES = {
 }
 
 __all__ = list(_PLACES)
-__getattr__ = late_names(__name__, _PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

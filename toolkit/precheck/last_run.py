@@ -10,9 +10,9 @@ from toolkit.config.schema import Experiment
 from toolkit.config.serialize import flat
 from toolkit.errors import StkError
 from toolkit.monitoring.usage.values import read_usage
-from toolkit.report.formats import duration
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, experiment_dir
+from toolkit.system.output.amounts import duration, size_mb
 
 #: Maximum number of differences that are shown.
 _MOST = 8
@@ -40,9 +40,9 @@ def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Ite
     ranks = read_usage(run, attempts[-1].nonce) if attempts else []
     if ranks:
         gpus = [rank.gpu.memory_peak_mb for rank in ranks if rank.gpu is not None]
-        of_gpu = f"; its GPU held at most {max(gpus) / 1024:.1f} GB, of all processes" if gpus else ""
-        peak = max(rank.rss_peak_mb for rank in ranks) / 1024
-        yield f"each rank took at most {peak:.1f} GB of memory{of_gpu}"
+        of_gpu = f"; its GPU held at most {size_mb(max(gpus))}, of all processes" if gpus else ""
+        peak = max(rank.rss_peak_mb for rank in ranks)
+        yield f"each rank took at most {size_mb(peak)} of memory{of_gpu}"
 
 
 def _differences(run: RunDir, experiment: Experiment) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from toolkit.registry import load_code
@@ -189,25 +190,15 @@ def turned(table_: Table, corner: str) -> Table:
     return table(table_.title, (corner, *head[1:]), rows, best=best, note=table_.note)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A drawing function that is imported when it is called, because importing matplotlib is slow.
-
-    code       "module:attribute"
-    arguments  its arguments before the theme
-    """
-
-    code: str
-    arguments: tuple[Any, ...]
-
-    def __call__(self, theme: Theme) -> bytes:
-        drawn: bytes = load_code(self.code)(*self.arguments, theme)
-        return drawn
-
-
 def figure(name: str, about: str, code: str, *arguments: Any, **facts: Any) -> Figure:
     """Return a figure that `code`, "module:attribute", draws from these arguments and a theme."""
-    return Figure(name=name, about=about, draw=Drawing(code, arguments), **facts)
+    return Figure(name=name, about=about, draw=partial(_drawn, code, arguments), **facts)
+
+
+def _drawn(code: str, arguments: tuple[Any, ...], theme: Theme) -> bytes:
+    # Imported when it is called, because importing matplotlib is slow.
+    drawn: bytes = load_code(code)(*arguments, theme)
+    return drawn
 
 
 def side_by_side(what: str, figures: Sequence[Figure]) -> Iterator[Section]:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from toolkit.system.output.amounts import NOTHING as NOTHING
+from toolkit.system.output.amounts import duration as duration
+from toolkit.system.output.amounts import size_mb as size_mb
 from toolkit.system.output.sanitize import clean as clean
 from toolkit.workload import Goal, Metric
-
-#: Shown where there is no value.
-NOTHING = "–"
 
 #: Columns of metrics.jsonl that do not measure quality.
 NOT_SCORES = frozenset(
@@ -75,19 +75,6 @@ def decimal(value: float | None, digits: int = 2) -> str:
     return NOTHING if value is None else f"{value:.{digits}f}"
 
 
-def duration(seconds: float | None) -> str:
-    """A time span in its two largest units."""
-    if seconds is None or not math.isfinite(seconds):
-        return NOTHING
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24:02d} h"
-
-
 def clock(seconds: float) -> str:
     """A time span as hours, minutes and seconds, for narrow tables; in seconds below a minute."""
     if seconds < 59.95:
@@ -103,13 +90,6 @@ def hours(value: float | None) -> str:
     if value >= 10:
         return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
-
-
-def memory(megabytes: float | None) -> str:
-    """An amount of memory; a megabyte is 2**20 bytes."""
-    if megabytes is None:
-        return NOTHING
-    return f"{megabytes:.0f} MB" if megabytes < 1024 else f"{megabytes / 1024:.1f} GB"
 
 
 def moment(unix_s: float | None) -> str:

@@ -31,6 +31,7 @@ from toolkit.distributed.step_sync import StepSync
 from toolkit.errors import StkError
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import size, size_mb
 from toolkit.system.process_main import exit_status, process_main, take_stdout
 from toolkit.system.world import World
 from toolkit.task import Loss, Task
@@ -40,7 +41,7 @@ from toolkit.training.assembly.build_training import build_training
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
 #: Limits of overfitting: steps, seconds, and two shares of the first loss. Training ends below the first
@@ -201,7 +202,7 @@ def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
 
     def alone() -> str:
         whole.append(train_until(experiment, folder / "one", 1, STEPS))
-        return f"{whole[0].step} steps, then a checkpoint with {_size(whole[0].weights)} of weights"
+        return f"{whole[0].step} steps, then a checkpoint with {size(len(whole[0].weights))} of weights"
 
     def compared(processes: int, *stops: int) -> Callable[[], str]:
         def trained() -> str:
@@ -225,11 +226,6 @@ def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
     yield _made("stopped = not stopped", compared(1, STEPS - 1, STEPS))
 
 
-def _size(content: bytes) -> str:
-    megabytes = len(content) / 2**20
-    return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{megabytes:.2g} MB"
-
-
 def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding | Cost]:
     """Time and memory of whole steps on the device of the experiment, compiled if it compiles there."""
     measured: list[Cost] = []
@@ -239,9 +235,9 @@ def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding |
         cost = measured[0]
         size = experiment.train.batch_size
         of = f" of {size:,} samples" if size else ""
-        gpu = f", {cost.gpu_mb:,} MB on the GPU" if cost.gpu_mb else ""
+        gpu = f", {size_mb(cost.gpu_mb)} on the GPU" if cost.gpu_mb else ""
         where = {"cpu": f"a CPU, {experiment.train.threads} thread", "cuda": "a GPU"}[cost.device]
-        return f"{cost.step_s:.3g} s for a step{of} on {where}; {cost.memory_mb:,} MB of memory{gpu}"
+        return f"{cost.step_s:.3g} s for a step{of} on {where}; {size_mb(cost.memory_mb)} of memory{gpu}"
 
     if _is_compiled_elsewhere(experiment):
         found = "train.compile is on, and there is no GPU here: try it where the job will run"
@@ -260,7 +256,7 @@ def _is_compiled_elsewhere(experiment: Experiment) -> bool:
 def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     """Take a few steps with this process alone and return their cost."""
     group = Group(World.single(), choose_device(experiment.train.device))
-    context = build_training(run, experiment, task, group, NullDisplay())
+    context = build_training(run, experiment, task, group, Display())
     sync = StepSync(group.device, context.micro_batches, task.train_sums)
     plan, taken = plan_of(context, 0), []
     begin = time.monotonic()

@@ -9,8 +9,9 @@ from drawing import save, terminal_page
 from rich.console import Console
 
 from slurm.runs.cleaning.choosing import Item, Kept, Proposal
-from slurm.runs.cleaning.table import readable, table
+from slurm.runs.cleaning.table import table
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import size
 
 _DAY_S = 86400.0
 _RUNS = (
@@ -33,15 +34,15 @@ def make(pictures: Path) -> None:
     items = [
         Item(
             run=RunDir(Path(name)), kind="checkpoint", what=f"checkpoint of step {step}", paths=(),
-            bytes=size, age_s=days * _DAY_S - number * 7000,
+            bytes=amount, age_s=days * _DAY_S - number * 7000,
         )
-        for name, size, steps, days in _RUNS
+        for name, amount, steps, days in _RUNS
         for number, step in enumerate(steps)
     ]  # fmt: skip
     proposal = Proposal(items=(*items, _ASIDE), kept=_KEPT)
     console = Console(record=True, width=96, file=io.StringIO(), force_terminal=True)
     console.print("[bold]$[/] stk clean --state finished --state failed --old", highlight=False)
     console.print(table(proposal))
-    total = f"{len(proposal.items)} things, {readable(proposal.bytes)}"
+    total = f"{len(proposal.items)} things, {size(proposal.bytes)}"
     console.print(f"in all {total}\nDelete all of it? [y/N] ", highlight=False, markup=False)
     save(terminal_page(console), pictures / "clean.png", width=1000, height=600)

@@ -13,15 +13,12 @@ from rich.console import Console
 from views._made_up_runs import make_runs
 
 from slurm.runs.advice.run import advise
-from toolkit.report import (
-    compare,
-    comparison_document,
-    run_document,
-    show,
-    summarize,
-    write_comparison,
-    write_report,
-)
+from toolkit.report.comparison.document import comparison_document, write_comparison
+from toolkit.report.comparison.reading import compare
+from toolkit.report.rendering.terminal import show
+from toolkit.report.rendering.writing import write_report
+from toolkit.report.run.document import run_document
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
 _COLUMNS = 96

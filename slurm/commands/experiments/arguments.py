@@ -82,7 +82,6 @@ preparation begins again, or continues if its task supports that.
 
 
 def plan(parsers: Parsers) -> None:
-    """Add `stk plan`."""
     parser = command(parsers, "plan", "show the resolved experiment and the exact batch script", _PLAN)
     experiment(parser)
     parser.add_argument(
@@ -95,14 +94,12 @@ def plan(parsers: Parsers) -> None:
 
 
 def check(parsers: Parsers) -> None:
-    """Add `stk check`."""
     parser = command(parsers, "check", "try an experiment here for a minute", _CHECK)
     experiment(parser)
     json_option(parser)
 
 
 def submit(parsers: Parsers) -> None:
-    """Add `stk submit`."""
     summary = "submit an experiment to Slurm, or to processes on this machine"
     parser = command(parsers, "submit", summary, _SUBMIT)
     experiment(parser)
@@ -130,7 +127,6 @@ def submit(parsers: Parsers) -> None:
 
 
 def sweep(parsers: Parsers) -> None:
-    """Add `stk sweep`."""
     summary = "submit many runs of one experiment as job arrays: grid, random, list, zip"
     parser = command(parsers, "sweep", summary, _SWEEP)
     experiment(
@@ -169,7 +165,6 @@ def sweep(parsers: Parsers) -> None:
 
 
 def run(parsers: Parsers) -> None:
-    """Add `stk run`."""
     parser = command(parsers, "run", "train here and now", _RUN)
     experiment(parser, config_help=f"{CONFIG_HELP}, or a run to continue")
     parser.add_argument(
@@ -202,7 +197,6 @@ def _machines(parser: argparse.ArgumentParser) -> None:
 
 
 def resume(parsers: Parsers) -> None:
-    """Add `stk resume`."""
     description = (
         "Continue a run from its latest good checkpoint, with its own code and config.\n"
         "A run without a checkpoint takes edited code."
@@ -221,7 +215,6 @@ def resume(parsers: Parsers) -> None:
 
 
 def prepare(parsers: Parsers) -> None:
-    """Add `stk prepare`."""
     parser = command(parsers, "prepare", "only the data preparation", _PREPARE)
     experiment(parser)
     cluster(parser, "local", "local (default): here and now; slurm: as a job; auto: as a job where possible")

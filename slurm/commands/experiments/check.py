@@ -22,6 +22,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, RunFailed, UserError
 from toolkit.registry import task_kinds
 from toolkit.run.create_run import create_run
+from toolkit.system.output.amounts import duration
 from toolkit.system.output.json_text import json_text
 from toolkit.system.output.sanitize import clean
 
@@ -114,17 +115,10 @@ def _advice(cost: dict[str, Any], experiment: Experiment) -> str:
     memory = f"{max(1, round(_SPARE * ranks * cost['memory_mb'] / 1024 + 0.5))}G"
     where = "GPU" if cost["device"] == "cuda" else "CPU"
     return (
-        f"{cost['steps']:,} steps take about {_duration(seconds)} with one process on this {where}, without "
+        f"{cost['steps']:,} steps take about {duration(seconds)} with one process on this {where}, without "
         "evaluations.\n"
         f"Memory for a host with {ranks} {'process' if ranks == 1 else 'processes'}: resources.mem={memory}"
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
 
 
 def _document(answers: list[dict[str, Any]], failed: list[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
-from toolkit.training.output.progress_display import BarDisplay, Display, NullDisplay
+from toolkit.training.output.progress_display import BarDisplay, Display
 
 
 def run(arguments: Namespace) -> int:
@@ -58,4 +58,4 @@ def _submission_text(job: PreparationJob) -> str:
 def _display() -> Display:
     """Return a progress bar if standard error is a terminal; standard output is for the result."""
     console = Console(stderr=True)
-    return BarDisplay(console) if console.is_terminal else NullDisplay()
+    return BarDisplay(console) if console.is_terminal else Display()

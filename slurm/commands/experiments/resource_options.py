@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
@@ -25,12 +26,11 @@ def add_resource_options(parser: argparse.ArgumentParser) -> None:
         option = f"--{key.replace('_', '-')}"
         # ArgumentError: the command already has an option of that name.
         with suppress(argparse.ArgumentError):
-            kind: dict[str, Any] = (
-                {"nargs": 0} if types == {bool} else {"metavar": "VALUE" if str in types else "N"}
-            )
-            group.add_argument(
-                option, action=_Sets, key=key, help=f"resources.{key}", is_number=int in types, **kind
-            )
+            kind: dict[str, Any] = {"action": "append_const", "const": f"resources.{key}=true"}
+            if types != {bool}:
+                metavar = "VALUE" if str in types else "N"
+                kind = {"action": "append", "type": partial(_override, key, int in types), "metavar": metavar}
+            group.add_argument(option, dest=DESTINATION, help=f"resources.{key}", **kind)
 
 
 def _keys() -> Iterator[tuple[str, set[type]]]:
@@ -43,23 +43,7 @@ def _keys() -> Iterator[tuple[str, set[type]]]:
             yield each.name, types - {type(None)}
 
 
-class _Sets(argparse.Action):
-    """Collects `resources.KEY=VALUE`."""
-
-    def __init__(self, *, key: str, is_number: bool, **options: Any) -> None:
-        super().__init__(**{**options, "dest": DESTINATION, "default": argparse.SUPPRESS})
-        self._key, self._is_number = key, is_number
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        # Quoted: a comma would make a list of a sweep. Numbers are not quoted. A flag has no values.
-        value = json.dumps(values, ensure_ascii=False) if isinstance(values, str) else "true"
-        if self._is_number and isinstance(values, str) and values.isascii() and values.isdecimal():
-            value = values
-        known = [*getattr(namespace, DESTINATION), f"resources.{self._key}={value}"]
-        setattr(namespace, DESTINATION, known)
+def _override(key: str, is_number: bool, text: str) -> str:
+    """Return `resources.KEY=VALUE`; a text is quoted, because a comma would make a list of a sweep."""
+    is_plain = is_number and text.isascii() and text.isdecimal()
+    return f"resources.{key}={text if is_plain else json.dumps(text, ensure_ascii=False)}"

@@ -57,7 +57,6 @@ Exit code 0 if all steps that both have are equal, else 1.
 
 
 def report(parsers: Parsers) -> None:
-    """Add `stk report`."""
     parser = command(parsers, "report", "results: tables, plots, HTML", _REPORT)
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
@@ -90,7 +89,6 @@ def evaluate(parsers: Parsers) -> None:
 
 
 def predict(parsers: Parsers) -> None:
-    """Add `stk predict`."""
     parser = command(parsers, "predict", "predict with a finished run, rows in and predictions out", _PREDICT)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("file", nargs="?", metavar="FILE", help="rows (default: standard input)")
@@ -113,14 +111,12 @@ def predict(parsers: Parsers) -> None:
 
 
 def export(parsers: Parsers) -> None:
-    """Add `stk export`."""
     parser = command(parsers, "export", "copy a finished run into a small folder, for others", _EXPORT)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet")
 
 
 def serve(parsers: Parsers) -> None:
-    """Add `stk serve`."""
     parser = command(parsers, "serve", "predict over HTTP with a finished run", _SERVE)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
@@ -135,7 +131,6 @@ def serve(parsers: Parsers) -> None:
 
 
 def replay(parsers: Parsers) -> None:
-    """Add `stk replay`."""
     parser = command(parsers, "replay", "recompute any step of a run", _REPLAY)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--step", type=int, required=True, metavar="N", help="which step, counted from 1")
@@ -143,7 +138,6 @@ def replay(parsers: Parsers) -> None:
 
 
 def reproduce(parsers: Parsers) -> None:
-    """Add `stk reproduce`."""
     parser = command(parsers, "reproduce", "write a script that repeats a run", _REPRODUCE)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--output", metavar="FILE", help="the script (default: standard output)")
@@ -153,7 +147,6 @@ def reproduce(parsers: Parsers) -> None:
 
 
 def diff(parsers: Parsers) -> None:
-    """Add `stk diff`."""
     parser = command(parsers, "diff", "find the first step at which two runs differ", _DIFF)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("other", metavar="RUN", help="the run to compare it with")

@@ -76,7 +76,7 @@ def _score_run(arguments: Namespace) -> int:
     answer = _score(target, request, arguments.procs)
     evaluation = RunDir(Path(answer["folder"]))
     if not (answer["found"] and evaluation.report_html.exists()):
-        from toolkit.report import write_report
+        from toolkit.report.rendering.writing import write_report
 
         written(lambda: write_report(evaluation))
     if arguments.json:

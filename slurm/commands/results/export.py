@@ -7,14 +7,14 @@ from argparse import Namespace
 from pathlib import Path
 
 from slurm.runs.cleaning.choosing import size
-from slurm.runs.cleaning.table import readable
 from toolkit.analysis.export import export_run
 from toolkit.run.run_dir import find_run
+from toolkit.system.output import amounts
 
 
 def run(arguments: Namespace) -> int:
     """Export a finished run to a folder, and print the sizes of both."""
     target = find_run(arguments.run)
     made = export_run(target, Path(os.path.expanduser(arguments.folder)))
-    print(f"wrote  {arguments.folder}, {readable(size(made.path))} of {readable(size(target.path))}")
+    print(f"wrote  {arguments.folder}, {amounts.size(size(made.path))} of {amounts.size(size(target.path))}")
     return 0

@@ -39,7 +39,9 @@ def render(run: RunDir) -> None:
     """Print the tables of a run."""
     from rich.console import Console
 
-    from toolkit.report import run_document, show, summarize
+    from toolkit.report.rendering.terminal import show
+    from toolkit.report.run.document import run_document
+    from toolkit.report.run.summary import summarize
 
     show(run_document(summarize(run)), Console())
 
@@ -48,7 +50,10 @@ def _report(run: RunDir, as_json: bool) -> int:
     from rich.console import Console
 
     from slurm.runs.advice.run import advise
-    from toolkit.report import report_json, run_document, show, summarize, write_report
+    from toolkit.report.rendering.terminal import show
+    from toolkit.report.rendering.writing import report_json, write_report
+    from toolkit.report.run.document import run_document
+    from toolkit.report.run.summary import summarize
 
     summary = summarize(run)
     advice = advise(run, summary)
@@ -75,7 +80,10 @@ def _compare(runs: list[RunDir], arguments: Namespace) -> int:
     """Compare several runs; their own pages are not written, because there may be many."""
     from rich.console import Console
 
-    from toolkit.report import compare, comparison_document, show, to_json, write_comparison
+    from toolkit.report.comparison.document import comparison_document, write_comparison
+    from toolkit.report.comparison.reading import compare
+    from toolkit.report.model import to_json
+    from toolkit.report.rendering.terminal import show
 
     compared = compare(runs)
     page = write_comparison(compared, Path(arguments.output)) if arguments.output else None

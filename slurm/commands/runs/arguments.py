@@ -41,7 +41,6 @@ _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def status(parsers: Parsers) -> None:
-    """Add `stk status`."""
     parser = command(parsers, "status", "show the state of runs", _STATUS)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--live", action="store_true", help="only runs that wait, train or are held")
@@ -68,7 +67,6 @@ def status(parsers: Parsers) -> None:
 
 
 def logs(parsers: Parsers) -> None:
-    """Add `stk logs`."""
     parser = command(parsers, "logs", "the logs of a run", _LOGS)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
@@ -86,19 +84,16 @@ def logs(parsers: Parsers) -> None:
 
 
 def cancel(parsers: Parsers) -> None:
-    """Add `stk cancel`."""
     parser = command(parsers, "cancel", "end live runs", _CANCEL)
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
 
 
 def requeue(parsers: Parsers) -> None:
-    """Add `stk requeue`."""
     parser = command(parsers, "requeue", "save and requeue running jobs", _REQUEUE)
     parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
 
 
 def clean(parsers: Parsers) -> None:
-    """Add `stk clean`."""
     parser = command(parsers, "clean", "delete old checkpoints, after a preview", _CLEAN)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
@@ -126,7 +121,6 @@ def clean(parsers: Parsers) -> None:
 
 
 def watch(parsers: Parsers) -> None:
-    """Add `stk watch`."""
     parser = command(parsers, "watch", "show the state of runs, live", _WATCH)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument(

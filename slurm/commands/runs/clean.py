@@ -11,6 +11,7 @@ from slurm.runs.cleaning.choosing import ENDED, Item, Proposal, Wishes, propose
 from slurm.runs.cleaning.removing import remove_items
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.run_dir import experiment_dir, runs_named
+from toolkit.system.output.amounts import size
 from toolkit.system.output.sanitize import clean
 
 
@@ -62,10 +63,8 @@ def _is_wanted(arguments: Namespace, proposal: Proposal) -> bool:
 
 
 def _count_and_size(items: Sequence[Item]) -> str:
-    from slurm.runs.cleaning.table import readable
-
     things = "1 thing" if len(items) == 1 else f"{len(items)} things"
-    return f"{things}, {readable(sum(item.bytes for item in items))}"
+    return f"{things}, {size(sum(item.bytes for item in items))}"
 
 
 def _answer(proposal: Proposal, removed: Sequence[Item], failed: Mapping[str, str]) -> dict[str, object]:

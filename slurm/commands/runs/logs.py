@@ -142,8 +142,9 @@ def _follow(target: RunDir, arguments: Namespace) -> None:
         _print_failure(before)
         print(flush=True)
     rank: Rank = "all" if arguments.merge else arguments.rank or 0
-    follower = Follower(target, rank, arguments.attempt, lines=arguments.lines, is_live=is_live)
-    _print(follower.lines(), at_once=True)
+    attempt, lines = arguments.attempt, arguments.lines
+    follower = Follower(run=target, rank=rank, attempt=attempt, lines=lines, is_live=is_live)
+    _print(follower.read(), at_once=True)
     failure = _known_failure(target, arguments)
     if failure is not None and failure != before:
         print()

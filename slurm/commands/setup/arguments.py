@@ -33,7 +33,6 @@ Print a script that completes stk on Tab: commands, options and their choices, r
 
 
 def doctor(parsers: Parsers) -> None:
-    """Add `stk doctor`."""
     summary = "check what this cluster and this machine offer to a job"
     parser = command(parsers, "doctor", summary, _DOCTOR)
     experiment(parser, nargs="?")
@@ -48,7 +47,6 @@ def doctor(parsers: Parsers) -> None:
 
 
 def drill(parsers: Parsers) -> None:
-    """Add `stk drill`."""
     parser = command(parsers, "drill", "test on this cluster that an interrupted run resumes", _DRILL)
     experiment(parser, nargs="?")
     cluster(parser)
@@ -58,13 +56,11 @@ def drill(parsers: Parsers) -> None:
 
 
 def schema(parsers: Parsers) -> None:
-    """Add `stk schema`."""
     parser = command(parsers, "schema", "print the JSON Schema of an experiment file, for editors", _SCHEMA)
     parser.add_argument("config", nargs="*", metavar="CONFIG", help=CONFIG_HELP)
 
 
 def completion(parsers: Parsers) -> None:
-    """Add `stk completion`."""
     parser = command(parsers, "completion", "completion on Tab for bash, zsh and fish", _COMPLETION)
     parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="shell of the script")
     # The scripts call this with all words after `stk` up to the cursor.

@@ -15,6 +15,7 @@ from slurm.submission.checks.preflight import check_fits, read_facts
 from toolkit.config.schema import Experiment
 from toolkit.errors import StkError
 from toolkit.run.create_run import run_of
+from toolkit.system.output.amounts import size, size_mb
 
 #: Checkpoints besides the newest ones: the best, and the one that is being written.
 _MORE_CHECKPOINTS = 2
@@ -81,11 +82,11 @@ def _warning(experiment: Experiment, saves: Saves | None) -> Iterator[Finding]:
 
 def room(experiment: Experiment, free_mb: int) -> Iterator[Finding]:
     """Check whether there is space for its checkpoints, if their size is known from earlier saves."""
-    size = max((size for _, size in saves_of(run_of(experiment))), default=0)
-    if not size:
+    largest = max((size for _, size in saves_of(run_of(experiment))), default=0)
+    if not largest:
         return
-    needed_mb = size * (experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
-    found = f"its checkpoints of {size / 2**20:.0f} MB take up to {needed_mb} MB; {free_mb} MB are free"
+    needed_mb = largest * (experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
+    found = f"its checkpoints of {size(largest)} take up to {size_mb(needed_mb)}; {size_mb(free_mb)} are free"
     if needed_mb > free_mb:
         yield Finding(CHANGE, found, "free space, or keep fewer", "checkpoint.keep")
     else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, size
+from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
+from toolkit.system.output.amounts import size_mb
 
 Facts = Mapping[str, Any]
 
@@ -67,7 +68,7 @@ def findings(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
 def _place(what: str, variable: str, facts: Facts) -> Finding:
     kind = facts["kind"] or "unknown kind"
     not_yet = "" if facts["is_there"] else " (not there yet)"
-    found = f"{what}: {facts['path']}{not_yet} on {kind}, {size(facts['free_mb'])} free"
+    found = f"{what}: {facts['path']}{not_yet} on {kind}, {size_mb(facts['free_mb'])} free"
     if kind in _IN_MEMORY:
         return Finding(CHANGE, found, "its content is lost when the machine restarts", variable)
     if kind in _LOCAL and what == "runs":
@@ -83,7 +84,7 @@ def _place(what: str, variable: str, facts: Facts) -> Finding:
 
 def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
     if facts["free_mb"] < _LITTLE_MB and what != "code":
-        found = f"{what}: only {size(facts['free_mb'])} are free"
+        found = f"{what}: only {size_mb(facts['free_mb'])} are free"
         yield Finding(CHANGE, found, "a save without enough space is skipped", variable)
     files = facts["free_files"]
     if files is not None and files < _FEW_FILES and what != "code":

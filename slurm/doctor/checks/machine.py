@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, count, size
+from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, count
+from toolkit.system.output.amounts import size_mb
 
 Facts = Mapping[str, Any]
 
@@ -41,8 +42,10 @@ def _computer(facts: Facts) -> Iterator[Finding]:
         shown += f", time of {cpus['quota']:g} (control group)"
     yield Finding(OK, f"{shown} to use" + (f" ({cpus['model']})" if cpus["model"] else ""))
     limit_mb = memory["limit_mb"]
-    within = f"; this control group may use {size(limit_mb)}" if limit_mb else ""
-    yield Finding(OK, f"{size(memory['total_mb'])} of memory, {size(memory['available_mb'])} free{within}")
+    within = f"; this control group may use {size_mb(limit_mb)}" if limit_mb else ""
+    yield Finding(
+        OK, f"{size_mb(memory['total_mb'])} of memory, {size_mb(memory['available_mb'])} free{within}"
+    )
     yield Finding(OK, f"Python {facts['python']} at {facts['executable']}")
     yield from _limits(facts)
     yield from _network(facts["network"])
@@ -65,7 +68,7 @@ def _limits(facts: Facts) -> Iterator[Finding]:
         )
     shared_mb = facts["shared_memory_mb"]
     if shared_mb is None or shared_mb < _SHARED_MEMORY_MB:
-        found = "no /dev/shm" if shared_mb is None else f"/dev/shm holds {shared_mb} MB"
+        found = "no /dev/shm" if shared_mb is None else f"/dev/shm holds {size_mb(shared_mb)}"
         follows = "NCCL needs it between the GPUs of a host; containers: --shm-size"
         yield Finding(CHANGE, found, follows, "NCCL_SHM_DISABLE")
 
@@ -117,7 +120,7 @@ def _gpus(facts: Facts, elsewhere: str) -> Iterator[Finding]:
         )
         return
     kinds = Counter((gpu["name"], gpu["memory_mb"]) for gpu in gpus)
-    shown = ", ".join(f"{number} x {name} ({size(memory)})" for (name, memory), number in kinds.items())
+    shown = ", ".join(f"{number} x {name} ({size_mb(memory)})" for (name, memory), number in kinds.items())
     yield Finding(OK, f"{shown}; driver {facts['driver']}, for CUDA up to {facts['cuda']}")
     for gpu in gpus:
         yield from _gpu(gpu)
@@ -135,7 +138,7 @@ def _gpu(gpu: Facts) -> Iterator[Finding]:
     used, total = gpu["memory_used_mb"], gpu["memory_mb"]
     is_taken = bool(used and total and used > _TAKEN * total)
     if is_taken or (gpu["utilization"] or 0) > _BUSY_PERCENT:
-        shown = f"{size(used)} in use" if used is not None else "memory unknown"
+        shown = f"{size_mb(used)} in use" if used is not None else "memory unknown"
         busy = "" if gpu["utilization"] is None else f", {gpu['utilization']} % busy"
         yield Finding(
             NOTE, f"{name} is in use: {shown}{busy}", "`stk run --gpus N` takes the least busy GPUs"

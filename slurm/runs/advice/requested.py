@@ -10,7 +10,9 @@ from typing import Any
 from slurm.client.quantities import format_mb, format_minutes, gres_of_request, parse_mb, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU
 from toolkit.monitoring.usage.values import RankUsage
-from toolkit.report import Advice, RunSummary, formats
+from toolkit.report import formats
+from toolkit.report.advice import Advice
+from toolkit.report.model import RunSummary
 from toolkit.system.output.few import few
 
 #: Shares of the request: below the first it is too large, above the second too small.
@@ -96,8 +98,8 @@ def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]
 def _memory(asked: AskedMemory, peak_mb: float, host: str, bound: str, reason: str) -> Advice:
     return Advice(
         topic="memory",
-        found=f"{formats.memory(peak_mb)} at most on {host}",
-        bound=f"{bound} of {formats.memory(asked.megabytes)}",
+        found=f"{formats.size_mb(peak_mb)} at most on {host}",
+        bound=f"{bound} of {formats.size_mb(asked.megabytes)}",
         change=f"{asked.key}={format_mb(_rounded_mb(_ROOM * peak_mb / asked.units))}",
         reason=reason,
     )

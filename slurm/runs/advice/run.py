@@ -10,8 +10,9 @@ from slurm.runs.advice.requested import Resources, cpu_advice, gpu_advice, limit
 from slurm.status.submissions import last_submission
 from toolkit.errors import UserError
 from toolkit.precheck.exactness import MOST_SHARE
-from toolkit.report import Advice, RunSummary, formats
-from toolkit.report.model import section
+from toolkit.report import formats
+from toolkit.report.advice import Advice
+from toolkit.report.model import RunSummary, section
 from toolkit.run.run_dir import RunDir
 
 #: Shares of the time with allocated hosts; above them, a part is reported.

@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from slurm.runs.cleaning.choosing import Item, Proposal
-from toolkit.report.formats import clean, duration
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
+from toolkit.system.output.amounts import duration, size
+from toolkit.system.output.sanitize import clean
 
 
 def table(proposal: Proposal) -> Group:
@@ -28,7 +27,7 @@ def table(proposal: Proposal) -> Group:
 
 
 def _cells(item: Item) -> tuple[Text, ...]:
-    cells = (item.run.run_id, item.what, readable(item.bytes), duration(item.age_s))
+    cells = (item.run.run_id, item.what, size(item.bytes), duration(item.age_s))
     return tuple(Text(str(clean(cell))) for cell in cells)
 
 
@@ -36,11 +35,3 @@ def _kept(proposal: Proposal) -> Iterator[str]:
     for each in proposal.kept:
         what = "" if each.what == "all" else f", {each.what}"
         yield str(clean(f"kept: {each.run_id}{what}: {each.why}"))
-
-
-def readable(size: int) -> str:
-    """Return bytes with two or three digits, such as 803 MB or 1.6 GB."""
-    amount, unit = float(size), 0
-    while amount >= 999.5 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1000, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if amount < 10 and unit else f"{amount:.0f} {_UNITS[unit]}"

@@ -30,6 +30,7 @@ class _Followed:
     clock: Clock = field(default_factory=Clock)
 
 
+@dataclass(slots=True, kw_only=True)
 class Follower:
     """Follows the logs of a run.
 
@@ -37,36 +38,26 @@ class Follower:
     is_live   called before each look, so that no line before the end is missed
     """
 
-    def __init__(
-        self,
-        run: RunDir,
-        rank: Rank,
-        attempt: Attempt,
-        *,
-        lines: int | None,
-        is_live: Callable[[], bool],
-        pause: Callable[[float], object] = time.sleep,
-    ) -> None:
-        self._run = run
-        self._rank = rank
-        self._attempt = attempt
-        self._lines = lines
-        self._is_live = is_live
-        self._pause = pause
-        self._followed: list[_Followed] = []
-        self._seen: set[str] = set()
-        self._listed: frozenset[str] | None = None
-        self._group = ""
+    run: RunDir
+    rank: Rank
+    attempt: Attempt
+    lines: int | None
+    is_live: Callable[[], bool]
+    pause: Callable[[float], object] = time.sleep
+    _followed: list[_Followed] = field(default_factory=list, init=False)
+    _seen: set[str] = field(default_factory=set, init=False)
+    _listed: frozenset[str] | None = field(default=None, init=False)
+    _group: str = field(default="", init=False)
 
-    def lines(self) -> Iterator[str]:
+    def read(self) -> Iterator[str]:
         """Yield existing lines, then new ones, until the run is no longer live."""
         while True:
-            is_live = self._is_live()
+            is_live = self.is_live()
             self._find()
-            yield from self._mixed(not is_live) if self._rank == "all" else self._one_by_one(not is_live)
+            yield from self._mixed(not is_live) if self.rank == "all" else self._one_by_one(not is_live)
             if not is_live:
                 return
-            self._pause(POLL_S)
+            self.pause(POLL_S)
 
     def _find(self) -> None:
         """Add new logs: at first those of the newest attempt, then all later ones."""
@@ -75,23 +66,23 @@ class Follower:
             return
         self._listed = listing
         is_first = not self._followed
-        comes = "all" if self._attempt == "newest" else self._attempt
-        for source in self._wanted(self._attempt if is_first else comes):
+        comes = "all" if self.attempt == "newest" else self.attempt
+        for source in self._wanted(self.attempt if is_first else comes):
             if source.path.name not in self._seen:
-                self._take_up(source, self._lines if is_first else None)
+                self._take_up(source, self.lines if is_first else None)
         if self._followed and is_first:
             # Logs of older attempts are not new.
             self._seen.update(source.path.name for source in self._wanted("all"))
 
     def _listing(self) -> frozenset[str]:
         """Return the names of the existing logs; attempts.jsonl is read only if they have changed."""
-        if self._rank == "batch":
-            return frozenset(path.name for path in self._run.job_logs())
-        return frozenset(path.name for _, _, path in self._run.rank_logs())
+        if self.rank == "batch":
+            return frozenset(path.name for path in self.run.job_logs())
+        return frozenset(path.name for _, _, path in self.run.rank_logs())
 
     def _wanted(self, attempt: Attempt) -> list[Source]:
         try:
-            return sources(self._run, self._rank, attempt)
+            return sources(self.run, self.rank, attempt)
         except RunNotFound:
             # There is no log yet.
             return []
@@ -128,4 +119,4 @@ class Follower:
             # Read again: more is known about the attempt now than when its log appeared.
             found = [each for each in self._wanted("all") if each.path == source.path]
             title = found[0].title if found else source.title
-            yield from ("", heading(title.rpartition(": ")[0] if self._rank == "all" else title))
+            yield from ("", heading(title.rpartition(": ")[0] if self.rank == "all" else title))

@@ -10,6 +10,7 @@ from typing import Any
 
 from slurm.runs.logs.attempts import LoggedAttempt, logged_attempts
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import size
 from toolkit.system.output.few import few
 
 
@@ -73,7 +74,7 @@ def _row(attempt: LoggedAttempt) -> tuple[str, ...]:
         attempt.job_id or "–",
         _ranges(list(attempt.logs)) or "no log",
         few(hosts, 3),
-        _size(sum(each["bytes"] or 0 for each in facts)),
+        size(sum(each["bytes"] or 0 for each in facts)),
         _clock(attempt.time_s),
         _clock(max((each["last_time"] or 0.0 for each in facts), default=None)),
         (attempt.record and attempt.record.why) or ("before it began" if attempt.time_s is None else "–"),
@@ -82,7 +83,7 @@ def _row(attempt: LoggedAttempt) -> tuple[str, ...]:
 
 def _job_row(path: Path) -> tuple[str, ...]:
     facts = _facts(path)
-    return ("batch", path.name, "", "", _size(facts["bytes"] or 0), "", _clock(facts["last_time"]), "")
+    return ("batch", path.name, "", "", size(facts["bytes"] or 0), "", _clock(facts["last_time"]), "")
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -90,14 +91,6 @@ def _ranges(numbers: Sequence[int]) -> str:
     groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     spans = [[number for _, number in group] for _, group in groups]
     return ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
-
-
-def _size(number: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if number < 10_000:
-            return f"{number} {unit}"
-        number //= 1000
-    return f"{number} GB"
 
 
 def _clock(time_s: float | None) -> str:

@@ -12,6 +12,7 @@ from slurm.runs.watching.drawing import SAVE, SPANS, Keys, bar, cut, key_line, s
 from slurm.runs.watching.reading import Curve, Rank, Snapshot
 from toolkit.report.formats import clean, count, duration, one_line
 from toolkit.run.attempts.records import AttemptRecord
+from toolkit.system.output.amounts import size_mb
 from toolkit.system.output.few import few
 
 KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
@@ -200,11 +201,7 @@ def _cells(rank: Rank, snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _of(used_mb: float, limit_mb: float | None) -> str:
-    return f"{_gb(used_mb)} GB" if limit_mb is None else f"{_gb(used_mb)} of {_gb(limit_mb)} GB"
-
-
-def _gb(megabytes: float) -> str:
-    return f"{megabytes / 1024:.1f}"
+    return size_mb(used_mb) + ("" if limit_mb is None else f" of {size_mb(limit_mb)}")
 
 
 # -- its log ------------------------------------------------------------------------------------------

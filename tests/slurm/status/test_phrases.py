@@ -101,11 +101,3 @@ def test_every_class_of_failure_has_words_of_its_own(kind: str) -> None:
 def test_phrased_slurm_states_exist() -> None:
     """A typo in the tables would never be noticed."""
     assert {*phrases.RUNNING, *phrases._ENDS} <= {*STATES, *INTERRUPTED}
-
-
-@pytest.mark.parametrize(
-    "seconds, told",
-    [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3599, "1 h 00"), (11100, "3 h 05"), (187200, "2 d 04 h")],
-)
-def test_time_span_is_shown_in_one_or_two_units(seconds: float, told: str) -> None:
-    assert phrases.span(seconds) == told

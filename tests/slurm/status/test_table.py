@@ -49,8 +49,8 @@ def test_wide_table_shows_every_column() -> None:
         *("hosts", "job"),
     ]
     assert re.split(r"\s\s+", row) == [
-        *("bert-large-topics-0123abcd", "training", "400/1000", "40", "1 h 05", "4.00", "0.4321", "0.8765"),
-        *("104,322", "2", "12.3", "node01 +2", "4711_3"),
+        *("bert-large-topics-0123abcd", "training", "400/1000", "40", "1 h 05 min", "4.00", "0.4321"),
+        *("0.8765", "104,322", "2", "12.3", "node01 +2", "4711_3"),
     ]
 
 
@@ -68,7 +68,7 @@ def test_table_of_80_columns_keeps_state_percent_and_eta() -> None:
     shown = lines([TRAINING, FAILED, WAITING], 80)
     assert shown[0].split() == ["run", "state", "%", "ETA"]
     assert "training" in shown[1]
-    assert "1 h 05" in shown[1]
+    assert "1 h 05 min" in shown[1]
     assert max(map(len, shown)) <= 80
 
 

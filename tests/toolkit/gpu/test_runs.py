@@ -25,7 +25,7 @@ from toolkit.task import task_class
 from toolkit.training import worker
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
 
@@ -69,7 +69,7 @@ def waits_of_a_step(world: World, folder: Path, experiment: Experiment) -> list[
     """What a rank waits for in a step, but for what the batch makes it wait for: nothing, of this task."""
     task = task_class(experiment)(experiment)
     with pretended_gpu() as device, process_group.join(RunDir(folder), world, experiment.train) as group:
-        training = build_training(RunDir(folder), experiment, task, group, NullDisplay())
+        training = build_training(RunDir(folder), experiment, task, group, Display())
         sync = StepSync(group.device, training.micro_batches, task.train_sums)
         plan = plan_of(training, 0)
         with closing(training.reduction):

@@ -26,7 +26,7 @@ from toolkit.task import Task, lists_of, task_class
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step, update
 
 CPU = torch.device("cpu")
@@ -124,7 +124,7 @@ def test_batch_synchronizes_as_often_as_declared(waits_of_a_batch: int, task: Ta
 def test_a_step_synchronizes_at_most_as_often_as_its_batch_and_the_loop(
     waits_of_a_batch: int, experiment: Experiment, task: Task, device: Device, tmp_path: Path
 ) -> None:
-    training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), NullDisplay())
+    training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), Display())
     sync = StepSync(CUDA, training.micro_batches, task.train_sums)
     plan = plan_of(training, 0)
     with closing(training.reduction):
@@ -139,7 +139,7 @@ def test_host_waits_for_its_own_device_in_the_backward_pass(
     experiment: Experiment, task: Task, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that hangs is then told from a peer that does, and an error has the samples of its batch."""
-    training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), NullDisplay())
+    training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), Display())
     sync = StepSync(CUDA, training.micro_batches, task.train_sums)
     found: list[tuple[str, bool]] = []
     read = sync._numbers
@@ -158,7 +158,7 @@ def test_process_without_samples_in_its_first_step_updates_in_fp16(
     make: Make, task: Task, device: Device, tmp_path: Path
 ) -> None:
     halved = make(tmp_path, "train.device=auto", "train.precision=fp16")
-    training = build_training(RunDir(tmp_path), halved, task, Group(World.single(), CUDA), NullDisplay())
+    training = build_training(RunDir(tmp_path), halved, task, Group(World.single(), CUDA), Display())
     for parameter in training.state.model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     with closing(training.reduction):

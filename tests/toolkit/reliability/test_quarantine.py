@@ -27,7 +27,7 @@ from toolkit.task import Loss, task_class
 from toolkit.training import worker
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 
 ALONE = Group(World.single(), torch.device("cpu"))
 
@@ -95,7 +95,7 @@ def samples_of(experiment: Experiment, step: int) -> list[int]:
     """What a step (counted from 1) of the first epoch reads."""
     task_class(experiment).prepare(experiment)
     task = task_class(experiment)(experiment)
-    training = build_training(RunDir(Path("nowhere")), experiment, task, ALONE, NullDisplay())
+    training = build_training(RunDir(Path("nowhere")), experiment, task, ALONE, Display())
     return [int(sample) for sample in plan_of(training, 0).step(step - 1)]
 
 

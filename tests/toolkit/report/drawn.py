@@ -7,9 +7,13 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from toolkit.report import RunSummary, compare, comparison_document, run_document, show, summarize
-from toolkit.report.comparison.reading import Compared
+from toolkit.report.comparison.document import comparison_document
+from toolkit.report.comparison.reading import Compared, compare
+from toolkit.report.model import RunSummary
 from toolkit.report.plotting.themes import Theme
+from toolkit.report.rendering.terminal import show
+from toolkit.report.run.document import run_document
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
 Plots = dict[str, Callable[[Theme], bytes]]

@@ -10,9 +10,10 @@ from tests.toolkit import a_stranger
 from tests.toolkit.report.drawn import printed
 from tests.toolkit.report.report_folders import write_trained
 from toolkit.files import read_json, write_json
-from toolkit.report import compare, summarize
+from toolkit.report.comparison.reading import compare
 from toolkit.report.comparison.tables import best_places, runs_table
 from toolkit.report.model import RunSummary, goal_of, shared_metric, shared_title
+from toolkit.report.run.summary import summarize
 from toolkit.report.run.tables import scores_table
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Member, Record, SweepDir

@@ -16,8 +16,11 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.toolkit.report.report_folders import with_seed, write_finished, write_usage
 from toolkit.files import append_json_line
-from toolkit.report import Advice, compare, write_comparison, write_report
+from toolkit.report.advice import Advice
+from toolkit.report.comparison.document import write_comparison
+from toolkit.report.comparison.reading import compare
 from toolkit.report.plotting.themes import DARK, LIGHT
+from toolkit.report.rendering.writing import write_report
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # CI is there for these tests too: without a browser they fail in it.

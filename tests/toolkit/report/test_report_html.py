@@ -13,7 +13,7 @@ import pytest
 from tests.toolkit.report.parsed_page import Page, parse
 from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished, write_metrics
 from toolkit.errors import DataError
-from toolkit.report import write_report
+from toolkit.report.rendering.writing import write_report
 from toolkit.run.run_dir import RunDir
 
 HOSTILE = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "\x1b\u202e'"]

@@ -17,8 +17,9 @@ from tests.registering import ROOT
 from tests.toolkit.report.drawn import comparison_plots, run_plots
 from tests.toolkit.report.report_folders import with_seed, write_attempts, write_finished, write_metrics
 from toolkit.files import append_json_line
-from toolkit.report import summarize, write_report
 from toolkit.report.plotting.themes import DARK, LIGHT, Theme
+from toolkit.report.rendering.writing import write_report
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
 
@@ -122,9 +123,9 @@ def test_compared_runs_are_drawn_in_different_colours(tmp_path: Path) -> None:
 def test_drawing_imports_neither_pyplot_nor_torch(finished_run: RunDir) -> None:
     script = (
         "import sys; from pathlib import Path; from toolkit.run.run_dir import RunDir\n"
-        "import toolkit.report as r\n"
+        "from toolkit.report.rendering.writing import write_report\n"
         "light = {'matplotlib', 'numpy', 'torch', 'jinja2', 'slurm', 'submitit'} & set(sys.modules)\n"
-        "r.write_report(RunDir(Path(sys.argv[1])))\n"
+        "write_report(RunDir(Path(sys.argv[1])))\n"
         "print(sorted(light), 'matplotlib' in sys.modules, "
         "sorted({'matplotlib.pyplot', 'torch'} & set(sys.modules)))"
     )

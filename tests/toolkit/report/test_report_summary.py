@@ -21,8 +21,9 @@ from tests.toolkit.report.report_folders import (
 from toolkit.errors import DataError
 from toolkit.files import append_json_line
 from toolkit.registry import metric_of
-from toolkit.report import formats, summarize, to_json
-from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names
+from toolkit.report import formats
+from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names, to_json
+from toolkit.report.run.summary import summarize
 from toolkit.report.run.tables import scores_table
 from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir
@@ -243,22 +244,6 @@ def test_one_line_returns_one_line_within_the_width(text: str, width: int) -> No
 
 
 @pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (None, "–"),
-        (0.25, "0.2 s"),
-        (59.96, "1 min 00 s"),
-        (185, "3 min 05 s"),
-        (3599.7, "1 h 00 min"),
-        (3600 * 5 + 125, "5 h 02 min"),
-        (86400 * 3 + 3600 * 4, "3 d 04 h"),
-    ],
-)
-def test_durations_are_formatted_in_their_two_largest_units(seconds: float | None, text: str) -> None:
-    assert formats.duration(seconds) == text
-
-
-@pytest.mark.parametrize(
     "metric, value, text",
     [
         ("accuracy", 0.79123, "79.12 %"),
@@ -292,7 +277,6 @@ def test_amounts_are_formatted_with_significant_digits() -> None:
         "123,457",
     ]
     assert [formats.clock(seconds) for seconds in (9.2, 61, 90061)] == ["9.2 s", "0:01:01", "25:01:01"]
-    assert [formats.memory(megabytes) for megabytes in (None, 512, 2048)] == ["–", "512 MB", "2.0 GB"]
 
 
 @pytest.mark.parametrize(

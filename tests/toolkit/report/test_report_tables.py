@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tests.toolkit.report.drawn import a_terminal, printed, show_runs
 from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished, write_metrics
-from toolkit.report import summarize
+from toolkit.report.run.summary import summarize
 from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir
 

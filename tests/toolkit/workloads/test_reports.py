@@ -13,7 +13,9 @@ from tests.toolkit.workloads.entity_disambiguation.report.disambiguation_runs im
 from tests.toolkit.workloads.text_classification.report.classified_runs import write_finished
 from toolkit.files import append_json_line
 from toolkit.registry import metric_of
-from toolkit.report import compare, comparison_document, formats
+from toolkit.report import formats
+from toolkit.report.comparison.document import comparison_document
+from toolkit.report.comparison.reading import compare
 from toolkit.report.model import goal_of
 from toolkit.run.run_dir import RunDir
 

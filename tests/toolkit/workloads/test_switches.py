@@ -27,7 +27,7 @@ from toolkit.system.world import World
 from toolkit.task import task_class
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
 _STEPS = 2
@@ -78,7 +78,7 @@ def with_reduction(experiment: Experiment, name: str) -> Experiment:
 def learnt(group: Group, experiment: Experiment, folder: Path) -> dict[str, torch.Tensor]:
     """The weights after a few steps."""
     task = task_class(experiment)(experiment)
-    training = build_training(RunDir(folder), experiment, task, group, NullDisplay())
+    training = build_training(RunDir(folder), experiment, task, group, Display())
     without_dropout(training.state.model)
     sync = StepSync(group.device, training.micro_batches, task.train_sums)
     plan = plan_of(training, 0)

@@ -42,7 +42,7 @@ from toolkit.system.world import World
 from toolkit.task import Task, task_class
 from toolkit.testing import contract
 from toolkit.training.assembly.build_training import build_training
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.text_classification.files import ClassificationFiles
@@ -185,7 +185,7 @@ def test_all_layers_are_in_training_mode_from_the_first_step(
 ) -> None:
     """transformers loads models in evaluation mode; an evaluation would leave them in training mode."""
     alone = Group(World.single(), CPU)
-    model = build_training(RunDir(tmp_path), experiment, task, alone, NullDisplay()).state.model
+    model = build_training(RunDir(tmp_path), experiment, task, alone, Display()).state.model
     modes = [module.training for module in model.modules()]
     assert any(modes)
     assert [module.training for module in model.eval().train().modules()] == modes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from torch import nn
@@ -20,15 +19,6 @@ from toolkit.registry import load_code, task_kinds
 from toolkit.run import folder_trust
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A run that predicts; the model is on the CPU, in evaluation mode."""
-
-    experiment: Experiment
-    predictor: Predictor
-    model: nn.Module
 
 
 def load_model(folder: str | os.PathLike[str]) -> nn.Module:
@@ -51,15 +41,14 @@ def load_model(folder: str | os.PathLike[str]) -> nn.Module:
     with contextlib.chdir(os.getcwd()):
         experiment = load_to_run(run.config)
         if task_kinds()[experiment.task.kind].predictor:
-            return open_run(run, experiment).model
+            return open_run(run, experiment)[1]
         return _with_best_weights(_model_of_task(run, experiment), run)
 
 
-def open_run(run: RunDir, experiment: Experiment) -> Opened:
+def open_run(run: RunDir, experiment: Experiment) -> tuple[Predictor, nn.Module]:
     """Open a finished run whose task has a predictor. Raises as `load_model` does."""
     predictor: Predictor = load_code(task_kinds()[experiment.task.kind].predictor)(run, experiment)
-    model = _with_best_weights(predictor.model(), run)
-    return Opened(experiment=experiment, predictor=predictor, model=model)
+    return predictor, _with_best_weights(predictor.model(), run)
 
 
 def _with_best_weights(model: nn.Module, run: RunDir) -> nn.Module:

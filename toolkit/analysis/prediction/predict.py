@@ -99,11 +99,11 @@ def answering(run: RunDir, batch_size: int | None) -> Answering:
 
 
 def _answering(run: RunDir, experiment: Experiment, batch_size: int | None) -> Answering:
-    found = open_run(run, experiment)
+    predictor, model = open_run(run, experiment)
     settings = _settings(experiment, batch_size)
-    predict = _on_device(found.predictor, found.model, experiment, settings)
-    at_once = found.predictor.batches_at_once * (settings.batch_size or _BATCH)
-    return Answering(predictor=found.predictor, predict=predict, at_once=at_once)
+    predict = _on_device(predictor, model, experiment, settings)
+    at_once = predictor.batches_at_once * (settings.batch_size or _BATCH)
+    return Answering(predictor=predictor, predict=predict, at_once=at_once)
 
 
 def answer(run: RunDir, request: Request, output: TextIO) -> None:

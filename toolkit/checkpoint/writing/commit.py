@@ -91,7 +91,7 @@ def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: 
 def _check_room(parent: Path, size: int) -> None:
     free, wanted = shutil.disk_usage(parent).free, _ROOM * size
     if free < wanted:
-        problem = f"{free / 1e6:,.3f} MB are free, {wanted / 1e6:,.3f} MB are needed"
+        problem = f"{free / 2**20:,.3f} MB are free, {wanted / 2**20:,.3f} MB are needed"
         raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {problem}")
 
 

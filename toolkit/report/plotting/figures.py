@@ -19,7 +19,7 @@ from toolkit.report import formats
 from toolkit.report.plotting.themes import Theme, settings
 
 _DPI = 150
-_PANELS_IN_A_ROW = 3
+_IN_A_ROW = 3
 
 
 @contextmanager
@@ -34,15 +34,6 @@ def one_panel(
 
 
 @contextmanager
-def two_panels(
-    theme: Theme, title: str, width: float = 8.6, height: float = 4.2
-) -> Iterator[tuple[Figure, Axes, Axes]]:
-    """Give two pairs of axes side by side below one title."""
-    with _panels(theme, title, 1, 2, (width, height)) as (figure, (left, right)):
-        yield figure, left, right
-
-
-@contextmanager
 def many_panels(
     theme: Theme, title: str, count: int, width: float = 8.6, *, same_x: bool = True
 ) -> Iterator[tuple[Figure, list[Axes]]]:
@@ -50,12 +41,12 @@ def many_panels(
 
     same_x   False if each has its own x axis
     """
-    rows = -(-count // _PANELS_IN_A_ROW)
+    rows = -(-count // _IN_A_ROW)
     size = (width, 0.9 + 1.75 * rows)
-    with _panels(theme, title, rows, _PANELS_IN_A_ROW, size, sharex=same_x, sharey=True) as (figure, panels):
+    with panel_grid(theme, title, rows, _IN_A_ROW, size, sharex=same_x, sharey=True) as (figure, panels):
         for empty in panels[count:]:
             empty.set_axis_off()
-        for lowest in panels[max(0, count - _PANELS_IN_A_ROW) : count]:
+        for lowest in panels[max(0, count - _IN_A_ROW) : count]:
             lowest.tick_params(labelbottom=True)
         for panel in panels:
             panel.tick_params(labelsize=8)
@@ -63,16 +54,10 @@ def many_panels(
 
 
 @contextmanager
-def stacked_panels(theme: Theme, title: str, count: int) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Give flat pairs of axes below each other, with a common x axis."""
-    with _panels(theme, title, count, 1, (8.6, 1.1 + 1.35 * count), sharex=True) as found:
-        yield found
-
-
-@contextmanager
-def _panels(
-    theme: Theme, title: str, rows: int, columns: int, size: tuple[float, float], **shared: Any
+def panel_grid(
+    theme: Theme, title: str, rows: int, columns: int, size: tuple[float, float] = (8.6, 4.2), **shared: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give rows and columns of axes below one title; `shared` says which scales they have in common."""
     with _figure(theme, *size) as figure:
         shown = formats.one_line(title, int(size[0] * 8))
         figure.suptitle(shown, x=0.012, ha="left", fontsize=12, fontweight="bold")

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.report import formats
 from toolkit.report.model import RunSummary, shared_metric, shared_title
-from toolkit.report.plotting.figures import legend_above, one_panel, png, two_panels
+from toolkit.report.plotting.figures import legend_above, one_panel, panel_grid, png
 from toolkit.report.plotting.themes import Theme
 
 _RESTARTS_DRAWN = 40
@@ -39,7 +39,7 @@ def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
 
 def epochs_plot(summary: RunSummary, metrics: Sequence[str], theme: Theme) -> bytes:
     """Draw two metrics by epoch, of training and of validation, in two panels."""
-    with two_panels(theme, f"By epoch · {summary.run_id}") as (figure, *panels):
+    with panel_grid(theme, f"By epoch · {summary.run_id}", 1, 2) as (figure, panels):
         for axes, metric in zip(panels, metrics, strict=True):
             splits = [(epoch.training, epoch.validation) for epoch in summary.by_epoch]
             for position, split in enumerate(("training", "validation")):

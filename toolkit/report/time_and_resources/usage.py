@@ -49,7 +49,7 @@ def _row(rank: RankUsage, gpus: bool) -> list[str]:
     cells = [
         str(rank.rank),
         rank.host,
-        formats.memory(rank.rss_peak_mb),
+        formats.size_mb(rank.rss_peak_mb),
         formats.decimal(rank.cpu_percent_mean / 100),
         str(rank.cpus),
     ]
@@ -63,6 +63,6 @@ def _gpu(gpu: GpuUsage | None) -> list[str]:
     return [
         formats.one_line(gpu.name, 24),
         busy,
-        formats.memory(gpu.memory_peak_mb),
-        formats.memory(gpu.memory_total_mb),
+        formats.size_mb(gpu.memory_peak_mb),
+        formats.size_mb(gpu.memory_total_mb),
     ]

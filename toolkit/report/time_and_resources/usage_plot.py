@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from toolkit.monitoring.usage.values import Moment, RankUsage
 from toolkit.report.model import RunSummary
-from toolkit.report.plotting.figures import png, stacked_panels
+from toolkit.report.plotting.figures import panel_grid, png
 from toolkit.report.plotting.themes import Theme
 
 #: With more ranks, their lines cannot be distinguished anyway.
@@ -34,10 +34,8 @@ def usage_plot(summary: RunSummary, theme: Theme) -> bytes:
     last = max(moment.time for moment in moments)
     unit, seconds = ("h", 3600.0) if last - first > 3 * 3600 else ("min", 60.0)
     ranks = [rank for rank in summary.usage if rank.rank < _RANKS]
-    with stacked_panels(theme, f"Memory, CPUs and GPUs · {summary.run_id}", len(panels)) as (
-        figure,
-        all_axes,
-    ):
+    title, size = f"Memory, CPUs and GPUs · {summary.run_id}", (8.6, 1.1 + 1.35 * len(panels))
+    with panel_grid(theme, title, len(panels), 1, size, sharex=True) as (figure, all_axes):
         for axes, (name, value) in zip(all_axes, panels, strict=True):
             _lines(axes, ranks, value, first, seconds, theme)
             axes.set_ylabel(name, fontsize=9)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.run.phases import Phase
+from toolkit.system.output.amounts import size_mb
 from toolkit.system.output.sanitize import clean
 
 #: Texts for the sizes in failure.json, by key.
@@ -76,8 +77,4 @@ def _batch(batch: Mapping[str, Any]) -> str:
 
 def _sizes(memory: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     known = {key: text for key, text in texts.items() if memory.get(key) is not None}
-    return ", ".join(text.format(_size(memory[key])) for key, text in known.items())
-
-
-def _size(mb: float) -> str:
-    return f"{mb / 1024:.1f} GB" if mb >= 1024 else f"{mb:.0f} MB"
+    return ", ".join(text.format(size_mb(memory[key])) for key, text in known.items())

@@ -12,6 +12,7 @@ import psutil
 import torch
 
 from toolkit.system.cgroups import memory_limit_mb
+from toolkit.system.output.amounts import size_mb
 
 if TYPE_CHECKING:
     from toolkit.config.schema import Evaluation
@@ -137,7 +138,7 @@ def memory_advice(
     if (gpu := memory.get("gpu")) is not None:
         precision = "" if halved else ", as does train.precision=bf16"
         return f"{what}{halve}{precision}; or use a GPU with more memory.{_others(gpu)}"
-    limit = f", which is {memory['limit_mb'] / 1024:.1f} GB now" if "limit_mb" in memory else ""
+    limit = f", which is {size_mb(memory['limit_mb'])} now" if "limit_mb" in memory else ""
     return f"{what}{halve}; or ask for more memory (resources.mem){limit}."
 
 
@@ -145,4 +146,4 @@ def _others(gpu: Mapping[str, float]) -> str:
     """Return a sentence on the memory that other processes use, if it is more than _OTHERS_SHARE."""
     if gpu["others_mb"] <= _OTHERS_SHARE * gpu["total_mb"]:
         return ""
-    return f" Other processes use {gpu['others_mb'] / 1024:.1f} GB of this GPU."
+    return f" Other processes use {size_mb(gpu['others_mb'])} of this GPU."

@@ -130,7 +130,8 @@ def _record_scores(run: RunDir, context: TrainContext, metrics: Mapping[str, Map
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:
     """Write the report. It can be written again at any time, so a failure does not fail the run."""
-    from toolkit.report import write_report  # matplotlib is slow to import, and only rank 0 draws
+    # matplotlib is slow to import, and only rank 0 draws.
+    from toolkit.report.rendering.writing import write_report
 
     try:
         write_report(run, result, thorough=False)

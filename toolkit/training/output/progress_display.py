@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,28 +20,8 @@ _LINE_EVERY_S = 30.0
 _SHOWN = 2
 
 
-class Display(Protocol):
-    """Shows the progress of training."""
-
-    def preparing(self, what: str, done: int, total: int | None) -> None: ...
-
-    def start(self, total_steps: int, step: int) -> None: ...
-
-    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None: ...
-
-    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None: ...
-
-    def message(self, text: str) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)
-
-
-class NullDisplay:
-    """Shows nothing: for all ranks but rank 0."""
+class Display:
+    """Shows the progress of training; this one shows nothing: for all ranks but rank 0."""
 
     def preparing(self, what: str, done: int, total: int | None) -> None:
         pass
@@ -63,7 +42,11 @@ class NullDisplay:
         pass
 
 
-class LogDisplay(NullDisplay):
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
+class LogDisplay(Display):
     """Plain lines without control characters, one every half minute.
 
     show  writes a line
@@ -102,7 +85,7 @@ class LogDisplay(NullDisplay):
         return True
 
 
-class BarDisplay(NullDisplay):
+class BarDisplay(Display):
     """A live progress bar, refreshed at most four times a second.
 
     show  writes a line above it; by default to the console
@@ -170,6 +153,6 @@ def choose_display(is_main: bool, *, is_logged: bool = False) -> Display:
     is_logged  whether lines go to the log of the rank, which also writes them to standard output
     """
     if not is_main:
-        return NullDisplay()
+        return Display()
     console, show = Console(), partial(log.info, "%s") if is_logged else None
     return BarDisplay(console, show) if console.is_terminal else LogDisplay(show or _print)

@@ -40,7 +40,7 @@ def of(told: dict[str, Any], what: str = "runs") -> list[Finding]:
 def test_folder_with_all_abilities_is_ok() -> None:
     found = of(facts())
     assert {each.level for each in found} == {OK}
-    about(found, "/home/me/experiments on nfs4, 500.0 GB free")
+    about(found, "/home/me/experiments on nfs4, 500 GB free")
     assert "a checkpoint of 1 GB takes about 5 s" in about(found, "200 MB/s written").follows
 
 
@@ -71,7 +71,7 @@ def test_local_disk_or_memory_is_reported_for_runs() -> None:
 @pytest.mark.parametrize(
     "told, words",
     [
-        (facts(free_mb=100), "only 0.1 GB are free"),
+        (facts(free_mb=100), "only 100 MB are free"),
         (facts(free_files=12), "only 12 more files"),
         (facts({"speed": {"error": "too little free space to try"}}), "its speed was not tried"),
     ],

@@ -93,14 +93,14 @@ def test_limits_of_a_control_group_are_reported() -> None:
     )
     found = of(machine=here)
     about(found, "time of 4 (control group)")
-    about(found, "200.0 GB free; this control group may use 16.0 GB")
+    about(found, "200 GB free; this control group may use 16.0 GB")
 
 
 def test_few_open_files_and_little_shared_memory_call_for_a_change() -> None:
     limits = {"open_files": 1024, "processes": None, "locked_memory_kb": None}
     found = of(machine=computer(limits=limits, shared_memory_mb=64))
     assert about(found, "may open 1024 files").key == "resources.setup"
-    assert about(found, "/dev/shm holds 64 MB").level == CHANGE
+    assert about(found, "/dev/shm holds 64.0 MB").level == CHANGE
 
 
 def test_locked_memory_matters_only_with_infiniband() -> None:

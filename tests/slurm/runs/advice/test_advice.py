@@ -12,7 +12,8 @@ import yaml
 from slurm.runs.advice.run import advise
 from tests.toolkit.report.report_folders import START_S, write_config, write_usage
 from toolkit.files import append_json_line, write_json
-from toolkit.report import Advice, summarize
+from toolkit.report.advice import Advice
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
 ASKED = {"mem": "8G", "cpus_per_task": 1, "gres": "gpu:2", "time": "01:00:00"}
@@ -165,7 +166,7 @@ def test_long_starting_times_get_advice_to_lengthen_the_time_limit(tmp_path: Pat
 
 def test_slow_start_gets_advice(tmp_path: Path) -> None:
     found = advice_on(busy(a_run(tmp_path / "run", first_step_after_start_s=600.0)))["slow starts"]
-    assert found.found == "16.7 %, 10 min 00 s on average"
+    assert found.found == "16.7 %, 10 min on average"
 
 
 def with_saves(run: RunDir, count: int, stall_s: float) -> RunDir:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from slurm.runs.cleaning.choosing import Item, Wishes, of_run
 from slurm.runs.cleaning.removing import remove_items
-from slurm.runs.cleaning.table import readable
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import record
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -283,13 +282,6 @@ def test_half_written_files_do_not_stop_clean(user: User, run: RunDir) -> None:
         (run.checkpoint(step) / MANIFEST).write_text("")
     append_json_line(run.attempts, {"attempt": 1})
     assert clean(user, "--dry-run")["bytes"] > 0
-
-
-@pytest.mark.parametrize(
-    "size, shown", [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (803_000_000, "803 MB"), (10**13, "10 TB")]
-)
-def test_sizes_are_readable(size: int, shown: str) -> None:
-    assert readable(size) == shown
 
 
 def _row(run: RunDir, state: str) -> RunStatus:

@@ -42,8 +42,8 @@ def follow(
         left[0] -= 1
         next(waiting)()
 
-    follower = Follower(logged.run, rank, attempt, lines=lines, is_live=is_live, pause=pause)
-    return list(follower.lines())
+    follower = Follower(run=logged.run, rank=rank, attempt=attempt, lines=lines, is_live=is_live, pause=pause)
+    return list(follower.read())
 
 
 def append(logged: Logged, nonce: str, text: str, rank: int = 0) -> Happening:

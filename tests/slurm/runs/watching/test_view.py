@@ -66,9 +66,9 @@ def test_attempts_are_drawn_on_a_timeline(snapshot: Snapshot) -> None:
 def test_ranks_have_their_memory_and_load(snapshot: Snapshot) -> None:
     (title, first) = (line_with(drawn(snapshot), word) for word in ("rank  host", "0     c1"))
     assert title.split() == ["rank", "host", "doing", "memory", "CPU", "GPU", "GPU", "memory"]
-    assert "forward  2.0 of 8.0 GB  1.5 of 4 cores" in first
+    assert "forward  2.0 GB of 8.0 GB  1.5 of 4 cores" in first
     assert "93 %" in first
-    assert "10.0 of 80.0 GB" in first
+    assert "10.0 GB of 80.0 GB" in first
 
 
 def test_ranks_on_the_cpu_have_no_gpu_columns(snapshot: Snapshot) -> None:

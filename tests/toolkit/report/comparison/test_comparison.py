@@ -26,9 +26,10 @@ from tests.toolkit.report.report_folders import (
     write_points,
 )
 from toolkit.files import read_json, write_json
-from toolkit.report import compare, comparison_document, show, summarize, write_comparison
 from toolkit.report.blocks import Section
+from toolkit.report.comparison.document import comparison_document, write_comparison
 from toolkit.report.comparison.groups import groups, spread, spread_text
+from toolkit.report.comparison.reading import compare
 from toolkit.report.comparison.tables import (
     best_places,
     costs_table,
@@ -38,6 +39,8 @@ from toolkit.report.comparison.tables import (
     scores_table,
 )
 from toolkit.report.plotting.themes import DARK
+from toolkit.report.rendering.terminal import show
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import LOSS
 

@@ -13,8 +13,10 @@ from tests.toolkit.report.drawn import printed, run_plots
 from tests.toolkit.report.parsed_page import parse
 from tests.toolkit.report.report_folders import START_S, write_attempts, write_config, write_usage
 from toolkit.files import append_json_line
-from toolkit.report import summarize, to_json, write_report
+from toolkit.report.model import to_json
 from toolkit.report.plotting.themes import DARK, LIGHT
+from toolkit.report.rendering.writing import write_report
+from toolkit.report.run.summary import summarize
 from toolkit.report.time_and_resources.bars import bar, time_line
 from toolkit.report.time_and_resources.times import goodput_words, hours_words, time_table
 from toolkit.report.time_and_resources.usage import usage_table

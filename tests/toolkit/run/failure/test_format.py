@@ -24,7 +24,7 @@ def test_out_of_memory_is_formatted_with_batch_and_memory() -> None:
         "  class        out_of_memory",
         "  batch        64 samples, 16,000 tokens, the longest 512 (one of 8 micro-batches of the step)",
         "  memory       this process 3.2 GB, at most 3.4 GB, its limit 16.0 GB",
-        "  GPU memory   allocated 131.8 GB, reserved 136.7 GB, free 512 MB, of 140.4 GB",
+        "  GPU memory   allocated 132 GB, reserved 137 GB, free 512 MB, of 140 GB",
         "  what to do   Take less.",
     ]
 

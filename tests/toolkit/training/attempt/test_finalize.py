@@ -75,7 +75,7 @@ def test_report_that_fails_does_not_fail_the_run(run: RunDir, monkeypatch: pytes
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("no fonts")
 
-    monkeypatch.setattr("toolkit.report.write_report", fail)
+    monkeypatch.setattr("toolkit.report.rendering.writing.write_report", fail)
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     assert run.result.is_file()
     assert any("no fonts" in json.dumps(line) for line in read_json_lines(run.events))

@@ -17,7 +17,7 @@ from toolkit.distributed.step_sync import StepTotals
 from toolkit.files import append_json_line, read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.training.output.metrics_writer import MetricsWriter
-from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
 
 CALENDAR = StepSchedule(
@@ -25,7 +25,7 @@ CALENDAR = StepSchedule(
 )
 
 
-class Remembering(NullDisplay):
+class Remembering(Display):
     """A display that keeps what it is told."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def metrics_writer(run: RunDir, is_main: bool = True, display: Any = None) -> MetricsWriter:
-    return MetricsWriter(run, CALENDAR, is_main, display or NullDisplay())
+    return MetricsWriter(run, CALENDAR, is_main, display or Display())
 
 
 def totals(loss: float = 6.0, count: float = 8.0) -> StepTotals:

@@ -10,13 +10,7 @@ import pytest
 from rich.console import Console
 
 from toolkit.training.output import progress_display
-from toolkit.training.output.progress_display import (
-    BarDisplay,
-    Display,
-    LogDisplay,
-    NullDisplay,
-    choose_display,
-)
+from toolkit.training.output.progress_display import BarDisplay, Display, LogDisplay, choose_display
 
 METRICS = {"train_loss": 0.51234, "train_samples_per_s": 1234.5}
 
@@ -91,7 +85,7 @@ def test_other_ranks_show_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_display_is_chosen_by_rank_and_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(choose_display(is_main=False)) is NullDisplay
+    assert type(choose_display(is_main=False)) is Display
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
     assert type(choose_display(is_main=True)) is LogDisplay

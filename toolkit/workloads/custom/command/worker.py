@@ -309,7 +309,7 @@ class _MisusedToolkit(UserError):
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:
     """Write the report. If that fails, the run does not fail: the report can be written again at any time."""
-    from toolkit.report import write_report  # slow to import
+    from toolkit.report.rendering.writing import write_report  # slow to import
 
     try:
         write_report(run, result, thorough=False)

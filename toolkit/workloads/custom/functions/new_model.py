@@ -17,7 +17,7 @@ from toolkit.workloads.custom.functions.user_code import UserCode
 
 def new_model(code: UserCode, section: AnyModel) -> nn.Module:
     """Return the model that `model` makes from its section. Raises UserError if it cannot be trained here."""
-    found = code.model(section.arguments())
+    found = code.call("model", section.arguments())
     place = code.place("model")
     if not isinstance(found, nn.Module):
         kind = type(found).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,24 +48,15 @@ class Batch:
     tokens: int
 
 
-class _Outputs(Mapping[str, Any]):
+class _Outputs(UserDict[str, Any]):
     """The outputs of a batch, computed when first read: a validation during training does not read them."""
 
-    def __init__(self, compute: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, compute: Callable[[], dict[str, Any]]) -> None:
         self._compute = torch.no_grad()(compute)
 
     @cached_property
-    def _found(self) -> Mapping[str, Any]:
+    def data(self) -> dict[str, Any]:  # type: ignore[override]
         return self._compute()
-
-    def __getitem__(self, name: str) -> Any:
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
 
 
 class FunctionsTask:
@@ -84,7 +76,8 @@ class FunctionsTask:
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
         """Import the functions in one process, to report errors once, and call `prepare`."""
         code = UserCode(experiment.task)
-        code.prepare(experiment.data.values())
+        if code.functions.prepare is not None:
+            code.call("prepare", experiment.data.values())
         return f"data() of {code.shown} makes the samples"
 
     def on(self, data: Any, progress: Progress | None = None) -> FunctionsTask:
@@ -98,7 +91,7 @@ class FunctionsTask:
         for name in _SPLITS:
             # The same seed for each split, so that the parts of a random split do not overlap.
             seed_everything(self._experiment.seed)
-            dataset = self._code.data(name, self._experiment.data.values())
+            dataset = self._code.call("data", self._experiment.data.values(), name)
             what = f'{self._code.place("data")}: data("{name}")'
             if dataset is not None:
                 yield name, split_of(dataset, lengths and lengths(name), what, self._code.place("lengths"))
@@ -120,7 +113,8 @@ class FunctionsTask:
 
     def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
         """Return the optimizer of the user's function. Raises UserError if it does not fit the model."""
-        found = self._code.optimizer(model, optimizer_values(config, self._code.functions.optimizer or ()))
+        values = optimizer_values(config, self._code.functions.optimizer or ())
+        found = self._code.call("optimizer", values, model)
         check_optimizer(found, model, self._code.place("optimizer"))
         return found  # type: ignore[no-any-return]
 

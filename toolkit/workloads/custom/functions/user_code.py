@@ -63,23 +63,10 @@ class UserCode:
         """Return the object with a name in the module, or the class, or None."""
         return getattr(self._owner, name, None)
 
-    def model(self, values: Mapping[str, Any]) -> Any:
-        """Return the result of the function `model` for the values in an experiment."""
-        return self.find("model")(**_given(self.functions.model, values))
-
-    def data(self, split: str, values: Mapping[str, Any]) -> Any:
-        """Return the result of the function `data` for a split and the values in an experiment."""
-        return self.find("data")(split, **_given(self.functions.data, values, of=self.functions.prepare))
-
-    def prepare(self, values: Mapping[str, Any]) -> None:
-        """Call the function `prepare`, if the file has one, with the values of the section `data`."""
-        if self.functions.prepare is not None:
-            others = self.functions.data
-            self.find("prepare")(**_given(self.functions.prepare, values, of=others))
-
-    def optimizer(self, model: Any, values: Mapping[str, Any]) -> Any:
-        """Return the result of the function `optimizer` for a model and the values in an experiment."""
-        return self.find("optimizer")(model, **_given(self.functions.optimizer or (), values))
+    def call(self, name: str, values: Mapping[str, Any], *given: Any) -> Any:
+        """Return the result of a function for the values of its section; `given` are its first arguments."""
+        others = {"data": self.functions.prepare, "prepare": self.functions.data}.get(name)
+        return self.find(name)(*given, **_given(getattr(self.functions, name) or (), values, of=others))
 
     def _made(self, module: ModuleType, class_name: str) -> Any:
         """Return an object of the user's class."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.text_files import reading
+from toolkit.workloads.spelling.data.texts.words import parse_labels
 
 Labels = npt.NDArray[np.bool_]
 
@@ -50,16 +51,9 @@ def labels(source: str, lines: Sequence[str], counts: Sequence[int], what: str) 
 
     Raises DataError naming the line.
     """
-    cells = [line.split() for line in lines]
-    for number, (line, expected) in enumerate(zip(cells, counts, strict=True), start=1):
-        wrong = next((cell for cell in line if cell not in ("0", "1")), None)
-        if wrong is not None:
-            raise DataError(
-                f"{source}:{number}: found {shortened(wrong)!r}, expected 0 (right) and 1 (wrong) only"
-            )
-        if len(line) != expected:
-            raise DataError(f"{source}:{number}: found {len(line)} labels, expected {expected}: {what}")
-    return np.array([cell == "1" for line in cells for cell in line], bool)
+    pairs = enumerate(zip(lines, counts, strict=True), start=1)
+    rows = [parse_labels(line, f"{source}:{number}", (count,), what) for number, (line, count) in pairs]
+    return np.array([label for row in rows for label in row], bool)
 
 
 def flags(source: str, lines: Sequence[str]) -> Labels:

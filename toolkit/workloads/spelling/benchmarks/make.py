@@ -23,7 +23,7 @@ from toolkit.workloads.spelling.config.noise import (
     SwitchNoise,
     WhitespaceNoise,
 )
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
+from toolkit.workloads.spelling.data.noise.from_config import Noise, noise_of, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample
 from toolkit.workloads.spelling.data.texts.words import word_labels
@@ -38,7 +38,7 @@ RATE_OF_SEQUENCES = 0.05
 class Task:
     """A task: the noise of its texts, and a function that returns the right answer as a line."""
 
-    noise: DescribedNoise
+    noise: Noise
     gold: Callable[[Sample], str]
 
 
@@ -62,8 +62,8 @@ def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) 
     rate        share of misspelt words, for all tasks but sed_sequence
     """
 
-    def noise(described: object) -> DescribedNoise:
-        return DescribedNoise(described, lambda path: misspellings)
+    def noise(described: object) -> Noise:
+        return noise_of(described, lambda path: misspellings)
 
     words = MixedNoise(rate=rate, artificial=artificial, misspellings="")
     some = replace(words, rate=RATE_OF_SEQUENCES, at_least=1)

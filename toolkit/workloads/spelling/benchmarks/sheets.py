@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,22 +30,23 @@ Figures = dict[str, float]
 #: Called several times, with the number of lines that were scored since the last call.
 Advance = Callable[[int], object]
 
+_Lines = Sequence[str]
+_Score = Callable[[_Lines, str, Advance], Figures]
+
 _LINES_AT_ONCE = 2000
 
 
-class Sheet(ABC):
-    """Texts with the right answers."""
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Texts, and a function that compares predictions for them with the right answers."""
 
-    def __init__(self, inputs: Sequence[str]) -> None:
-        self.inputs = inputs
+    inputs: _Lines
+    figures: _Score
 
-    def score(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
+    def score(self, predictions: _Lines, source: str, advance: Advance) -> Figures:
         """Return the metrics of the kind by name. Raises DataError naming source and line."""
         check_count(source, predictions, len(self.inputs), "the input")
-        return self._figures(predictions, source, advance)
-
-    @abstractmethod
-    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures: ...
+        return self.figures(predictions, source, advance)
 
 
 def open_sheet(
@@ -71,11 +72,14 @@ def open_sheet(
     if kind in ("sed_words", "sed_sequence"):
         if isinstance(lowercase, Path):
             raise UserError(f"{lowercase}: {kind} compares labels, not texts: remove the file")
-        return _Detection(kind, inputs, golds, str(correct), dictionary)
+        return Sheet(inputs, _detection(kind, inputs, golds, str(correct), dictionary))
     lower = _lower(lowercase, len(inputs), corrupt.name)
-    if kind == "sec":
-        return _Corrections(inputs, golds, str(correct), lower)
-    return _Repair(inputs, golds, str(correct), lower)
+
+    def cased(lines: _Lines) -> _Lines:
+        return [line.lower() if flag else line for line, flag in zip(lines, lower, strict=True)]
+
+    of_texts = _corrections if kind == "sec" else _repair
+    return Sheet(inputs, of_texts(inputs, cased(inputs), cased(golds), str(correct), cased))
 
 
 def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels:
@@ -86,79 +90,48 @@ def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels:
     return flags(str(lowercase), lines)
 
 
-class _Detection(Sheet):
-    """Labels of words, or of lines."""
+def _detection(
+    kind: str, inputs: _Lines, golds: _Lines, gold_source: str, dictionary: Collection[str] | None
+) -> _Score:
+    """Compare labels of words, or of lines."""
+    of_words, real = kind == "sed_words", None
+    what = "one for each word of the input" if of_words else "one for the line"
+    counts = [len(line.split()) if of_words else 1 for line in inputs]
+    right = labels(gold_source, golds, counts, what)
+    if of_words and dictionary is not None:
+        real = RealWords(dictionary).of([word for line in inputs for word in line.split()])
 
-    def __init__(
-        self,
-        kind: str,
-        inputs: Sequence[str],
-        golds: Sequence[str],
-        source: str,
-        dictionary: Collection[str] | None,
-    ) -> None:
-        super().__init__(inputs)
-        self._of_words = kind == "sed_words"
-        self._golds = self._labels(source, golds)
-        self._real: Labels | None = None
-        if self._of_words and dictionary is not None:
-            self._real = RealWords(dictionary).of([word for line in inputs for word in line.split()])
-
-    def _labels(self, source: str, lines: Sequence[str]) -> Labels:
-        if self._of_words:
-            counts = [len(line.split()) for line in self.inputs]
-            return labels(source, lines, counts, "one for each word of the input")
-        return flags(source, lines)
-
-    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
-        found = score_labels(self._labels(source, predictions), self._golds, self._real)
+    def figures(predictions: _Lines, source: str, advance: Advance) -> Figures:
+        found = score_labels(labels(source, predictions, counts, what), right, real)
         advance(len(predictions))
-        accuracy = "word_accuracy" if self._of_words else "sequence_accuracy"
-        figures = {**found.counts.figures(), accuracy: found.accuracy}
-        if self._real is not None:
-            figures |= found.rates()
-        return figures
+        accuracy = {"word_accuracy" if of_words else "sequence_accuracy": found.accuracy}
+        return found.counts.figures() | accuracy | ({} if real is None else found.rates())
+
+    return figures
 
 
-class _Texts(Sheet):
-    """Right texts; `lower` has the lines in which case is ignored."""
+def _corrections(
+    inputs: _Lines, texts: _Lines, golds: _Lines, gold_source: str, cased: Callable[[_Lines], _Lines]
+) -> _Score:
+    """Compare corrected texts."""
+    #: The misspelt words of the lines so far, computed once for all predictions.
+    misspelt: list[Words] = []
 
-    def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels) -> None:
-        super().__init__(inputs)
-        self._lower = lower
-        self._texts, self._golds = self._cased(inputs), self._cased(golds)
-
-    def _cased(self, lines: Sequence[str]) -> Sequence[str]:
-        return [line.lower() if flag else line for line, flag in zip(lines, self._lower, strict=True)]
-
-
-class _Corrections(_Texts):
-    """Texts without errors."""
-
-    def __init__(self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels) -> None:
-        super().__init__(inputs, golds, lower)
-        self._source = source
-        self._misspelt: list[Words] = []
-
-    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
-        check_texts(source, predictions, self.inputs)
-        made = self._cased(predictions)
-        score = CorrectionScore()
+    def figures(predictions: _Lines, source: str, advance: Advance) -> Figures:
+        check_texts(source, predictions, inputs)
+        made, score = cased(predictions), CorrectionScore()
         for start in range(0, len(made), _LINES_AT_ONCE):
             part = slice(start, start + _LINES_AT_ONCE)
             lines = f"{start + 1}-{min(part.stop, len(made))}"
-            with _of_lines(self._source, lines):
-                misspelt = self._misspelt_words(part)
+            if len(misspelt) <= start:
+                with _of_lines(gold_source, lines):
+                    misspelt.extend(misspelt_words(texts[part], golds[part]))
             with _of_lines(source, lines):
-                score += score_corrections(self._texts[part], made[part], self._golds[part], misspelt)
-            advance(len(misspelt))
+                score += score_corrections(texts[part], made[part], golds[part], misspelt[part])
+            advance(len(made[part]))
         return {**score.counts.figures(), "sequence_f1": score.sequence_f1, "mned": score.mned}
 
-    def _misspelt_words(self, part: slice) -> Sequence[Words]:
-        """The misspelt words of these lines, computed once for all predictions."""
-        if len(self._misspelt) <= part.start:
-            self._misspelt += misspelt_words(self._texts[part], self._golds[part])
-        return self._misspelt[part]
+    return figures
 
 
 @contextmanager
@@ -170,28 +143,26 @@ def _of_lines(source: str, lines: str) -> Iterator[None]:
         raise DataError(f"{source}:{lines}: {error}") from error
 
 
-class _Repair(_Texts):
-    """Texts with the right white space."""
+def _repair(
+    inputs: _Lines, texts: _Lines, golds: _Lines, gold_source: str, cased: Callable[[_Lines], _Lines]
+) -> _Score:
+    """Compare texts that differ in white space only."""
 
-    def __init__(self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels) -> None:
-        super().__init__(inputs, golds, lower)
-        self._check(source, self._golds)
-
-    def _check(self, source: str, lines: Sequence[str]) -> None:
-        for number, (text, line) in enumerate(zip(self._texts, lines, strict=True), start=1):
+    def checked(source: str, lines: _Lines) -> _Lines:
+        for number, (text, line) in enumerate(zip(texts, lines, strict=True), start=1):
             if not differs_in_space(text, line):
                 raise DataError(
                     f"{source}:{number}: found {shortened(line)!r}, expected the characters of the input "
                     f"({shortened(text)!r}): only white space may differ"
                 )
+        return lines
 
-    def _figures(self, predictions: Sequence[str], source: str, advance: Advance) -> Figures:
-        made = self._cased(predictions)
-        self._check(source, made)
-        score = score_whitespace(self._texts, made, self._golds)
-        advance(len(made))
-        return {
-            **score.counts.figures(),
-            "sequence_f1": score.sequence_f1,
-            "sequence_accuracy": score.sequence_accuracy,
-        }
+    right = checked(gold_source, golds)
+
+    def figures(predictions: _Lines, source: str, advance: Advance) -> Figures:
+        score = score_whitespace(texts, checked(source, cased(predictions)), right)
+        advance(len(predictions))
+        lines = {"sequence_f1": score.sequence_f1, "sequence_accuracy": score.sequence_accuracy}
+        return score.counts.figures() | lines
+
+    return figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolkit.errors import DataError
-from toolkit.workloads.spelling.data.texts.words import normalised
+from toolkit.workloads.spelling.data.texts.words import normalised, parse_labels_of
 from toolkit.workloads.spelling.metrics.edits import edited_words, edits_between
 
 Labels = Sequence[int]
@@ -56,18 +56,4 @@ def parse_detected(line: str, where: str) -> tuple[str, list[int]]:
         raise DataError(
             f"{where}: found no tab, expected a text, a tab, and labels, as `stk detect --with-text` writes"
         )
-    return text, parse_labels(labels, text, where)
-
-
-def parse_labels(line: str, text: str, where: str) -> list[int]:
-    """Return the labels of a text. Raises DataError; its message begins with `where`."""
-    cells, words = line.split(), len(text.split())
-    if wrong := [cell for cell in cells if cell not in ("0", "1")]:
-        raise DataError(
-            f"{where}: found {wrong[0][:40]!r} among the labels, expected 0 (right) and 1 (wrong)"
-        )
-    if len(cells) not in (1, words):
-        raise DataError(
-            f"{where}: found {len(cells)} labels, expected {words}, one for each word, or one for the text"
-        )
-    return [*map(int, cells)]
+    return text, parse_labels_of(text, labels, where)

@@ -15,6 +15,7 @@ from toolkit.errors import DataError
 from toolkit.files import open_atomic
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.data.texts.text_files import writing
+from toolkit.workloads.spelling.data.texts.words import parse_labels_of
 from toolkit.workloads.spelling.inference.correcting import Corrector
 from toolkit.workloads.spelling.inference.detecting import Detector
 from toolkit.workloads.spelling.inference.line_io import Source, blocks, source
@@ -25,7 +26,6 @@ from toolkit.workloads.spelling.inference.output_formats import (
     REPAIRED,
     Labels,
     parse_detected,
-    parse_labels,
 )
 from toolkit.workloads.spelling.inference.requests import Job, Request
 from toolkit.workloads.spelling.progress_bar import progress_bar
@@ -117,7 +117,7 @@ def _labelled(
                     f"{given.name}, which has more"
                 )
             labels = [
-                parse_labels(row, line, f"{labels_of.name}:{place}")
+                parse_labels_of(line, row, f"{labels_of.name}:{place}")
                 for row, line, place in zip(rows, lines, places, strict=True)
             ]
             yield lines, labels, size

@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.report import formats
-from toolkit.report.plotting.figures import legend_above, one_panel, png, two_panels
+from toolkit.report.plotting.figures import legend_above, one_panel, panel_grid, png
 from toolkit.report.plotting.themes import LIGHT, Theme
 from toolkit.workloads.text_classification.metrics.declared import BY_NAME
 from toolkit.workloads.text_classification.report.class_values import ClassReport, LabelCounts, TwoClassCurves
@@ -53,7 +53,7 @@ def curves_plot(
     """
     curves = levels[0]
     title = f"Finding “{curves.positive}”, {curves.view.split} · {run_id}"
-    with two_panels(theme, title, height=4.6) as (figure, left, right):
+    with panel_grid(theme, title, 1, 2, (8.6, 4.6)) as (figure, (left, right)):
         left.plot([0, 1], [0, 1], color=theme.quiet, linewidth=1, linestyle=":")
         chance = curves.positives / max(curves.positives + curves.negatives, 1)
         right.axhline(chance, color=theme.quiet, linewidth=1, linestyle=":")

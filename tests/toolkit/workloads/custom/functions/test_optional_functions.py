@@ -16,7 +16,8 @@ from toolkit.config import load
 from toolkit.distributed.process_group import Group
 from toolkit.errors import ConfigError, UserError
 from toolkit.files import read_json_lines
-from toolkit.report import run_document, summarize
+from toolkit.report.run.document import run_document
+from toolkit.report.run.summary import summarize
 from toolkit.run.events import read_events
 from toolkit.system.world import World
 from toolkit.testing.contract import open_task, same_results

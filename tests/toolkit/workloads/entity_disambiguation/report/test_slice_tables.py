@@ -18,8 +18,11 @@ from tests.toolkit.workloads.entity_disambiguation.report.disambiguation_runs im
 )
 from toolkit.errors import DataError
 from toolkit.files import append_json_line, read_json, write_json
-from toolkit.report import compare, summarize, write_comparison, write_report
+from toolkit.report.comparison.document import write_comparison
+from toolkit.report.comparison.reading import compare
 from toolkit.report.plotting.themes import DARK, LIGHT, Theme
+from toolkit.report.rendering.writing import write_report
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 

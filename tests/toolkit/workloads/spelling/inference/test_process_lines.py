@@ -71,9 +71,9 @@ def test_files_are_checked_before_a_model_is_loaded_for_an_output_file(
 @pytest.mark.parametrize(
     "labels, told",
     [
-        ("0 0\n0\n", "labels.txt:1: found 2 labels, expected 3, one for each word, or one for the text"),
+        ("0 0\n0\n", "labels.txt:1: found 2 labels, expected 3: one for each word, or one for the text"),
         ("0 0 0\n", "labels.txt: found 1 lines, expected one for each of texts.txt, which has more"),
-        ("0 7 0\n0\n", "labels.txt:1: found '7' among the labels, expected 0 (right) and 1 (wrong)"),
+        ("0 7 0\n0\n", "labels.txt:1: found '7', expected 0 (right) and 1 (wrong) only"),
         ("0\n0\n0\n", "labels.txt: found more lines than texts.txt has, expected one for each of them"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from tests.toolkit.report.report_folders import write_config, write_metrics
 from tests.toolkit.report.test_report_browser import NEEDS_BROWSER, probe
 from tests.toolkit.workloads.text_classification.report.classified_runs import KIND, write_classified
-from toolkit.report import write_report
+from toolkit.report.rendering.writing import write_report
 from toolkit.run.run_dir import RunDir
 
 pytestmark = [NEEDS_BROWSER, pytest.mark.slow]

@@ -12,8 +12,9 @@ import pytest
 from tests.toolkit.report.drawn import run_plots
 from tests.toolkit.report.test_report_plots import pixels
 from tests.toolkit.workloads.text_classification.report.classified_runs import write_classes, write_finished
-from toolkit.report import summarize, write_report
 from toolkit.report.plotting.themes import LIGHT
+from toolkit.report.rendering.writing import write_report
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.files import ClassificationFiles
 

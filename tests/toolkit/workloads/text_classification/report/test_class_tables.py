@@ -6,7 +6,7 @@ from tests.toolkit.report.drawn import printed
 from tests.toolkit.report.test_report_tables import rows_of
 from tests.toolkit.workloads.text_classification.report.classified_runs import write_classes
 from toolkit.files import read_json, write_json
-from toolkit.report import write_report
+from toolkit.report.rendering.writing import write_report
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.files import ClassificationFiles
 

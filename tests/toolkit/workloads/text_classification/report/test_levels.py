@@ -21,9 +21,11 @@ from tests.toolkit.workloads.text_classification.report.classified_runs import (
     write_finished,
 )
 from toolkit.errors import DataError
-from toolkit.report import run_document, show, summarize, to_json, write_report
-from toolkit.report.model import RunSummary
-from toolkit.report.rendering.writing import spreadsheets
+from toolkit.report.model import RunSummary, to_json
+from toolkit.report.rendering.terminal import show
+from toolkit.report.rendering.writing import spreadsheets, write_report
+from toolkit.report.run.document import run_document
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.files import ClassificationFiles

@@ -12,7 +12,7 @@ from tests.toolkit.workloads.text_classification.report.classified_runs import (
     write_finished,
     write_predictions,
 )
-from toolkit.report import write_report
+from toolkit.report.rendering.writing import write_report
 from toolkit.run.run_dir import RunDir
 
 

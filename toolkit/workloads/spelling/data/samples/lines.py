@@ -17,7 +17,7 @@ from toolkit.errors import DataError
 from toolkit.nlp.characters import no_character
 from toolkit.workloads.spelling.data.samples.sources import Source
 from toolkit.workloads.spelling.data.texts.text_files import decoded
-from toolkit.workloads.spelling.data.texts.words import normalised
+from toolkit.workloads.spelling.data.texts.words import normalised, parse_labels_of
 
 Starts = npt.NDArray[np.int64]
 
@@ -85,21 +85,10 @@ class LineReader:
         if not self.source.has_golds:
             return Line(text=text)
         gold = normalised(texts[1])
-        return self._labelled(place, text, gold) if self.has_labels else Line(text=text, target=gold)
-
-    def _labelled(self, place: int, text: str, gold: str) -> Line:
-        where = f"{self.source.files[1]}:{place + 1}"
-        if odd := [cell for cell in gold.split() if cell not in ("0", "1")]:
-            raise DataError(
-                f"{where}: found {odd[0][:40]!r}, expected 0 (right) and 1 (wrong) only, as in other lines"
-            )
-        labels, words = tuple(map(int, gold.split())), len(text.split())
-        if len(labels) not in (1, words) and (labels or words):
-            raise DataError(
-                f"{where}: found {len(labels)} labels, expected {words}, one for each word of that line of "
-                "corrupt.txt, or one for the whole line"
-            )
-        return Line(text=text, labels=labels)
+        if not self.has_labels:
+            return Line(text=text, target=gold)
+        labels = parse_labels_of(text, gold, f"{self.source.files[1]}:{place + 1}")
+        return Line(text=text, labels=tuple(labels))
 
     def _record(self, place: int, text: str) -> Line:
         where = f"{self.source.path}:{place + 1}"

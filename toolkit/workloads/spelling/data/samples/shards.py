@@ -17,7 +17,7 @@ from toolkit.data.prepared.columns import Column
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
@@ -150,7 +150,7 @@ class ShardMaker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._noise = DescribedNoise(job.data.noise)
+        self._noise = noise_of(job.data.noise)
         self._encoder = TextEncoder(job.data)
 
     def make(self, shard: Shard) -> None:
@@ -188,7 +188,7 @@ class ShardMaker:
         """Return text and target of a line, and the lists of both; a clean text gets noise first."""
         text, target, spaced = line.text, line.target, None
         if target is None and line.labels is None:
-            sample = self._noise.apply(Sample.of(text), errors)
+            sample = self._noise(Sample.of(text), errors)
             text, target, spaced = sample.text, sample.clean or sample.target, sample.spaced
         return text, target, self._encoder.lists(text, target, line.labels, spaced)
 

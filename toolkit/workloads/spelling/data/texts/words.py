@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from toolkit.errors import DataError
 
 #: From a letter or digit to a letter or digit, or a run of punctuation: `("don't!` is `("`, `don't`, `!`.
 _PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
@@ -37,3 +40,25 @@ def word_labels(text: str, target: str) -> list[int]:
     words, golds = text.split(), target.split()
     missing = len(words) - len(golds)
     return [int(word != gold) for word, gold in zip(words, golds, strict=False)] + [1] * missing
+
+
+def parse_labels(line: str, where: str, counts: Sequence[int], what: str) -> list[int]:
+    """Return the labels in a line.
+
+    where   names the line in a message
+    counts  how many labels the line may have
+    what    what each label is for, as a part of the message
+
+    Raises DataError.
+    """
+    cells = line.split()
+    if wrong := [cell for cell in cells if cell not in ("0", "1")]:
+        raise DataError(f"{where}: found {wrong[0][:40]!r}, expected 0 (right) and 1 (wrong) only")
+    if len(cells) not in counts:
+        raise DataError(f"{where}: found {len(cells)} labels, expected {counts[0]}: {what}")
+    return [*map(int, cells)]
+
+
+def parse_labels_of(text: str, line: str, where: str) -> list[int]:
+    """Return the labels of a text: of its words, or a single one. Raises DataError as `parse_labels`."""
+    return parse_labels(line, where, (len(text.split()), 1), "one for each word, or one for the text")

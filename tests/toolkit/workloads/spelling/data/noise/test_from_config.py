@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.workloads.spelling.config import noise as config
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
+from toolkit.workloads.spelling.data.noise.from_config import noise_of, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings, write_misspellings
 
 
@@ -17,7 +17,7 @@ def test_every_kind_of_noise_can_be_applied(tmp_path):
     given = {"misspellings": str(tmp_path / "m.json"), "steps": parts, "choices": parts}
     for cls in config.NOISES.values():
         names = {each.name for each in dataclasses.fields(cls)}
-        noise = DescribedNoise(cls(**{name: value for name, value in given.items() if name in names}))
+        noise = noise_of(cls(**{name: value for name, value in given.items() if name in names}))
         assert len(list(noised(noise, TEXTS, 1))) == len(TEXTS)
 
 
@@ -26,7 +26,5 @@ def test_a_file_of_misspellings_is_read_once():
     mixed = config.MixedNoise(misspellings="m.json")
     other = dataclasses.replace(mixed, rate=0.1)
     steps = config.ChainedNoise(steps=(mixed, other))
-    DescribedNoise(
-        config.SwitchNoise(choices=(mixed, steps)), lambda path: reads.append(path) or Misspellings({})
-    )
+    noise_of(config.SwitchNoise(choices=(mixed, steps)), lambda path: reads.append(path) or Misspellings({}))
     assert reads == [Path("m.json")]

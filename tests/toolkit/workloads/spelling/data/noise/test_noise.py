@@ -23,7 +23,7 @@ from toolkit.workloads.spelling.config.noise import (
     SwitchNoise,
     WhitespaceNoise,
 )
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise, noised
+from toolkit.workloads.spelling.data.noise.from_config import Noise, noise_of, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces, misspelt
@@ -52,8 +52,8 @@ LISTED = Misspellings(
 )
 
 
-def described(noise: object) -> DescribedNoise:
-    return DescribedNoise(noise, lambda path: LISTED)
+def described(noise: object) -> Noise:
+    return noise_of(noise, lambda path: LISTED)
 
 
 ARTIFICIAL = described(ArtificialNoise())
@@ -163,7 +163,7 @@ def _is_one_edit(word: str, made: str) -> bool:
 @pytest.mark.parametrize("noise", [ARTIFICIAL, REALISTIC, MIXED], ids=["artificial", "realistic", "mixed"])
 @given(texts=texts, seed=st.integers(0, 2**32))
 def test_noise_keeps_the_number_of_words_and_special_pieces(noise, texts, seed):
-    sample = noise.apply(Sample.of(" ".join(texts)), np.random.default_rng(seed))
+    sample = noise(Sample.of(" ".join(texts)), np.random.default_rng(seed))
     assert sample.target == " ".join(texts)
     assert len(sample.text.split()) == len(texts)
     for word, made in zip(texts, sample.text.split(), strict=True):
@@ -247,7 +247,7 @@ def test_a_tenth_of_texts_has_no_spaces_and_a_tenth_has_spaces_everywhere():
 
 def test_spaces_are_deleted_and_inserted_with_their_probabilities():
     text = "abcde " * 5000
-    (sample,) = noised(DescribedNoise(WhitespaceNoise(none=0, every=0)), [text], 1)
+    (sample,) = noised(noise_of(WhitespaceNoise(none=0, every=0)), [text], 1)
     kept = sum(1 for piece in _cut(sample.text, at=5) if piece)
     inside = sample.text.count(" ") - kept
     assert within(kept / 4999, 0.5, 4999)
@@ -267,14 +267,14 @@ def _cut(text: str, at: int) -> list[bool]:
 # ---- parts of texts
 
 
-def substring(most: int) -> DescribedNoise:
-    return DescribedNoise(SubstringNoise(max_characters=most))
+def substring(most: int) -> Noise:
+    return noise_of(SubstringNoise(max_characters=most))
 
 
 @given(texts=st.lists(words, min_size=1), limit=st.integers(12, 40), seed=st.integers(0, 2**32))
 def test_substring_has_whole_words_within_the_limit(texts, limit, seed):
     text = " ".join(texts)
-    sample = substring(limit).apply(Sample.of(text), np.random.default_rng(seed))
+    sample = substring(limit)(Sample.of(text), np.random.default_rng(seed))
     assert sample.text == sample.target
     assert len(sample.text) <= limit
     assert f" {sample.text} " in f" {text} "
@@ -309,7 +309,7 @@ def test_substrings_of_text_target_and_clean_text_match(seed):
 
 def test_the_target_stays_clean_without_replace():
     noise = ChainedNoise(steps=(ArtificialNoise(), WhitespaceNoise(), SubstringNoise(max_characters=40)))
-    samples = list(noised(DescribedNoise(noise), TEXTS, 4))
+    samples = list(noised(noise_of(noise), TEXTS, 4))
     assert all(any(f" {each.target} " in f" {text} " for text in TEXTS) for each in samples)
     assert any("".join(each.text.split()) != "".join(each.target.split()) for each in samples)
 
@@ -319,7 +319,7 @@ def test_the_target_stays_clean_without_replace():
 
 def test_a_switch_chooses_by_weight_for_each_sample():
     noise = SwitchNoise(choices=(NoNoise(), ArtificialNoise(rate=0, at_least=1)), weights=(3, 1))
-    samples = list(noised(DescribedNoise(noise), ["some words"] * 2000, 8))
+    samples = list(noised(noise_of(noise), ["some words"] * 2000, 8))
     changed = [sample.text != sample.target for sample in samples]
     assert within(sum(changed) / 2000, 0.25, 2000)
     assert len(set(islice(zip(*[iter(changed)] * 8, strict=True), 20))) > 10, "not by batches"

@@ -19,7 +19,7 @@ from toolkit.data.provenance import origins
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.noise import NoNoise
-from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
@@ -60,7 +60,7 @@ def test_the_errors_of_a_text_are_those_of_its_noise(make: Make) -> None:
     seed = Source.open(data.datasets[0], None, lambda *_: None, memory_of(data)).seed(data.noise_seed)
     query = "SELECT text, line FROM samples WHERE split != 'test' ORDER BY line"
     for (found, line), text in zip(rows(prepared, query), texts(84), strict=True):
-        made = DescribedNoise(data.noise).apply(Sample.of(text), generator(seed, line - 1))
+        made = noise_of(data.noise)(Sample.of(text), generator(seed, line - 1))
         assert found == made.text
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.errors import ExitCode
 from toolkit.reliability.stop import stop_signals
+from toolkit.workloads.custom.script.children import Protection
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.ranks import largest
 
@@ -30,6 +31,7 @@ class Signals:
         self._parent = os.getppid()
         self._owner = os.getpid()
         self._is_in_run = False
+        self._children: Protection | None = None
 
     def install(self, *, is_in_run: bool) -> None:
         """Catch signals from now on; also call the previous handlers. Does nothing outside the main thread.
@@ -42,6 +44,7 @@ class Signals:
         numbers = (signal.SIGTERM, signal.SIGUSR2) if is_in_run else stop_signals()
         for number in numbers:
             self._before[number] = signal.signal(number, self._handle)
+        self._children = Protection(self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._is_in_run and os.getpid() == self._owner and os.getppid() != self._parent:

@@ -81,6 +81,7 @@ def environment(
         "STK_RUN_DIR": str(run.path),
         "STK_ATTEMPT": str(place.attempt),
         "STK_NONCE": world.nonce,
+        "STK_WATCHER": str(os.getpid()),
         "STK_CHECKPOINT_DIR": str(run.checkpoints),
         "STK_LATEST_CHECKPOINT": latest,
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),

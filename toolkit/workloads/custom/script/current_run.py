@@ -65,7 +65,7 @@ class CurrentRun:
 
         `stk` does this at the start, and without `stk` the first `should_stop` does it.
         """
-        self._signals.install(is_in_run=self._place.is_in_run)
+        self._signals.install(self._place.watcher)
 
     @told_if_misused
     def latest_checkpoint(self) -> Path | None:

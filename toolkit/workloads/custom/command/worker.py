@@ -155,15 +155,9 @@ class _Rank:
 
     def _run_command(self, place: Place) -> Outcome:
         run, world, experiment = self._run, self._world, self._experiment
-        newest = newest_save(run)
         words = words_of(experiment, run)
         environ = environment(
-            run,
-            world,
-            place,
-            by_node=experiment.task.launch == "node",
-            latest="" if newest is None else str(newest),
-            params=params_json(experiment, run),
+            run, world, place, by_node=experiment.task.launch == "node", params=params_json(experiment, run)
         )
         end_earlier_processes(run)
         path = run.log(world.nonce, world.rank)
@@ -174,7 +168,7 @@ class _Rank:
             self._announce({"pid": program.pid})
             self._watchdog.beat()
             if self._attempt is not None:
-                self._attempt.started(None, newest is not None)
+                self._attempt.started(None, bool(place.latest))
                 self._attempt.saved(False)
                 self._attempt.stepped()
             code = self._wait(program)

@@ -1,9 +1,10 @@
-"""The start time of a process, more exact than psutil's."""
+"""Processes of this machine: the start time of one, those of a group, those with a variable."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -23,3 +24,28 @@ def process_start_time(pid: int | None = None) -> float:
     fields = (_PROC / str(pid or "self") / "stat").read_text().rpartition(")")[2].split()
     since_boot_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot_s)
+
+
+def group_lives(group: int) -> bool:
+    """Whether a process of this process group is alive. One that has ended and is still listed is not."""
+    import psutil
+
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+        except (OSError, psutil.Error):
+            continue
+    return False
+
+
+def environments() -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the processes of this user, with the environment in which each was started."""
+    import psutil
+
+    for process in psutil.process_iter():
+        try:
+            environ = process.environ()
+        except (OSError, psutil.Error):
+            continue
+        yield process.pid, environ

@@ -180,6 +180,38 @@ def test_command_saves_on_sigterm_and_resumes_at_its_next_start(stk: Stk) -> Non
     assert read_json(the_run().result)["attempts"] == 2
 
 
+def test_script_in_a_wrapper_that_ends_before_it_saves_and_resumes(stk: Stk) -> None:
+    # The shell ends at once. A real save takes longer than the next look at the shell.
+    script(SAVES.replace("    if asked:\n", "    if asked:\n        time.sleep(1)\n"))
+    Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
+    words = ("code=[train.py,train.sh]", "--", "sh", "train.sh")
+    process = start(*words)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 130
+    assert last_attempt().saved is True
+    assert stk("run", *words).returncode == 0
+    assert last_attempt().resumed is True
+
+
+def test_process_that_outlives_its_killed_rank_does_not_meet_the_next_attempt(stk: Stk) -> None:
+    script(
+        "import os, pathlib, signal, psutil\n"
+        "mine = pathlib.Path('pid')\n"
+        "if os.environ['STK_ATTEMPT'] == '1':\n"
+        "    mine.write_text(str(os.getpid()))\n"
+        "    os.kill(int(os.environ['STK_WATCHER']), signal.SIGKILL)\n"
+        "    signal.pause()\n"
+        "earlier = int(mine.read_text())\n"
+        "if psutil.pid_exists(earlier) and psutil.Process(earlier).status() != psutil.STATUS_ZOMBIE:\n"
+        "    os.kill(earlier, signal.SIGKILL)\n"
+        "    raise SystemExit('it lives')\n"
+    )
+    Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
+    done = stk("run", "code=[train.py,train.sh]", "--", "sh", "train.sh")
+    assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"], done.stderr
+
+
 @pytest.mark.slow
 def test_status_says_that_a_stopped_command_saved_nothing(stk: Stk) -> None:
     script("import pathlib, signal\npathlib.Path('started').touch()\nsignal.pause()\n")

@@ -14,12 +14,15 @@ from toolkit.workloads.custom.command import meeting
 COMPUTE, STORAGE = "10.1.0.11", "10.2.0.11"
 
 
-def told(folder: Path, world: World) -> str:
-    run = RunDir(folder)
-    meeting.publish(run, world, 1)
+def found(run: RunDir, world: World) -> meeting.Place:
     place = meeting.find(run, world, 0.0, lambda: False)
     assert place
-    return place.address
+    return place
+
+
+def told(folder: Path, world: World) -> str:
+    meeting.publish(RunDir(folder), world, 1)
+    return found(RunDir(folder), world).address
 
 
 def test_processes_on_several_hosts_meet_at_the_address_known_to_the_scheduler(
@@ -30,3 +33,16 @@ def test_processes_on_several_hosts_meet_at_the_address_known_to_the_scheduler(
     assert told(tmp_path, two) == COMPUTE
     alone = World(rank=0, size=2, local_rank=0, local_size=2, nonce="8.0.0", known_as=(COMPUTE,))
     assert told(tmp_path, alone) == "127.0.0.1"
+
+
+def test_rank_that_starts_late_begins_with_the_same_save_as_rank_0(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.checkpoints.mkdir()
+    (run.checkpoints / "step_5").touch()
+    world = World(rank=0, size=2, local_rank=0, local_size=2, nonce="7.0.0")
+    meeting.publish(run, world, 1)
+    # Rank 0 has begun.
+    (run.checkpoints / "config.json").touch()
+    late = World(rank=1, size=2, local_rank=1, local_size=2, nonce="7.0.0")
+    environ = meeting.environment(run, late, found(run, late), by_node=False, params="")
+    assert environ["STK_LATEST_CHECKPOINT"] == str(run.checkpoints / "step_5")

@@ -13,26 +13,36 @@ from toolkit.errors import RendezvousError
 from toolkit.files import read_json, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
+from toolkit.workloads.custom.command.recorded import newest_save
 
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The address of rank 0, and the number of the attempt."""
+    """What rank 0 tells the others: its address, the number of the attempt, and where it begins.
+
+    latest  name of the newest save in the folder of checkpoints; empty without one
+    """
 
     address: str
     port: int
     attempt: int
+    latest: str
 
 
 def publish(run: RunDir, world: World, attempt: int) -> None:
-    """Let the other ranks start. Rank 0 calls it when it holds the run and has made all files they need."""
+    """Let the other ranks start. Rank 0 calls it when it holds the run and has made all files they need.
+
+    All ranks begin with its newest save: those that start later may already see another one.
+    """
     path = run.address(world.nonce)
     path.parent.mkdir(exist_ok=True)
     known = known_addresses(world.known_as) if world.nodes > 1 else []
     address = (known or own_addresses(world.nodes))[0]
-    write_json(path, {"address": address, "port": _free_port(), "attempt": attempt})
+    newest = newest_save(run)
+    latest = "" if newest is None else newest.name
+    write_json(path, {"address": address, "port": _free_port(), "attempt": attempt, "latest": latest})
 
 
 def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], bool]) -> Place | None:
@@ -47,7 +57,12 @@ def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], b
                 f"not started, or its file {path} is not visible on this host. See the log of rank 0"
             )
         time.sleep(_POLL_S)
-    return Place(address=str(found["address"]), port=int(found["port"]), attempt=int(found["attempt"]))
+    return Place(
+        address=str(found["address"]),
+        port=int(found["port"]),
+        attempt=int(found["attempt"]),
+        latest=str(found["latest"]),
+    )
 
 
 def _free_port() -> int:
@@ -56,13 +71,10 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def environment(
-    run: RunDir, world: World, place: Place, *, by_node: bool, latest: str, params: str
-) -> dict[str, str]:
+def environment(run: RunDir, world: World, place: Place, *, by_node: bool, params: str) -> dict[str, str]:
     """Return the environment of a command's process.
 
     by_node  one process on each host: index and number of the hosts replace rank and world size
-    latest   the newest checkpoint; empty without one
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
     local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)
@@ -81,8 +93,9 @@ def environment(
         "STK_RUN_DIR": str(run.path),
         "STK_ATTEMPT": str(place.attempt),
         "STK_NONCE": world.nonce,
+        "STK_WATCHER": str(os.getpid()),
         "STK_CHECKPOINT_DIR": str(run.checkpoints),
-        "STK_LATEST_CHECKPOINT": latest,
+        "STK_LATEST_CHECKPOINT": str(run.checkpoints / place.latest) if place.latest else "",
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),
         "STK_PARAMS": params,
     }

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from toolkit.errors import UserError
 from toolkit.files import read_end
+from toolkit.system.processes import group_lives
 
 _PR_SET_PDEATHSIG = 1
 _BLOCK_BYTES = 1 << 16
@@ -75,6 +76,11 @@ class Program:
         """Send a signal to the process group of the command."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+    @property
+    def lives(self) -> bool:
+        """Whether any process of its group is alive."""
+        return group_lives(self._process.pid)
 
     def close(self) -> None:
         """Kill leftover processes of its group, and read its last output."""

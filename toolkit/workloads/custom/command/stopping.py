@@ -69,6 +69,11 @@ class Leaving:
         """Whether the early warning was passed on to the command."""
         return self._warned is not None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time in which a command can save is over."""
+        return self._asked is not None and time.monotonic() - self._asked > _KILL_AFTER_S
+
     def look(self) -> bool:
         """Return whether this rank or another has a reason to leave; tell the others of a new one."""
         if not self.why and (own := self._stop.reason_to_stop(LEAD_S, is_measured=False)) is not None:
@@ -97,6 +102,6 @@ class Leaving:
             if has_signal or self._warned is None or now - self._warned > _HEAD_START_S:
                 self._asked = now
                 program.send(signal.SIGTERM)
-        elif signal.SIGTERM not in self._caught.numbers and now - self._asked > _KILL_AFTER_S:
+        elif signal.SIGTERM not in self._caught.numbers and self.is_over:
             # Nothing else ends the command before its job ends. (Outside of a job, a second Ctrl-C does.)
             program.send(signal.SIGKILL)

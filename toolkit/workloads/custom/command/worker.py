@@ -31,6 +31,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.workloads.custom.command.code import make_work_folder
+from toolkit.workloads.custom.command.earlier import end_earlier_processes
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program
@@ -154,16 +155,11 @@ class _Rank:
 
     def _run_command(self, place: Place) -> Outcome:
         run, world, experiment = self._run, self._world, self._experiment
-        newest = newest_save(run)
         words = words_of(experiment, run)
         environ = environment(
-            run,
-            world,
-            place,
-            by_node=experiment.task.launch == "node",
-            latest="" if newest is None else str(newest),
-            params=params_json(experiment, run),
+            run, world, place, by_node=experiment.task.launch == "node", params=params_json(experiment, run)
         )
+        end_earlier_processes(run)
         path = run.log(world.nonce, world.rank)
         # In a job, standard output is already this log.
         shown = world.is_main and not _is_stdout(path)
@@ -172,7 +168,7 @@ class _Rank:
             self._announce({"pid": program.pid})
             self._watchdog.beat()
             if self._attempt is not None:
-                self._attempt.started(None, newest is not None)
+                self._attempt.started(None, bool(place.latest))
                 self._attempt.saved(False)
                 self._attempt.stepped()
             code = self._wait(program)
@@ -189,8 +185,15 @@ class _Rank:
             deadline = time.monotonic() + _SIGNAL_S
             while not self._leaving.look() and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
+        self._wait_for_others(code, program)
         self._look(has_ended=True)
         return code
+
+    def _wait_for_others(self, code: int, program: Program) -> None:
+        """Let what a wrapper has started save; the wrapper, such as a shell, ends at SIGTERM."""
+        while code != SAVED and self._leaving.look() and program.lives and not self._leaving.is_over:
+            self._leaving.pass_on(program)
+            time.sleep(_POLL_S)
 
     def _look(self, *, has_ended: bool = False) -> None:
         """Record the ranks, and the progress of the command: its logged steps and its saves."""

@@ -44,7 +44,7 @@ class CurrentRun:
         self._asked = 0
         self._resumed: int | None = None
         if place.is_in_run:
-            # Now, because processes that this one starts, such as data loader workers, inherit the handlers.
+            # Now, to protect the processes that this one forks, such as the workers of a data loader.
             self.catch_signals()
         atexit.register(let_threads_drop_tensors)
         # Also if the script fails: its last lines may be newer than progress.json.
@@ -65,7 +65,7 @@ class CurrentRun:
 
         `stk` does this at the start, and without `stk` the first `should_stop` does it.
         """
-        self._signals.install(is_in_run=self._place.is_in_run)
+        self._signals.install(self._place.watcher)
 
     @told_if_misused
     def latest_checkpoint(self) -> Path | None:

@@ -25,6 +25,7 @@ class Place:
     nonce      names this attempt in the run's files; empty in a stand-in
     restart    how often torchrun has started the processes again within this attempt
     stop_file  exists once the script is asked to leave; None in a stand-in
+    watcher    the process of `stk` that watches the script; None in a stand-in
     """
 
     run: RunDir
@@ -34,6 +35,7 @@ class Place:
     nonce: str = ""
     restart: int = 0
     stop_file: Path | None = None
+    watcher: int | None = None
 
     @property
     def is_main(self) -> bool:
@@ -64,6 +66,7 @@ def find_place(environ: Mapping[str, str] = os.environ) -> Place:
         nonce=environ.get("STK_NONCE", ""),
         restart=_whole(environ, "TORCHELASTIC_RESTART_COUNT", 0),
         stop_file=Path(environ["STK_STOP_FILE"]),
+        watcher=_whole(environ, "STK_WATCHER", os.getppid()),
     )
 
 

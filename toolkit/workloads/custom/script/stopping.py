@@ -6,12 +6,14 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from toolkit.errors import ExitCode
 from toolkit.reliability.stop import stop_signals
+from toolkit.workloads.custom.script.children import Protection
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.ranks import largest
 
@@ -29,23 +31,25 @@ class Signals:
         self._before: dict[int, Any] = {}
         self._parent = os.getppid()
         self._owner = os.getpid()
-        self._is_in_run = False
+        self._watcher: int | None = None
+        self._children: Protection | None = None
 
-    def install(self, *, is_in_run: bool) -> None:
+    def install(self, watcher: int | None) -> None:
         """Catch signals from now on; also call the previous handlers. Does nothing outside the main thread.
 
-        is_in_run  whether a process of `stk` has started this one and watches it
+        watcher  the process of `stk` that watches this one; None without `stk`
         """
         if self._before or threading.current_thread() is not threading.main_thread():
             return
-        self._is_in_run = is_in_run
-        numbers = (signal.SIGTERM, signal.SIGUSR2) if is_in_run else stop_signals()
+        self._watcher = watcher
+        numbers = stop_signals() if watcher is None else (signal.SIGTERM, signal.SIGUSR2)
         for number in numbers:
             self._before[number] = signal.signal(number, self._handle)
+        self._children = Protection(self._before)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._is_in_run and os.getpid() == self._owner and os.getppid() != self._parent:
-            # The process that watched this one is dead, and the run may already have been restarted.
+        if self._is_abandoned():
+            # The run may already have been restarted.
             os._exit(128 + number)
         if number == signal.SIGINT and self.came:
             os._exit(ExitCode.INTERRUPTED)
@@ -53,6 +57,19 @@ class Signals:
         before = self._before[number]
         if callable(before) and before is not signal.default_int_handler:
             before(number, frame)
+
+    def _is_abandoned(self) -> bool:
+        """Whether the process of `stk` that watched this one is dead. A wrapper between them may end."""
+        if self._watcher is None or os.getpid() != self._owner or os.getppid() == self._parent:
+            return False
+        return self._watcher == self._parent or not _exists(self._watcher)
+
+
+def _exists(process: int) -> bool:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(process, 0)
+        return True
+    return False
 
 
 class Agreement:

@@ -50,6 +50,8 @@ def test_checkpoint_shares_files_only_with_the_run_itself(
 
 @pytest.mark.slow
 def test_stopped_trainer_resumes_to_the_same_weights(trainer: Interrupted) -> None:
+    workers = TRANSFORMERS.replace("use_cpu=True", "use_cpu=True, dataloader_num_workers=2")
+    (trainer.work / "train.py").write_text(workers)
     run = assert_goes_on_after_a_stop(trainer, 1, saved=5)
     result = read_json(run.result)
     assert result["step"] == TOTAL

@@ -1,0 +1,98 @@
+"""Processes that a script forks survive a signal to all processes, and obey their parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.run.attempts.records import read_attempts
+
+from .interrupted import ALL_STEPS, STEP, TOTAL, Interrupted, logged_steps
+
+#: Reads its samples in two processes, and ends with the sum of all.
+LOADER = f"""
+import stk
+run = stk.current_run()
+import torch
+from torch.utils.data import DataLoader
+from moments import reached
+
+latest = run.latest_checkpoint()
+step, total = map(int, (latest / "state").read_text().split()) if latest else (0, 0)
+for batch in DataLoader(range(step, {TOTAL}), num_workers=2):
+    step, total = step + 1, total + int(batch)
+    run.log(step=step, total={TOTAL}, loss=total)
+    reached(step)
+    if run.should_stop():
+        with run.checkpoint(step) as folder:
+            (folder / "state").write_text(f"{{step}} {{total}}")
+        run.leave()
+print("weights", total)
+"""
+
+#: A child gets SIGTERM from another process, answers its parent, and gets SIGTERM from its parent.
+OBEYS = """
+import multiprocessing, signal, subprocess, time
+import stk
+stk.current_run()
+
+
+def child(pipe):
+    while True:
+        pipe.recv()
+        while signal.sigpending():
+            time.sleep(0.01)
+        pipe.send("alive")
+
+
+ours, theirs = multiprocessing.Pipe()
+process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,))
+process.start()
+for _ in range(2):
+    subprocess.run(["kill", "-TERM", str(process.pid)], check=True)
+    ours.send("?")
+    print(ours.recv())
+process.terminate()
+process.join(60)
+print(process.exitcode)
+process.kill()
+"""
+
+#: A program that a script starts gets no blocked signals, also by way of a fork that runs Python.
+EXECUTES = """
+import subprocess, sys
+import stk
+stk.current_run()
+blocked = "import signal; print(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"
+subprocess.run([sys.executable, "-c", blocked], preexec_fn=lambda: None, check=True)
+"""
+
+
+def in_a_run(folder: Path, code: str) -> str:
+    """Execute code as a script of a run does; return its output."""
+    places = {"STK_RUN_DIR": str(folder), "STK_ATTEMPT": "1", "STK_STOP_FILE": str(folder / "stop")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=os.environ | places, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def test_script_with_loader_workers_saves_at_a_signal_to_all_processes(tmp_path: Path) -> None:
+    script = Interrupted(tmp_path, LOADER)
+    run = script.stopped(1)
+    assert run.checkpoint_steps() == [STEP]
+    assert script.train(1) == f"weights {sum(range(TOTAL))}"
+    assert logged_steps(run) == ALL_STEPS
+    assert [each.why for each in read_attempts(run)] == ["SIGTERM", "finished"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs sigwaitinfo")
+def test_forked_process_obeys_only_its_parent(tmp_path: Path) -> None:
+    assert in_a_run(tmp_path, OBEYS).split() == ["alive", "alive", "-15"]
+
+
+def test_started_program_has_no_blocked_signals(tmp_path: Path) -> None:
+    assert in_a_run(tmp_path, EXECUTES).strip() == "set()"

@@ -6,9 +6,11 @@ Finds the same as importlib.metadata, which takes 20 ms to import, most of it fo
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, reduce
 from pathlib import Path
@@ -65,6 +67,17 @@ def distribution(name: str) -> Distribution:
 def entry_points() -> tuple[EntryPoint, ...]:
     """The entry points of all installed distributions."""
     return tuple(point for each in _distributions().values() for point in _points_of(each))
+
+
+def editable_folders() -> Iterator[Path]:
+    """Yield the source folders of distributions that are installed by `pip install -e`."""
+    from urllib.parse import unquote, urlsplit  # not for each command
+
+    for each in _distributions().values():
+        with suppress(ValueError, LookupError, TypeError):
+            found = json.loads(_read(each.folder / "direct_url.json") or "{}")
+            if found["dir_info"]["editable"]:
+                yield Path(unquote(urlsplit(found["url"]).path))
 
 
 @cache

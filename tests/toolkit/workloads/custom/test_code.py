@@ -13,7 +13,7 @@ import pytest
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command import code
-from toolkit.workloads.custom.command.code import kept_files, make_work_folder
+from toolkit.workloads.custom.command.code import import_path, kept_files, make_work_folder
 
 
 @pytest.fixture
@@ -103,6 +103,22 @@ def test_module_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir, words:
 def test_long_word_is_no_script(folder: Path, run: RunDir) -> None:
     keep(run, folder, folder, words=("bash", "-c", f"{'echo a; ' * 100}python train.py"))
     assert "train.py" in files(run.user_code)
+
+
+def test_copied_packages_are_imported_before_the_edited_ones(
+    folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By PYTHONPATH, or after `pip install -e` of a folder whose packages are in src/."""
+    for name in ("lib/mine.py", "project/src/ours/__init__.py"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("")
+    monkeypatch.setattr(code, "editable_folders", lambda: [folder / "project", Path("/elsewhere")])
+    make_work_folder(run, keep(run, folder, folder))
+    given = os.pathsep.join(["/site", str(folder / "lib")])
+    found = import_path(run, folder, {"PYTHONPATH": given}).split(os.pathsep)
+    copies = [str(run.work / name) for name in ("lib", "project", "project/src")]
+    assert found == [*copies, "/site", str(folder / "lib")]
+    assert import_path(run, folder / "data", {}) == ""
 
 
 def test_unreadable_folder_is_linked(folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

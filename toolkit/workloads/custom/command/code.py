@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
+from toolkit.system.distributions import editable_folders
 from toolkit.system.output.few import few
 from toolkit.workload import Violation
 from toolkit.workloads.custom.command.words import SCRIPTS, inside
@@ -96,6 +97,20 @@ def make_work_folder(run: RunDir, experiment: Any) -> None:
     for around, _, _ in os.walk(new):
         _link_others(folder, new, Path(around).relative_to(new))
     new.rename(run.work)
+
+
+def import_path(run: RunDir, folder: Path, environ: Mapping[str, str]) -> str:
+    """Return PYTHONPATH with the folders of the user's code replaced by their copies in the work folder.
+
+    Also those of packages that are installed from the user's folder (`pip install -e .`): the copies come
+    first, so that later edits do not affect the run.
+    """
+    given = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    copies = [run.work / name for entry in given if (name := inside(folder, Path(entry))) is not None]
+    installed = [name for entry in editable_folders() if (name := inside(folder, entry)) is not None]
+    copies += [run.work / name / source for name in installed for source in ("", "src")]
+    found = [str(copy) for copy in dict.fromkeys(copies) if copy.is_dir()]
+    return os.pathsep.join([*found, *given])
 
 
 def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:

@@ -30,7 +30,7 @@ from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
-from toolkit.workloads.custom.command.code import make_work_folder
+from toolkit.workloads.custom.command.code import import_path, make_work_folder
 from toolkit.workloads.custom.command.earlier import end_earlier_processes
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
@@ -159,6 +159,8 @@ class _Rank:
         environ = environment(
             run, world, place, by_node=experiment.task.launch == "node", params=params_json(experiment, run)
         )
+        if places := import_path(run, Path(experiment.task.folder), environ):
+            environ["PYTHONPATH"] = places
         end_earlier_processes(run)
         path = run.log(world.nonce, world.rank)
         # In a job, standard output is already this log.

@@ -91,10 +91,10 @@ class Resources(RunPolicy):
     max_parallel: int | None = option(None, minimum=1, known_as="array_parallelism")
     """Runs of a sweep that train at the same time; null: all."""
     signal_s: int = option(120, minimum=1, maximum=65535, known_as="signal")
-    """Seconds before the time limit at which the ranks are warned."""
+    """Seconds before the time limit at which a command of your own is warned; a task leaves when it must."""
     requeue: str = option("auto", choices=("auto", "same_job", "chain"))
     """How an interrupted run continues. same_job: under its job id, after two minutes; chain: in a new job,
-    after a second; auto: chain before the time limit, same_job after a preemption."""
+    after a second, but after a preemption as same_job; auto: chain before the time limit, else same_job."""
     setup: tuple[str, ...] = option(())
     """Shell lines that prepare the environment, such as `module load cuda`."""
     environment: dict[str, str] = field(default_factory=dict)

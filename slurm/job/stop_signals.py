@@ -96,7 +96,7 @@ class JobWatch:
             self.signal_s = self.signal_s or signal_lead_s(last_resources(self._run))
             self._answer = _Answer(asked, job, self.is_requested)
             if self._budgets is None:
-                self._budgets = budgets_of_job(job, self.signal_s)
+                self._budgets = budgets_of_job(job)
         except (StkError, OSError) as error:
             log.warning("Slurm cannot be asked about job %s: %s", self._job, str(error).partition("\n")[0])
 

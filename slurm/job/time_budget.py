@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from slurm.client import programs
 from slurm.client.parse import Partition, parse_seconds
 from slurm.config.resources import Resources
-from slurm.submission.batch.job_options import partitions_of, signal_lead_s
+from slurm.submission.batch.job_options import partitions_of
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
@@ -44,39 +44,32 @@ def takes_too_long(lead_s: float, seconds: float) -> bool:
     return lead_s > _SHARE * seconds
 
 
-def budgets_of_job(job: Mapping[str, str], signal_s: int) -> list[Budget]:
+def budgets_of_job(job: Mapping[str, str]) -> list[Budget]:
     """Return the budgets of a running job, from its record. Calls scontrol twice."""
-    names = job.get("Partition", "").split(",")
-    has_limit = job.get("TimeLimit", "")[:1].isdecimal()
-    return budgets(names, programs.partitions(), programs.config(), signal_s if has_limit else 0)
+    return budgets(job.get("Partition", "").split(","), programs.partitions(), programs.config())
 
 
 def budgets_of_request(resources: Resources) -> list[Budget]:
     """Return the budgets of a future job with these resources. Calls scontrol twice."""
     partitions = programs.partitions()
-    names = partitions_of(resources, partitions)
-    return budgets(names, partitions, programs.config(), signal_lead_s(resources) if resources.time else 0)
+    return budgets(partitions_of(resources, partitions), partitions, programs.config())
 
 
-def budgets(
-    names: Iterable[str], partitions: Iterable[Partition], config: Mapping[str, str], signal_s: int
-) -> list[Budget]:
-    """Return the budgets in the named partitions, from the controller's answers.
+def budgets(names: Iterable[str], partitions: Iterable[Partition], config: Mapping[str, str]) -> list[Budget]:
+    """Return the budgets of preemptions in the named partitions, from the controller's answers.
 
-    signal_s   seconds from the warning to the time limit; 0: no limit
+    A time limit needs none: the ranks leave as early as a step and a save need.
     """
-    found, names = [], set(names)
-    if signal_s:
-        cure = "raise resources.signal_s, and in a short job resources.time"
-        found.append(Budget(name=f"resources.signal_s ({signal_s})", seconds=signal_s, cure=cure))
     if config.get("PreemptType", "") != "preempt/partition_prio":
         # With QOS the grace is the QOS's, which not every cluster lets users read.
-        return found
+        return []
+    allowed = set(names)
     kill_wait_s = parse_seconds(config.get("KillWait", ""))
-    for partition in partitions:
-        if partition.name in names and partition.can_be_preempted:
-            found.append(_of_preemption(partition, kill_wait_s))
-    return found
+    return [
+        _of_preemption(partition, kill_wait_s)
+        for partition in partitions
+        if partition.name in allowed and partition.can_be_preempted
+    ]
 
 
 def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:

@@ -71,7 +71,8 @@ class Train:
     shuffled. null: 50."""
     reduction: str = option("auto", choices=("auto", "exact", "fast"))
     """How gradients are summed. exact: in a fixed tree, so that 1, 2, 4, … processes give the same bytes;
-    fast: by DDP's all-reduce; auto: exact on the CPU, fast on CUDA."""
+    fast: by DDP's all-reduce; auto: fast on CUDA; exact on the CPU, if logical_ranks and accumulation are
+    powers of two."""
     precision: str = option(
         "auto",
         choices=("auto", "fp32", "tf32", "bf16", "fp16"),
@@ -117,7 +118,8 @@ class Train:
     collective_timeout_s: float = option(600.0, above=0, maximum=MOST_S, identity=False)
     """Seconds that a rank waits for the others in a step before it fails."""
     hang_timeout_s: float = option(300.0, above=0, maximum=MOST_S, identity=False)
-    """Seconds without progress until the ranks write their stacks and exit."""
+    """Seconds without progress until the ranks write their stacks and exit; at most three quarters of
+    collective_timeout_s."""
     check_ranks_every: int | None = option(500, minimum=1, identity=False)
     """Steps between comparisons of the ranks' weights; null: never."""
     quarantine: int = option(0, minimum=0)

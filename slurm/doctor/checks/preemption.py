@@ -30,7 +30,7 @@ _MORE_OFTEN = "checkpoint.every_minutes"
 
 def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> Iterator[Finding]:
     """Yield findings about preemption; only of one partition if it is given. Pure."""
-    yield _before_the_limit(saves)
+    yield _before_the_limit()
     kind = cluster.setting("PreemptType")
     if kind in ("", "none"):
         yield Finding(OK, "no job is preempted (PreemptType=preempt/none)")
@@ -43,14 +43,9 @@ def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> It
     yield _measured(saves)
 
 
-def _before_the_limit(saves: Saves | None) -> Finding:
-    """Return the finding about the warning before a time limit, with the default lead."""
-    seconds = Resources().signal_s
-    found = f"a run is warned {seconds} s before its time limit, unless its file says otherwise"
-    if saves is not None and takes_too_long(saves.longest_s, seconds):
-        follows = f"your longest save took {saves.longest_s:.1f} s: request an earlier warning"
-        return Finding(CHANGE, found, follows, "resources.signal_s")
-    return Finding(OK, found, "that is enough for a step and a save; the run continues in the next job")
+def _before_the_limit() -> Finding:
+    found = "near its time limit a run leaves as early as its steps and saves need"
+    return Finding(OK, found, f"a command of yours is warned {Resources().signal_s} s before the limit")
 
 
 def _signal(cluster: Cluster) -> Finding:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 from contextlib import suppress
 
-from slurm.runs.advice.requested import Resources, cpu_advice, gpu_advice, limit_advice, memory_advice
+from slurm.runs.advice.resources import Resources, cpu_advice, gpu_advice, limit_advice, memory_advice
 from slurm.status.submissions import last_submission
 from toolkit.errors import UserError
 from toolkit.precheck.exactness import MOST_SHARE

@@ -24,19 +24,14 @@ def names_and_seconds(found: list[Budget]) -> list[tuple[str, float]]:
 
 
 def test_budget_of_a_preemption_is_grace_time_plus_kill_wait() -> None:
-    found = budgets(["long", "safe"], PARTITIONS, CONFIG, 0)
+    found = budgets(["long", "safe"], PARTITIONS, CONFIG)
     name = "a preemption in partition long (GraceTime 20 s, KillWait 30 s)"
     assert names_and_seconds(found) == [(name, 50)]
 
 
-def test_warning_time_is_a_budget() -> None:
-    found = budgets(["safe"], PARTITIONS, CONFIG, 120)
-    assert names_and_seconds(found) == [("resources.signal_s (120)", 120)]
-
-
 @pytest.mark.parametrize("kind", ["preempt/none", "preempt/qos", ""])
 def test_there_is_no_budget_without_preemption_by_partition(kind: str) -> None:
-    assert budgets(["long"], PARTITIONS, {**CONFIG, "PreemptType": kind}, 0) == []
+    assert budgets(["long"], PARTITIONS, {**CONFIG, "PreemptType": kind}) == []
 
 
 def test_save_that_takes_most_of_a_budget_is_too_long() -> None:

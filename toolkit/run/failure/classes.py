@@ -77,7 +77,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.RETRY,
         blames_host=True,
         advice="The rank's log has the stacks of all its threads. If a single operation takes that long, "
-        "raise train.hang_timeout_s.",
+        "raise train.hang_timeout_s, and with it train.collective_timeout_s to at least 4/3 of that.",
     ),
     "node_failure": FailureClass(
         policy=Policy.RETRY,

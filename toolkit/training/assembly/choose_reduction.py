@@ -42,9 +42,16 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
 
 
 def _is_exact(train: Train, group: Group) -> bool:
-    if train.reduction == "auto":
-        return group.device.type == "cpu" and is_power_of_two(train.micro_batches)
-    return train.reduction == "exact"
+    if train.reduction != "auto" or group.device.type != "cpu":
+        return train.reduction == "exact"
+    if not is_power_of_two(train.micro_batches):
+        log.warning(
+            "train.reduction auto means fast here, because %d micro-batches are no power of two: another "
+            "number of processes gives the same result only within rounding",
+            train.micro_batches,
+        )
+        return False
+    return True
 
 
 def _refuse_compiled(train: Train) -> None:

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
+from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_back, length_s
 from slurm.job.oom_log import crash_hint
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
+from slurm.job.stop_signals import margin_s
 from slurm.status.liveness import is_training_here
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.batch_script import IN_PLACE
-from slurm.submission.submit_job import without_hosts
+from slurm.submission.submit_job import names_of_slurm, without_hosts
 from toolkit.config import load, load_submitted
 from toolkit.config.secrets import concealed
 from toolkit.errors import ExitCode, StkError
@@ -35,12 +37,14 @@ from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attem
 from toolkit.run.create_run import run_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event, read_events
-from toolkit.run.failure.classes import FAILURE_CLASSES
+from toolkit.run.failure.classes import FAILURE_CLASSES, NO_ROOM
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
-#: Seconds for which a request is repeated if no controller answers: its restart takes minutes.
+#: Seconds for which a request is repeated at least if no controller answers; else until the job's end.
 _PATIENCE_S = 600.0
+#: Seconds between attempts to record a crash on a file system that does not answer.
+_REPEAT_S = (1.0, 10.0, 60.0)
 #: Event: a step is started again in its job.
 _IN_PLACE_EVENT = "started_in_place"
 
@@ -157,15 +161,24 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
         return Outcome(f"not started again: {decision.why}")
     resources = last_resources(run)
-    avoids = without_hosts(resources, decision.exclude) != resources
-    if in_place and not avoids and step.attempt is not None:
+    avoids = without_hosts(resources, names_of_slurm(decision.exclude, job.environ)) != resources
+    is_ending = step.attempt is not None and _is_ending(step.attempt, facts)
+    if in_place and not avoids and not is_ending and step.attempt is not None:
         # A step without a record of its attempt is requeued instead: it could not be counted here.
         _note_again(step, step.attempt, decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
-    chained = avoids or wants_chain(run, decision.why)
+    chained = avoids or is_ending or wants_chain(run, decision.why)
     start_again(run, job, decision.why, chained, exclude=decision.exclude, patience_s=patience_s)
     notify(run, "requeue", decision.why)
     return Outcome(f"starting again: {decision.why}")
+
+
+def _is_ending(attempt: AttemptRecord, facts: Mapping[str, str]) -> bool:
+    """Whether the job ends before another attempt in it could make a step and save."""
+    if (end := end_of(facts)) is None:
+        return False
+    lead_s = (attempt.step_s or 0.0) + (attempt.save_s or 0.0)
+    return end - time.time() < (attempt.first_step_s or 0.0) + margin_s(lead_s, length_s(facts))
 
 
 def _decision(step: Step) -> Decision:
@@ -176,7 +189,7 @@ def _decision(step: Step) -> Decision:
         record_crash, run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart, hint=hint
     )
     try:
-        record()
+        _insisting(record)
         decision = restart_policy.after_failure(run, load_submitted(run.config, run.job))
         # On a full disk the next attempt would end like this one.
         keep_reserve(run)
@@ -186,6 +199,19 @@ def _decision(step: Step) -> Decision:
         return Decision("stop", note_full_disk(run, nonce, error, record))
     finally:
         give_up_reserve(run)
+
+
+def _insisting(record: Callable[[], object]) -> None:
+    """Call it again if the file system does not answer, as a network file system may for a moment."""
+    for pause_s in _REPEAT_S:
+        try:
+            record()
+            return
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+            time.sleep(pause_s)
+    record()
 
 
 def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
@@ -203,6 +229,12 @@ def named_run(what: str, overrides: Sequence[str]) -> RunDir:
     return find_run(what)
 
 
+def _patience_s(environ: Mapping[str, str]) -> float:
+    """The seconds until the job's end, because only an idle job waits; at least _PATIENCE_S."""
+    end = environ.get("SLURM_JOB_END_TIME", "")
+    return max(_PATIENCE_S, float(end) - time.time()) if end.isdecimal() else _PATIENCE_S
+
+
 def main() -> int:
     what, code, *overrides = sys.argv[1:]
     in_place = overrides == [IN_PLACE]
@@ -211,7 +243,7 @@ def main() -> int:
         if not run.config.exists():
             print("stk: the step ended before its run began: see above", flush=True)
             return ExitCode.FAILED
-        outcome = decide(run, int(code), os.environ, in_place=in_place)
+        outcome = decide(run, int(code), os.environ, _patience_s(os.environ), in_place=in_place)
         print(f"stk: {outcome.text}", flush=True)
     except StkError as error:
         print(f"stk: not started again; use stk resume. {concealed(str(error))}", flush=True)

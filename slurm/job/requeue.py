@@ -182,11 +182,12 @@ def start_again(
 
 
 def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> None:
+    """Take the first way that Slurm accepts and that needs no file which cannot be written."""
     refusals: list[str] = []
     for way in ways:
         try:
             return programs.patiently(way, patience_s)
-        except SlurmRefused as refusal:
+        except (SlurmRefused, OSError) as refusal:
             refusals.append(str(refusal))
     raise SlurmRefused("\n".join(refusals))
 

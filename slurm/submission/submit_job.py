@@ -131,7 +131,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
             _move_dependants(run, job_id, follower.job_id)
             return follower
-        resources = without_hosts(last_resources(run), _names_of_slurm(exclude, environ))
+        resources = without_hosts(last_resources(run), names_of_slurm(exclude, environ))
         experiment = replace(load_resolved(run.config), resources=resources)
         plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
         following = submit_plan(plan, lambda: sbatch(plan, environ))
@@ -139,7 +139,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         return following
 
 
-def _names_of_slurm(hosts: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+def names_of_slurm(hosts: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     """Return Slurm's names of hosts: on many clusters without the domain."""
     known = expand(environ.get("SLURM_JOB_NODELIST", ""))
     is_short = all("." not in name for name in known)

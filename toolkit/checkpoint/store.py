@@ -39,6 +39,8 @@ __all__ = ["Checkpoints", "Identity", "load", "load_weights", "verify"]
 
 #: Seconds between two checks of the writer while training waits for it.
 _LOOK_S = 1.0
+#: Speed of a slow shared disk, for a save that has not been measured.
+_SLOW_BYTES_S = 50 << 20
 
 log = logging.getLogger("toolkit")
 
@@ -105,9 +107,14 @@ class Checkpoints:
     def seconds(self) -> float:
         """Seconds from the request of a save until it is on the disk, if training waits for it.
 
-        The longest of the latest saves.
+        The longest of the latest saves; before the first one is done, an estimate for a slow shared disk.
         """
-        return max(self._seconds, default=0.0)
+        return max(self._seconds, default=self._staging.size / _SLOW_BYTES_S)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether `seconds` was measured."""
+        return bool(self._seconds)
 
     @property
     def is_writing(self) -> bool:

@@ -94,7 +94,8 @@ class TrainContext:
 
     def is_asked_to_stop(self, stop: Stop) -> bool:
         """Whether this rank is asked to save and leave."""
-        return stop.reason_to_stop(self.seconds_to_save) is not None
+        is_measured = self.checkpoints.is_measured
+        return stop.reason_to_stop(self.seconds_to_save, is_measured=is_measured) is not None
 
     @property
     def precision(self) -> torch.dtype | None:

@@ -33,6 +33,8 @@ DECIDE_RESTART = "slurm.job.decide_restart"
 #: The argument which tells it that the script can start the step again.
 IN_PLACE = "in-place"
 #: The module of each task of the step.
+#: srun's exit status for its own errors; toolkit.run.attempts.crash_record takes it for a failed launch.
+_SRUN_FAILED = 200
 _START_TASK = "slurm.job.start_task"
 
 
@@ -147,7 +149,11 @@ class JobPlan:
             "trap '' TERM INT HUP USR1 USR2",
             "# What the submitting shell or its job passed on must not shape the step.",
             "unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE",
+            "# With this status srun reports its own errors, which are no failures of the ranks.",
+            f"export SLURM_EXIT_ERROR={_SRUN_FAILED}",
             *self._steps(" ".join(["srun", *self._srun_options(parts), *self._command()])),
+            "# Later jobs wait for this one to succeed, even if a rank fails after the run has finished.",
+            "[ ! -e result.json ] || code=0",
             'exit "$code"',
         ]
 

@@ -8,20 +8,25 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
 
-from slurm.job.decide_restart import decide
+from slurm.job import decide_restart
+from slurm.job.decide_restart import _patience_s, decide
+from slurm.submission.batch.batch_script import JobPlan
 from tests.mounts import fill, small_disk
 from tests.slurm.support.fake_slurm import FakeSlurm
-from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.pretend_job import PretendJob, at
 from tests.slurm.support.user import CODE, User
 from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, receiving
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json
+from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.events import note_event
@@ -150,6 +155,53 @@ def test_job_with_a_host_to_avoid_is_not_restarted_in_place(job: PretendJob) -> 
     job.starts(first_step=3)
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert job.submitted == ["101", "102"]
+
+
+def test_step_is_not_restarted_in_a_job_that_ends_before_its_next_save(job: PretendJob) -> None:
+    """Slurm would kill the job at its time limit, and would not requeue it."""
+    job.starts(first_step_s=40.0, step_s=1.0, save_s=4.0)
+    job.says(EndTime=at(60 + 65))
+    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    assert job.submitted == ["101", "102"]
+
+
+def test_avoided_host_with_a_domain_in_its_name_needs_no_second_new_job(fake: FakeSlurm, user: User) -> None:
+    job = PretendJob(fake, user, "resources.exclude=bad")
+    job.environ |= {"SLURM_JOB_NODELIST": "good"}
+    for step in (2, 3):
+        job.starts(time_end=1.0, last_step=step, why="hang", host="bad.org", step=step, blamed="bad.org")
+    job.failure("hang")
+    assert decide(job.run, 77, job.environ, 0.0, in_place=True).again
+
+
+def test_crash_is_recorded_when_the_file_system_answers_again(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, faults = record_crash, [OSError(errno.ESTALE, "Stale file handle")]
+
+    def recorded(*args: Any, **facts: Any) -> None:
+        if faults:
+            raise faults.pop()
+        record(*args, **facts)
+
+    monkeypatch.setattr(decide_restart, "record_crash", recorded)
+    monkeypatch.setattr(decide_restart, "_REPEAT_S", (0.0,))
+    job.starts()
+    assert "starting again" in after(job, 137)
+    assert job.why == "killed"
+
+
+def test_unanswered_requests_are_repeated_until_the_job_ends(job: PretendJob) -> None:
+    end = time.time() + 7200
+    assert _patience_s({"SLURM_JOB_END_TIME": f"{end:.0f}"}) > 7000
+    assert _patience_s({"SLURM_JOB_END_TIME": "1"}) == _patience_s({}) == 600
+
+
+def test_step_that_srun_could_not_create_is_started_again(job: PretendJob) -> None:
+    """The batch script lets srun report its own errors with this status."""
+    assert "SLURM_EXIT_ERROR=200" in str(JobPlan(experiment=job.user.experiment(), run=job.run))
+    assert "starting again" in after(job, 200)
+    assert job.why == "launch"
 
 
 def test_step_that_dies_before_it_is_recorded_is_requeued(job: PretendJob) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from slurm.client.stop_reason import WARNING
+from slurm.job import requeue
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -141,6 +144,17 @@ def test_a_job_that_may_not_be_submitted_again_is_requeued(job: PretendJob) -> N
     stop(job, "time_limit")
     assert (job.outcome, job.submitted) == ("requeue", ["101"])
     assert not job.run.intent.exists()
+
+
+def test_job_whose_successor_cannot_be_written_is_requeued(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(requeue, "chain", fails)
+    stop(job, "time_limit")
+    assert (job.outcome, job.submitted) == ("requeue", ["101"])
 
 
 def test_refusal_of_both_requeue_and_submission_shows_slurms_words(job: PretendJob) -> None:

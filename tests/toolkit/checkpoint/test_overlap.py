@@ -126,7 +126,7 @@ def test_save_event_records_its_cost(run: RunDir) -> None:
 
 def test_save_seconds_are_those_of_the_slowest_save_and_survive_a_restart(run: RunDir) -> None:
     saving = checkpoints(run)
-    assert saving.seconds == 0.0
+    assert (saving.seconds, saving.is_measured) == (0.0, False)
     for step in (1, 2, 3):
         saving.save(state_at(step))
         saving.wait()
@@ -135,6 +135,15 @@ def test_save_seconds_are_those_of_the_slowest_save_and_survive_a_restart(run: R
     following = checkpoints(run)
     following.load_latest(new_state())
     assert following.seconds == max(noted)
+
+
+def test_save_that_was_not_measured_is_estimated_from_the_size_of_the_state(run: RunDir) -> None:
+    """A run must begin its first save early enough before its time limit."""
+    saving = checkpoints(run)
+    saving.reserve(state_at(1))
+    assert saving.seconds == pytest.approx(saving._staging.size / (50 << 20))
+    assert saving.seconds > 0
+    assert not saving.is_measured
 
 
 def test_writer_pauses_during_training_but_not_while_training_waits(

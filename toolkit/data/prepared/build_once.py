@@ -8,6 +8,7 @@ import shutil
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from toolkit.errors import DataError
 from toolkit.files import fsync_dir
 
 _POLL_S = 0.1
+#: Seconds between calls of `waiting`, and between looks at the holder's signs of life.
+_LOOK_S = 1.0
 #: Seconds between signs of life of a process that builds a folder.
 _BEAT_S = 20.0
 _ADVICE = {
@@ -26,17 +29,23 @@ _ADVICE = {
     errno.EFBIG: "files there may not become that large (ulimit -f): raise the limit",
     errno.ENOLCK: "the file system there lacks locks: take another",
 }
+#: Faults of a network file system that may pass.
+_PASSING = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO})
 _SQLITE_ERRNO = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_CANTOPEN: errno.EACCES}
 
 
 def publish_once(
-    path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool], lock_timeout_s: float
+    path: Path,
+    fill: Callable[[Path], None],
+    is_ready: Callable[[], bool],
+    lock_timeout_s: float,
+    waiting: Callable[[], None] = lambda: None,
 ) -> bool:
     """Make the folder `path` unless it is ready; return whether this call made it.
 
     One process at a time calls `fill` with a temporary folder beside it, which is renamed when complete;
     the others wait as long as that process is alive, even for hours. The leftovers of a killed process and a
-    folder that is not ready are removed.
+    folder that is not ready are removed. While this process waits it calls `waiting`, which may raise.
     Raises DataError if nothing can be written, or if the holder of the lock has shown no sign of life for
     lock_timeout_s seconds; a DataError of `fill` is passed on. If the folder is ready, no write permission is
     needed.
@@ -46,8 +55,8 @@ def publish_once(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # A group that shares the folder shares the lock, regardless of which user made its file.
-        lock = FileLock(path.parent / f".{path.name}.lock", timeout=lock_timeout_s, mode=0o664)
-        with _held(lock, path):
+        lock = FileLock(path.parent / f".{path.name}.lock", mode=0o664)
+        with _held(lock, path, lock_timeout_s, waiting):
             if is_ready():
                 return False
             _remove_leftovers(path)
@@ -58,20 +67,26 @@ def publish_once(
             "life from there; if that process hangs, stop it and start again"
         ) from None
     except (OSError, sqlite3.Error) as error:
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            # Not the user's fault: another attempt may succeed.
+            raise
         raise DataError(f"cannot write under {path.parent}: {error}. {_advice(error)}") from error
 
 
 @contextmanager
-def _held(lock: FileLock, path: Path) -> Iterator[None]:
+def _held(lock: FileLock, path: Path, timeout_s: float, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock; wait for it as long as its holder is alive. Raises Timeout."""
+    seen, since = _beats(path), time.monotonic()
     while True:
-        seen = _beats(path)
         try:
-            lock.acquire(poll_interval=_POLL_S)
+            lock.acquire(timeout=min(_LOOK_S, timeout_s), poll_interval=_POLL_S)
             break
         except Timeout:
+            waiting()
             # Compared with the earlier value, not with the clock: the clocks of two hosts differ.
-            if _beats(path) == seen:
+            if (found := _beats(path)) != seen:
+                seen, since = found, time.monotonic()
+            elif time.monotonic() - since >= timeout_s:
                 raise
     try:
         yield

@@ -20,6 +20,7 @@ from toolkit.data.prepared.manifest import PREPARE_AGAIN, read_manifest
 from toolkit.data.prepared.results import holds_results
 from toolkit.errors import DataError
 from toolkit.files import crc32
+from toolkit.workload import Progress
 
 #: Seconds without a sign of life of the process that builds a set, after which others stop waiting.
 _LOCK_TIMEOUT_S = 3600.0
@@ -56,13 +57,21 @@ class PreparedFolder(Generic[S]):
         return cls(path=path, meta=meta)
 
     @classmethod
-    def open_or_build(cls, path: Path, fingerprint: str, fill: Callable[[Path], None]) -> Self:
+    def open_or_build(
+        cls, path: Path, fingerprint: str, fill: Callable[[Path], None], progress: Progress | None = None
+    ) -> Self:
         """Open the set of this content. If it does not exist, `fill` first writes it into an empty folder.
 
-        Any number of processes may call this at once: one builds, the others wait while it is alive.
+        Any number of processes may call this at once: one builds, the others wait while it is alive, and
+        report that as progress.
         Raises DataError, with advice; then nothing is left behind.
         """
-        built = publish_once(path, fill, lambda: cls._holds(path, fingerprint), _LOCK_TIMEOUT_S)
+
+        def waiting() -> None:
+            if progress is not None:
+                progress("waiting for data that another process prepares", 0, None)
+
+        built = publish_once(path, fill, lambda: cls._holds(path, fingerprint), _LOCK_TIMEOUT_S, waiting)
         return replace(cls.open(path), built=built)
 
     @classmethod

@@ -28,4 +28,5 @@ def note_full_disk(run: RunDir, nonce: str, error: OSError, record_end: Callable
         write_first(run, silent_record(run, nonce, kind, why, 0, socket.gethostname()))
     with suppress(OSError):
         record_end()
-    return f"{why}; make room there, then `stk resume {run.run_id}` continues it"
+    cure = "make room there, then " if kind == FULL_DISK else ""
+    return f"{why}; {cure}`stk resume {run.run_id}` continues it"

@@ -205,11 +205,12 @@ class RankAttempt:
             except StoppedEarly:
                 outcome = Outcome.YIELDED
         context.metrics_writer.close(self._step)
+        save_s = context.checkpoints.seconds if context.checkpoints.is_measured else 0.0
         attempt.ended(
             self._step,
             _end_reason(outcome, stop, context.group),
             step_s=round(self._activity.step_s, 4),
-            save_s=round(context.checkpoints.seconds, 4),
+            save_s=round(save_s, 4),
         )
         return outcome
 

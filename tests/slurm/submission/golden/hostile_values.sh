@@ -48,6 +48,8 @@ mkdir -p logs
 trap '' TERM INT HUP USR1 USR2
 # What the submitting shell or its job passed on must not shape the step.
 unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
+# With this status srun reports its own errors, which are no failures of the ranks.
+export SLURM_EXIT_ERROR=200
 while true; do
 srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=${SLURM_CPUS_PER_TASK:-1} --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m slurm.job.start_task submitit
 code=$?
@@ -57,4 +59,6 @@ code=$?
 '/opt/my venv/bin/python' -P -m slurm.job.decide_restart '/scratch/it'"'"'s "my" $HOME, `x` #1/tiny-0123abcd' "$code" in-place
 [ "$?" = 79 ] || break
 done
+# Later jobs wait for this one to succeed, even if a rank fails after the run has finished.
+[ ! -e result.json ] || code=0
 exit "$code"

@@ -55,6 +55,8 @@ mkdir -p logs
 trap '' TERM INT HUP USR1 USR2
 # What the submitting shell or its job passed on must not shape the step.
 unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
+# With this status srun reports its own errors, which are no failures of the ranks.
+export SLURM_EXIT_ERROR=200
 while true; do
 srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=2 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" --het-group=0,1,2 '/opt/my venv/bin/python' -u -m slurm.job.start_task submitit
 code=$?
@@ -64,4 +66,6 @@ code=$?
 '/opt/my venv/bin/python' -P -m slurm.job.decide_restart /scratch/me/experiments/tiny-0123abcd "$code" in-place
 [ "$?" = 79 ] || break
 done
+# Later jobs wait for this one to succeed, even if a rank fails after the run has finished.
+[ ! -e result.json ] || code=0
 exit "$code"

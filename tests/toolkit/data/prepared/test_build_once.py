@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from filelock import FileLock
 from toolkit.data.prepared import build_once
 from toolkit.data.prepared.build_once import publish_once
 from toolkit.errors import DataError
+from toolkit.reliability.stop import StoppedEarly
 
 
 def test_a_waiting_process_does_not_time_out_while_the_builder_is_alive(
@@ -61,6 +63,22 @@ def test_waiting_for_a_builder_without_heartbeats_fails(tmp_path: Path) -> None:
         pytest.raises(DataError, match="process 4711 on node7 is making, without a sign of life"),
     ):
         publish_once(path, Path.touch, path.exists, 0.05)
+
+
+def test_waiting_process_leaves_when_it_is_asked_to(tmp_path: Path) -> None:
+    def leave() -> None:
+        raise StoppedEarly
+
+    with FileLock(tmp_path / ".set.lock"), pytest.raises(StoppedEarly):
+        publish_once(tmp_path / "set", Path.touch, (tmp_path / "set").exists, 3600.0, leave)
+
+
+def test_passing_fault_of_a_file_system_is_not_the_users_input(tmp_path: Path) -> None:
+    def fails(folder: Path) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with pytest.raises(OSError, match="Stale"):
+        publish_once(tmp_path / "set", fails, (tmp_path / "set").exists, 1.0)
 
 
 @pytest.mark.parametrize("error", [DataError("no"), KeyboardInterrupt()])

@@ -120,4 +120,4 @@ def prepare(data: TextTable, progress: Progress | None = None, *, known: Encodin
         rows = Rows(data, sources)
         build(folder, data, sources, rows, survey(data, sources, rows, report), tokens, description, report)
 
-    return Prepared.open_or_build(*set_place(data.prepared_dir, sources, description), fill)
+    return Prepared.open_or_build(*set_place(data.prepared_dir, sources, description), fill, progress)

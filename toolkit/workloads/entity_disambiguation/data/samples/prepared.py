@@ -124,4 +124,4 @@ def prepare(
         database = EntityDatabase.load(Path(data.entity_db).expanduser())
         build(folder, data, files, database, description, base, report)
 
-    return MentionSet.open_or_build(*set_place(data.prepared_dir, files, description), fill)
+    return MentionSet.open_or_build(*set_place(data.prepared_dir, files, description), fill, progress)

@@ -141,7 +141,7 @@ def prepare(
         speed = _speed(made, time.monotonic() - start, workers)
         join(folder, job, description, report)
 
-    prepared = SpellingSet.open_or_build(path, fingerprint, fill)
+    prepared = SpellingSet.open_or_build(path, fingerprint, fill, progress)
     # Also if the set existed: the process that made it may have been killed before this line.
     shutil.rmtree(parts, ignore_errors=True)
     return replace(prepared, speed=speed)

@@ -15,8 +15,11 @@ from toolkit.checkpoint.manifest import Identity, Note, read_progress, verify
 from toolkit.checkpoint.paths import keep_damaged
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
-from toolkit.run.events import forced_steps
+from toolkit.run.events import forced_steps, read_events
 from toolkit.run.run_dir import MANIFEST, RunDir
+
+#: Saves, of the last ones that events.jsonl names, whose folders are looked up.
+_RECORDED = 10
 
 log = logging.getLogger("toolkit")
 
@@ -44,7 +47,7 @@ def select_checkpoint(run: RunDir, identity: Identity, note: Note) -> Selection 
     The log and the events name each rejected one with the reason. Newer ones are set aside; if the best one
     is given up, older ones as well.
     """
-    steps = run.checkpoint_steps()
+    steps = _steps_of(run)
     examined = _Examined(run, identity)
     without_best = None
     for step in reversed(steps):
@@ -60,6 +63,17 @@ def select_checkpoint(run: RunDir, identity: Identity, note: Note) -> Selection 
     if without_best is not None:
         return _take_without_best(run, without_best, steps, note)
     return Selection(step=None, fault=examined.fault(steps[-1]) or "") if steps else None
+
+
+def _steps_of(run: RunDir) -> list[int]:
+    """The steps of all checkpoints, ascending.
+
+    A network file system may list a folder as it was a minute ago, but shows the newest events, and finds a
+    folder by its name.
+    """
+    saves = (each.facts.get("step") for each in read_events(run, "save"))
+    recorded = sorted({step for step in saves if isinstance(step, int)})[-_RECORDED:]
+    return sorted({*run.checkpoint_steps(), *(step for step in recorded if run.checkpoint(step).is_dir())})
 
 
 def _take(run: RunDir, step: int, steps: Sequence[int]) -> Selection:

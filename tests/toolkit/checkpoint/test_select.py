@@ -43,6 +43,16 @@ def rewrite(folder: Path, name: str, raw: bytes) -> None:
     (folder / "MANIFEST.json").write_text(json.dumps(manifest))
 
 
+def test_newest_checkpoint_is_found_although_the_folder_is_listed_as_it_was(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a network file system, on a host that trained the run before another host did."""
+    for step in (5, 10):
+        save(run, step)
+    monkeypatch.setattr(RunDir, "checkpoint_steps", lambda run: [5])
+    assert loaded(run).progress.step == 10
+
+
 # -- the best one ----------------------------------------------------------------------------------
 
 

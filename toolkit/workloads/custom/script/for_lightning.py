@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import random
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ _TRAINING = ("train_", "train/")
 #: Steps between two lines of metrics, if the Trainer has no log_every_n_steps.
 _LOG_EVERY = 50
 _NO_SCORES = frozenset({"epoch", "step"})
+#: An attribute of the method `fit` that resumes.
+_OURS = "resumes_run"
 
 
 class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
@@ -50,6 +53,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     """
 
     def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
+        _resume_all()
         self._run = current_run()
         self._run.catch_signals()
         self._every_n_steps, self._every_n_epochs, self._keep = every_n_steps, every_n_epochs, keep
@@ -260,6 +264,17 @@ def _set_random(state: Mapping[str, Any]) -> None:
     random.setstate((version, tuple(words), gauss))
 
 
+def _resume_all() -> None:
+    """Let all loaded Trainers resume: `pytorch_lightning` has one of its own.
+
+    A callback is called too late to choose the checkpoint that a Trainer starts from.
+    """
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        trainer = getattr(sys.modules.get(name), "Trainer", None)
+        if trainer is not None and not hasattr(trainer.fit, _OURS):
+            trainer.fit = _resuming(trainer.fit)
+
+
 def _resuming(fit: Callable[..., Any]) -> Callable[..., Any]:
     """`Trainer.fit` that continues automatically if the trainer has a RunCallback."""
     signature = inspect.signature(fit)
@@ -273,8 +288,5 @@ def _resuming(fit: Callable[..., Any]) -> Callable[..., Any]:
             given.arguments["ckpt_path"] = newest
         return fit(*given.args, **given.kwargs)
 
+    setattr(wrapped, _OURS, True)
     return wrapped
-
-
-# A callback is called too late to choose the checkpoint that a Trainer starts from.
-Trainer.fit = _resuming(Trainer.fit)  # type: ignore[method-assign, unused-ignore]

@@ -73,6 +73,15 @@ def test_trainer_stopped_at_the_end_of_an_epoch_ends_with_the_same_weights(train
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("pytorch_lightning") is None, reason="pytorch_lightning is not installed")
+def test_trainer_of_the_earlier_package_resumes_to_the_same_weights(trainer: Interrupted) -> None:
+    script = LIGHTNING.replace("import lightning as L", "import pytorch_lightning as L")
+    assert script != LIGHTNING
+    (trainer.work / "train.py").write_text(script)
+    assert_goes_on_after_a_stop(trainer, 1, saved=4)
+
+
+@pytest.mark.slow
 def test_trainer_stopped_within_an_epoch_resumes_exactly_with_stateful_loader(trainer: Interrupted) -> None:
     lines = LIGHTNING.replace("max_epochs", "limit_val_batches=0, max_epochs")
     loader = "loader = DataLoader(samples, batch_size=4, shuffle=True)\n"

@@ -36,7 +36,7 @@ class Terminated:
 def test_command_that_ignores_sigterm_is_killed_unless_the_scheduler_does_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    monkeypatch.setattr(stopping, "_KILL_AFTER_S", -1.0)
+    monkeypatch.setattr(stopping, "KILL_AFTER_S", -1.0)
     caught = Caught()
     caught.numbers.append(signal.SIGTERM)
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0", job=job)

@@ -18,7 +18,7 @@ LEAD_S = 30.0
 #: Seconds between the early warning and SIGTERM.
 _HEAD_START_S = 15.0
 #: Seconds between SIGTERM and SIGKILL, so that the run can be requeued before the job ends.
-_KILL_AFTER_S = 2 * LEAD_S
+KILL_AFTER_S = 2 * LEAD_S
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT)
 
 
@@ -73,7 +73,7 @@ class Leaving:
     @property
     def is_over(self) -> bool:
         """Whether the time in which a command can save is over."""
-        return self._asked is not None and time.monotonic() - self._asked > _KILL_AFTER_S
+        return self._asked is not None and time.monotonic() - self._asked > KILL_AFTER_S
 
     def look(self) -> bool:
         """Return whether this rank or another has a reason to leave; tell the others of a new one."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
+import sys
+import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slurm.commands.common import TAKE_WORDS
+from slurm.commands.common import TAKE_WORDS, warn
 from toolkit.errors import UserError
 
 
@@ -33,7 +37,20 @@ def without_a_value(words: Sequence[str], option: str) -> list[str]:
 def _given(name: str, command: Sequence[str]) -> Path:
     if not command:
         raise UserError(f"there is no command after --, as in: stk {name} -- python train.py --lr 1e-3")
+    if _has_input():
+        warn(["the command does not get this standard input: let it read a file"])
     return file_of_command(command)
+
+
+def _has_input() -> bool:
+    """Whether a pipe or a file with unread data is the standard input of this process."""
+    if os.isatty(0):
+        return False
+    try:
+        return int.from_bytes(fcntl.ioctl(0, termios.FIONREAD, bytes(4)), sys.byteorder) > 0
+    except OSError:
+        # It is closed, or something else, such as /dev/null.
+        return False
 
 
 def file_of_command(words: Sequence[str]) -> Path:

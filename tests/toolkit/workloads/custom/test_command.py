@@ -180,6 +180,25 @@ def test_command_saves_on_sigterm_and_resumes_at_its_next_start(stk: Stk) -> Non
     assert read_json(the_run().result)["attempts"] == 2
 
 
+@pytest.mark.parametrize("total", [10, 3])
+def test_command_that_ends_with_0_when_asked_has_finished_unless_steps_are_missing(
+    stk: Stk, total: int
+) -> None:
+    # As a script with Lightning and without RunCallback does.
+    script(
+        "import pathlib, signal, sys, stk\n"
+        f"stk.current_run().log(step=3, total={total}, loss=1)\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+        "pathlib.Path('started').touch()\n"
+        "signal.pause()\n"
+    )
+    process = start("--", sys.executable, "train.py")
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == (130 if total > 3 else 0)
+    assert last_attempt().why == ("SIGTERM" if total > 3 else "finished")
+
+
 def test_script_in_a_wrapper_that_ends_before_it_saves_and_resumes(stk: Stk) -> None:
     # The shell ends at once. A real save takes longer than the next look at the shell.
     script(SAVES.replace("    if asked:\n", "    if asked:\n        time.sleep(1)\n"))

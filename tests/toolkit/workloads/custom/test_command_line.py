@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,21 @@ def test_error_for_an_unknown_key_of_a_command_lists_valid_keys(
     answer = capsys.readouterr().err
     assert "there is no such key (valid: " in answer
     assert "params" in answer
+
+
+@pytest.mark.parametrize("source", ["file", "pipe", "nothing"])
+def test_standard_input_that_a_command_does_not_get_is_named(source: str, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("1,2")
+    reading, writing = os.pipe()
+    os.write(writing, b"1,2" if source == "pipe" else b"")
+    os.close(writing)
+    with open(tmp_path / "rows") as file, open(reading) as pipe:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "slurm", "plan", "--", "cat"],
+            stdin=file if source == "file" else pipe,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
+    assert done.stderr.count("does not get this standard input") == (0 if source == "nothing" else 1)

@@ -10,6 +10,7 @@ from toolkit.distributed.secure import addresses
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command import meeting
+from toolkit.workloads.custom.command.stopping import KILL_AFTER_S
 
 COMPUTE, STORAGE = "10.1.0.11", "10.2.0.11"
 
@@ -46,3 +47,15 @@ def test_rank_that_starts_late_begins_with_the_same_save_as_rank_0(tmp_path: Pat
     late = World(rank=1, size=2, local_rank=1, local_size=2, nonce="7.0.0")
     environ = meeting.environment(run, late, found(run, late), by_node=False, params="")
     assert environ["STK_LATEST_CHECKPOINT"] == str(run.checkpoints / "step_5")
+
+
+def test_torchrun_grants_its_processes_as_much_time_as_stk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = pytest.importorskip("torch.distributed.launcher.api")
+    run, world = RunDir(tmp_path), World.single()
+    meeting.publish(run, world, 1)
+    environ = meeting.environment(run, world, found(run, world), by_node=True, params="")
+    monkeypatch.setattr("os.environ", environ)
+    config = launcher.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=1)
+    assert config.shutdown_timeout == KILL_AFTER_S

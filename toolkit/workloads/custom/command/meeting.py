@@ -14,6 +14,7 @@ from toolkit.files import read_json, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.recorded import newest_save
+from toolkit.workloads.custom.command.stopping import KILL_AFTER_S
 
 _POLL_S = 0.1
 
@@ -99,6 +100,8 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),
         "STK_PARAMS": params,
     }
+    # Otherwise torchrun kills its processes 30 s after SIGTERM.
+    environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", f"{KILL_AFTER_S:.0f}")
     # torchrun reads its options from these variables.
     pet = {"NNODES": size, "NODE_RANK": rank, "MASTER_ADDR": place.address, "MASTER_PORT": place.port}
     return environ | ({f"PET_{name}": str(value) for name, value in pet.items()} if by_node else {})

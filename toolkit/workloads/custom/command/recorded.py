@@ -27,13 +27,20 @@ class Logged:
     first_step       the step at which it began
     first_step_time  time of its first logged step, in seconds since 1970
     step             the newest step
+    total            steps of the whole training; None if it has not said
     resumed          whether it resumed from a checkpoint
     """
 
     first_step: int
     first_step_time: float
     step: int
+    total: int | None
     resumed: bool
+
+    @property
+    def is_before_end(self) -> bool:
+        """Whether steps are known to be missing."""
+        return self.total is not None and self.step < self.total
 
 
 def logged(run: RunDir, attempt: int) -> Logged | None:
@@ -46,6 +53,7 @@ def logged(run: RunDir, attempt: int) -> Logged | None:
             first_step=int(progress["first_step"]),
             first_step_time=float(progress["first_step_time"]),
             step=max(int(progress["step"]), _last_step(run)),
+            total=None if (total := progress.get("total_steps")) is None else int(total),
             resumed=bool(progress["resumed"]),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -18,7 +18,7 @@ LEAD_S = 30.0
 #: Seconds between the early warning and SIGTERM.
 _HEAD_START_S = 15.0
 #: Seconds between SIGTERM and SIGKILL, so that the run can be requeued before the job ends.
-_KILL_AFTER_S = 2 * LEAD_S
+KILL_AFTER_S = 2 * LEAD_S
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT)
 
 
@@ -52,6 +52,7 @@ class Leaving:
     def __init__(self, run: RunDir, world: World, stop: Stop, caught: Caught) -> None:
         self._path = run.stop_request(world.nonce)
         self._rank = world.rank
+        self._is_in_job = bool(world.job)
         self._stop = stop
         self._caught = caught
         self._passed_on = 0
@@ -72,7 +73,7 @@ class Leaving:
     @property
     def is_over(self) -> bool:
         """Whether the time in which a command can save is over."""
-        return self._asked is not None and time.monotonic() - self._asked > _KILL_AFTER_S
+        return self._asked is not None and time.monotonic() - self._asked > KILL_AFTER_S
 
     def look(self) -> bool:
         """Return whether this rank or another has a reason to leave; tell the others of a new one."""
@@ -102,6 +103,10 @@ class Leaving:
             if has_signal or self._warned is None or now - self._warned > _HEAD_START_S:
                 self._asked = now
                 program.send(signal.SIGTERM)
-        elif signal.SIGTERM not in self._caught.numbers and self.is_over:
-            # Nothing else ends the command before its job ends. (Outside of a job, a second Ctrl-C does.)
+        elif self.is_over and not self._will_be_killed:
             program.send(signal.SIGKILL)
+
+    @property
+    def _will_be_killed(self) -> bool:
+        """Whether the scheduler kills the command itself, when the time that it grants is over."""
+        return self._is_in_job and signal.SIGTERM in self._caught.numbers

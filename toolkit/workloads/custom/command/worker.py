@@ -95,6 +95,7 @@ class _Rank:
         self._has_met = False
         self._number = 0
         self._step: int | None = None
+        self._is_before_end = False
         self._looked = self._walked = time.monotonic()
 
     def work(self) -> Outcome:
@@ -202,7 +203,7 @@ class _Rank:
         self._looked = time.monotonic()
         known, found = self._step, logged(self._run, self._number)
         if found is not None:
-            self._step = found.step
+            self._step, self._is_before_end = found.step, found.is_before_end
         if self._attempt is None:
             return
         self._meet(self._attempt)
@@ -225,11 +226,13 @@ class _Rank:
         """
         self._leaving.look()
         has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
-        if code == 0 and (has_returned or not self._world.is_main):
+        # Lightning, for one, ends with status 0 at SIGTERM.
+        was_cut_short = self._leaving.is_asked and self._is_before_end
+        if code == 0 and not was_cut_short and (has_returned or not self._world.is_main):
             if self._leaving.is_asked:
                 log.warning(
-                    "the command was asked to leave and ended with status 0, so the run counts as done. To "
-                    "continue later, a command must end with status %d",
+                    "the command was asked to leave and ended with status 0, so the run counts as done; the "
+                    "option --fresh starts it anew. To continue later, a command must end with status %d",
                     SAVED,
                 )
             return Outcome.FINISHED

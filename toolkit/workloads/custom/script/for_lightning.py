@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import random
-import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from lightning.pytorch.callbacks import Callback
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.ranks import largest
 from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
@@ -28,6 +29,8 @@ _TRAINING = ("train_", "train/")
 #: Steps between two lines of metrics, if the Trainer has no log_every_n_steps.
 _LOG_EVERY = 50
 _NO_SCORES = frozenset({"epoch", "step"})
+#: An attribute of the method `fit` that resumes.
+_OURS = "resumes_run"
 
 
 class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
@@ -36,7 +39,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     - `trainer.fit(model)` continues from the newest valid checkpoint, random numbers included. It then
       ignores ckpt_path.
     - It saves a checkpoint with checksums at the end of each epoch, and every `every_n_steps` steps.
-    - When the run is asked to stop, it saves after the step, and the process leaves with status 75.
+    - When the run is asked to stop, it saves after the step, or in a validation the state after the last
+      step, and the process leaves with status 75.
     - `stk status`, `watch` and `report` show what the module logs; names that begin with `val_`, `val/`,
       `validation_` or `validation/` are of the validation set.
 
@@ -49,13 +53,18 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     """
 
     def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
+        _resume_all()
         self._run = current_run()
         self._run.catch_signals()
-        self._handler = signal.getsignal(signal.SIGTERM)
         self._every_n_steps, self._every_n_epochs, self._keep = every_n_steps, every_n_epochs, keep
         self._step = 0
         self._total: int | None = None
         self._random: dict[str, Any] | None = None
+        # The state after the last step, for a save in a validation: progress, and random numbers.
+        self._progress: dict[str, Any] = {}
+        self._drawn: _Drawn | None = None
+        self._is_at_step = self._may_leave = self._is_validating = False
+        self._saved: int | None = None
 
     # -- resuming
 
@@ -82,9 +91,12 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if self._random is not None:
             _set_random(self._random)
 
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        # Lightning's own handler would make the ranks communicate in the middle of a step, and end the
+        # process with status 0, as if it had finished.
+        trainer._signal_connector.register_signal_handlers = _nothing
+
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # Lightning's own handler would make the ranks communicate in the middle of a step.
-        signal.signal(signal.SIGTERM, self._handler)
         self._step = trainer.global_step
         self._total = _total(trainer)
 
@@ -101,8 +113,10 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
+        step = trainer.global_step
         # With gradient accumulation, most batches make no step.
-        if (step := trainer.global_step) == self._step:
+        self._is_at_step = step != self._step
+        if not self._is_at_step:
             return
         self._step = step
         is_due = step % getattr(trainer, "log_every_n_steps", _LOG_EVERY) == 0
@@ -113,13 +127,52 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
         if is_asked:
             self._run.leave()
+        self._progress = trainer.fit_loop.epoch_loop.state_dict(prefix="epoch_loop.")
+        self._drawn = _drawn()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if (trainer.current_epoch + 1) % self._every_n_epochs == 0:
             self._save(trainer, is_epoch_end=True)
 
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # What follows, such as a test, may be stopped.
+        if self._saved != trainer.global_step > 0:
+            self._save(trainer, is_epoch_end=trainer.is_last_batch)
+
+    # -- evaluation
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if _is_in_training(trainer):
+            # Ranks with different numbers of batches cannot agree to leave.
+            batches = float(sum(trainer.num_val_batches))
+            lowest, highest = largest(-batches, batches)
+            self._may_leave = self._is_at_step and -lowest == highest < float("inf")
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
+    ) -> None:
+        if not _is_in_training(trainer):
+            self._run.leave_if_asked()
+        elif self._may_leave and self._run.should_stop():
+            self._is_validating = True
+            self._save(trainer, is_epoch_end=trainer.is_last_batch)
+            self._run.leave()
+
+    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
+        self._run.leave_if_asked()
+
+    def on_predict_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
+        self._run.leave_if_asked()
+
+    def on_save_checkpoint(
+        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        if self._is_validating:
+            # Lightning would resume within the validation, without the scores of the batches before.
+            checkpoint["loops"]["fit_loop"].update(self._progress)
+
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.sanity_checking or trainer.state.fn != "fit":
+        if not _is_in_training(trainer):
             return
         metrics = _named(trainer.callback_metrics, _VALIDATION)
         if metrics:
@@ -137,9 +190,20 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         return metrics | _named(others, _TRAINING, all_of_them=True)
 
     def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
+        drawn = self._drawn if self._is_validating and self._drawn else _drawn()
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
-            write_json(_random_file(folder, trainer), _random(is_epoch_end=is_epoch_end))
+            write_json(_random_file(folder, trainer), _as_json(drawn, is_epoch_end=is_epoch_end))
             trainer.save_checkpoint(folder / _STATE)
+        self._saved = trainer.global_step
+
+
+def _nothing() -> None:
+    pass
+
+
+def _is_in_training(trainer: Trainer) -> bool:
+    """Whether a validation belongs to a training that has begun."""
+    return trainer.state.fn == "fit" and not trainer.sanity_checking
 
 
 def _total(trainer: Trainer) -> int | None:
@@ -170,15 +234,24 @@ def _random_file(folder: Path, trainer: Trainer) -> Path:
     return folder / f"random_{trainer.global_rank:05d}.json"
 
 
-def _random(*, is_epoch_end: bool) -> dict[str, Any]:
-    """Return the state of this process's random number generators, as JSON: reading it executes no code."""
-    kind, words, *rest = np.random.get_state(legacy=True)
+#: The states of the random number generators of this process: torch's, CUDA's, numpy's, Python's.
+_Drawn = tuple[torch.Tensor, torch.Tensor | None, Any, tuple[Any, ...]]
+
+
+def _drawn() -> _Drawn:
+    cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+    return torch.get_rng_state(), cuda, np.random.get_state(legacy=True), random.getstate()
+
+
+def _as_json(drawn: _Drawn, *, is_epoch_end: bool) -> dict[str, Any]:
+    """Return the states of random numbers as JSON: reading it executes no code."""
+    cpu, cuda, (kind, words, *rest), python = drawn
     return {
         "is_epoch_end": is_epoch_end,
-        "torch": torch.get_rng_state().tolist(),
-        "cuda": torch.cuda.get_rng_state().tolist() if torch.cuda.is_available() else None,
+        "torch": cpu.tolist(),
+        "cuda": None if cuda is None else cuda.tolist(),
         "numpy": [kind, np.asarray(words).tolist(), *rest],
-        "python": random.getstate(),
+        "python": python,
     }
 
 
@@ -189,6 +262,17 @@ def _set_random(state: Mapping[str, Any]) -> None:
     np.random.set_state(tuple(state["numpy"]))
     version, words, gauss = state["python"]
     random.setstate((version, tuple(words), gauss))
+
+
+def _resume_all() -> None:
+    """Let all loaded Trainers resume: `pytorch_lightning` has one of its own.
+
+    A callback is called too late to choose the checkpoint that a Trainer starts from.
+    """
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        trainer = getattr(sys.modules.get(name), "Trainer", None)
+        if trainer is not None and not hasattr(trainer.fit, _OURS):
+            trainer.fit = _resuming(trainer.fit)
 
 
 def _resuming(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,8 +288,5 @@ def _resuming(fit: Callable[..., Any]) -> Callable[..., Any]:
             given.arguments["ckpt_path"] = newest
         return fit(*given.args, **given.kwargs)
 
+    setattr(wrapped, _OURS, True)
     return wrapped
-
-
-# A callback is called too late to choose the checkpoint that a Trainer starts from.
-Trainer.fit = _resuming(Trainer.fit)  # type: ignore[method-assign, unused-ignore]

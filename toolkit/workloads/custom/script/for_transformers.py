@@ -32,7 +32,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     - `trainer.train()` continues from the newest valid checkpoint and ignores a path in
       resume_from_checkpoint; only False makes it start from the beginning.
     - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums.
-    - When the run is asked to stop, the Trainer saves after its step, and the process leaves with status 75.
+    - When the run is asked to stop, the Trainer saves after its step, or in an evaluation the state after
+      the last step, and the process leaves with status 75.
     - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
 
     keep   how many of the newest checkpoints are kept in the run, beside the best one
@@ -45,10 +46,12 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._run = current_run()
         self._keep = keep
         self._is_leaving = False
+        self._trainer: Trainer | None = None
 
-    def newest(self) -> str | None:
+    def newest(self, trainer: Trainer) -> str | None:
         """Return the checkpoint to resume from, if any. Collective. Raises UserError at a second training."""
         begin_once("trainer.train")
+        self._trainer = trainer
         found = self._run.latest_checkpoint()
         return None if found is None else str(found)
 
@@ -67,6 +70,24 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._run.log(step=state.global_step, total=state.max_steps, epoch=state.epoch)
         if self._run.should_stop():
             self._is_leaving = control.should_save = True
+            control.should_evaluate = False
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        if not self._run.should_stop():
+            return
+        self._is_leaving = True
+        if self._trainer is not None and state.global_step > 0:
+            self._trainer._save_checkpoint(self._trainer.model, None)
+            self._trainer.callback_handler.on_save(args, state, control)
+        self._run.leave()
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        # It has saved by its save_strategy; an evaluation after it needs nothing else.
+        self._trainer = None
 
     def on_log(
         self,
@@ -122,7 +143,7 @@ def _resuming(train: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(self: Trainer, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
         callbacks = (each for each in self.callback_handler.callbacks if isinstance(each, RunCallback))
         if (ours := next(callbacks, None)) is not None:
-            newest = ours.newest()
+            newest = ours.newest(self)
             if resume_from_checkpoint is not False:
                 resume_from_checkpoint = newest or resume_from_checkpoint
         return train(self, resume_from_checkpoint, *args, **kwargs)

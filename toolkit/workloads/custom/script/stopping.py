@@ -99,10 +99,11 @@ class Agreement:
     def _agree(self) -> None:
         now = time.monotonic()
         call_s = 0.0 if self._since is None else (now - self._since) / self._calls
-        asked, slowest_s = largest(float(self._is_asked()), call_s)
+        asked, slowest_s = largest(float(self.is_asked()), call_s)
         self._is_agreed = asked > 0
         self._next = min(_MOST_CALLS, max(1, int(_AGREE_EVERY_S / slowest_s))) if slowest_s > 0 else 1
         self._calls, self._since = 0, now
 
-    def _is_asked(self) -> bool:
+    def is_asked(self) -> bool:
+        """Return whether this rank is asked to leave. Not collective."""
         return self._signals.came or (self._stop_file is not None and self._stop_file.exists())

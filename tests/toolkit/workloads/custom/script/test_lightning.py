@@ -73,6 +73,15 @@ def test_trainer_stopped_at_the_end_of_an_epoch_ends_with_the_same_weights(train
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("pytorch_lightning") is None, reason="pytorch_lightning is not installed")
+def test_trainer_of_the_earlier_package_resumes_to_the_same_weights(trainer: Interrupted) -> None:
+    script = LIGHTNING.replace("import lightning as L", "import pytorch_lightning as L")
+    assert script != LIGHTNING
+    (trainer.work / "train.py").write_text(script)
+    assert_goes_on_after_a_stop(trainer, 1, saved=4)
+
+
+@pytest.mark.slow
 def test_trainer_stopped_within_an_epoch_resumes_exactly_with_stateful_loader(trainer: Interrupted) -> None:
     lines = LIGHTNING.replace("max_epochs", "limit_val_batches=0, max_epochs")
     loader = "loader = DataLoader(samples, batch_size=4, shuffle=True)\n"
@@ -85,6 +94,51 @@ def test_trainer_stopped_within_an_epoch_resumes_exactly_with_stateful_loader(tr
     assert run.checkpoint_steps() == [4, 6]
     assert trainer.train(1) == expected
     assert logged_steps(run) == ALL_STEPS
+
+
+def held(hook: str, when: str) -> str:
+    """The script, which waits for a stop in another hook than after a step."""
+    moment = f"""
+        reached(min(trainer.global_step, 7))
+
+    def {hook}(self, trainer, *_):
+        if {when}:
+            reached(1)
+            reached({STEP})
+
+    def on_fit_start(self, trainer, module):
+        if os.environ.get("STK_ATTEMPT") != "1":
+            begun.append(2)
+"""
+    return (
+        LIGHTNING.replace("\n        reached(trainer.global_step)\n", moment)
+        .replace("import reached, size", "import begun, reached, size")
+        .replace(
+            "    def configure_optimizers", "    test_step = validation_step\n\n    def configure_optimizers"
+        )
+    )
+
+
+@pytest.mark.slow
+def test_trainer_stopped_in_a_validation_saves_and_resumes_to_the_same_weights(trainer: Interrupted) -> None:
+    script = held("on_validation_batch_end", f"trainer.global_step == {STEP}")
+    (trainer.work / "train.py").write_text(script)
+    run = assert_goes_on_after_a_stop(trainer, 2, saved=4)
+    assert validated_steps(run) == [4, TOTAL]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["sanity check", "test"])
+def test_trainer_stopped_outside_of_its_training_has_not_finished(trainer: Interrupted, stage: str) -> None:
+    if stage == "test":
+        script = held("on_test_batch_end", "True") + "trainer.test(trainer.lightning_module, loader)\n"
+    else:
+        script = held("on_validation_batch_end", "trainer.sanity_checking")
+    (trainer.work / "train.py").write_text(script.replace("batch_size=8", "batch_size=8, num_workers=1"))
+    expected = trainer.undisturbed(1)
+    run = trainer.stopped(1)
+    assert run.checkpoint_steps() == ([STEP, TOTAL] if stage == "test" else [])
+    assert trainer.train(1) == expected
 
 
 @pytest.mark.slow

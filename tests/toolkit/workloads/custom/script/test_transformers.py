@@ -16,7 +16,14 @@ import pytest
 from toolkit.errors import ExitCode
 from toolkit.files import read_json, read_json_lines
 
-from .interrupted import TOTAL, Interrupted, assert_goes_on_after_a_kill, assert_goes_on_after_a_stop
+from .interrupted import (
+    ALL_STEPS,
+    TOTAL,
+    Interrupted,
+    assert_goes_on_after_a_kill,
+    assert_goes_on_after_a_stop,
+    logged_steps,
+)
 from .training_scripts import TRANSFORMERS
 
 pytestmark = pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
@@ -58,6 +65,33 @@ def test_stopped_trainer_resumes_to_the_same_weights(trainer: Interrupted) -> No
     assert {"loss", "lr", "grad_norm"} <= set(result["metrics"]["train"])
     assert set(result["metrics"]["validation"]) == {"loss"}
     assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [6, 12]
+
+
+@pytest.mark.slow
+def test_trainer_stopped_in_an_evaluation_saves_and_resumes_to_the_same_weights(trainer: Interrupted) -> None:
+    reached = """
+        reached(min(state.global_step, 7))
+
+    def on_prediction_step(self, args, state, control, **kwargs):
+        if state.global_step == 6:
+            reached(8)
+"""
+    script = TRANSFORMERS.replace("\n        reached(state.global_step)\n", reached)
+    (trainer.work / "train.py").write_text(script)
+    expected = trainer.undisturbed(1)
+    run = trainer.stopped(1)
+    assert run.checkpoint_steps() == [5, 6]
+    assert trainer.train(1) == expected
+    assert logged_steps(run) == ALL_STEPS
+    assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [12]
+
+
+@pytest.mark.slow
+def test_trainer_does_not_evaluate_at_the_step_at_which_it_is_stopped(trainer: Interrupted) -> None:
+    (trainer.work / "train.py").write_text(TRANSFORMERS.replace("eval_steps=6", "eval_steps=4"))
+    run = trainer.stopped(1)
+    assert run.checkpoint_steps() == [5, 8]
+    assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [4]
 
 
 @pytest.mark.slow

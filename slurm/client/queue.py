@@ -40,6 +40,9 @@ STATES: dict[str, State] = {
     "FAILED": "failed",
     "TIMEOUT": "failed",
     "OUT_OF_MEMORY": "failed",
+    # Only with PreemptMode=CANCEL, or for a job that may not be requeued. A job that is requeued goes from
+    # COMPLETING to PENDING (measured, 22.05).
+    "PREEMPTED": "failed",
     "DEADLINE": "failed",
     "LAUNCH_FAILED": "failed",
     "RECONFIG_FAIL": "failed",
@@ -48,7 +51,7 @@ STATES: dict[str, State] = {
 
 #: Slurm's states in which a job is started again if it may be requeued. They are final if the controller has
 #: forgotten the job, or may not requeue it.
-INTERRUPTED = frozenset({"PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED"})
+INTERRUPTED = frozenset({"NODE_FAIL", "BOOT_FAIL", "REQUEUED"})
 
 #: Reasons of a pending job that only a user or an administrator can clear.
 HELD_REASONS = (

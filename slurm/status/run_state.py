@@ -167,12 +167,18 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
     if folder.failure and not (cannot_ask and _may_start_again(folder.run)):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
-        return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=job.reason)
+        reason = _of_preempted(folder) if job.slurm_state == "PREEMPTED" else job.reason
+        return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=reason)
     if job is not None and cannot_ask:
         return RunState(state="unknown", doing="unknown", reason=job.reason)
     if (last := folder.last_attempt) is not None and last.time_end is not None:
         return _of_stop(folder, last)
     return _without_evidence(folder, job)
+
+
+def _of_preempted(folder: Folder) -> str:
+    """Return what follows for a run whose job Slurm has ended for another one, instead of requeueing it."""
+    return f"{_against(folder)}Slurm ended its job for another one, for good; stk resume continues the run"
 
 
 def _may_start_again(run: RunDir) -> bool:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from slurm.status.submissions import Awaited, last_resources
+from slurm.client import programs
+from slurm.status.submissions import Awaited, find_job, last_resources
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.batch.job_options import Component
 from slurm.submission.batch.single_task import single_task, with_one_gpu
 from slurm.submission.submit import start_detached
 from slurm.submission.submit_job import make_submitit, sbatch
 from toolkit.config import load_resolved
-from toolkit.errors import UserError
-from toolkit.run.events import note_event
+from toolkit.errors import SchedulerError, UserError
+from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir
+
+_EVENT = "evaluation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +29,14 @@ class EvaluationPlan(JobPlan):
     """A job of one task that scores the run of its working directory; str(plan) is the batch script.
 
     words   the arguments of `stk evaluate`
+    number  the number of earlier evaluations, for a name that no other job of the run has
     """
 
     words: tuple[str, ...]
 
     @property
     def job_name(self) -> str:
-        return f"{self.run.run_id}.evaluate"
+        return f"{self.run.run_id}.evaluate.{self.number}"
 
     def options(self) -> dict[str, object]:
         options = {**JobPlan.options(self), "output": "logs/%j.evaluate.log"}
@@ -78,21 +84,41 @@ def words_for(target: str) -> tuple[str, ...]:
 def submit_evaluation(
     run: RunDir, words: tuple[str, ...], awaits: Awaited | None, cluster: str
 ) -> Evaluation:
-    """Submit the evaluation of a run, to begin when the run has finished. Raises SchedulerError."""
+    """Submit the evaluation of a run, to begin when the run has finished.
+
+    Raises AnswerLost if its job may exist although it cannot be found, SchedulerError otherwise.
+    """
     asked = last_resources(run)
     plan = EvaluationPlan(
         experiment=replace(load_resolved(run.config), resources=single_task(asked, **with_one_gpu(asked))),
         run=run,
+        number=sum(1 for _ in read_events(run, _EVENT)),
         awaits=awaits.job_id if awaits else None,
         words=words,
     )
     if cluster == "slurm":
         make_submitit(run)
-        job_id = sbatch(plan, os.environ)
+        job_id = _submitted(plan)
         found = Evaluation(job_id=job_id, log=run.logs / f"{job_id}.evaluate.log")
     else:
         log = run.logs / f"{plan.job_name}.log"
         pid = start_detached(run, ["slurm", "evaluate", str(run.path), *words], log, awaits)
         found = Evaluation(job_id=f"local-{pid}", log=log)
-    note_event(run, "evaluation", job_id=found.job_id, arguments=list(words))
+    note_event(run, _EVENT, job_id=found.job_id, arguments=list(words))
     return found
+
+
+def _submitted(plan: EvaluationPlan) -> str:
+    """Submit a plan and return its job's id; after a lost answer look for the job by its name."""
+    asked = time.time()
+    try:
+        return sbatch(plan, os.environ)
+    except programs.AnswerLost as lost:
+        with suppress(SchedulerError):
+            if (job_id := find_job(plan.job_name, plan.run.path, since=asked)) is not None:
+                return job_id
+        # Without an intent as for a training: scoring twice only finds the scores of the first time.
+        raise programs.AnswerLost(
+            f"{lost}\nThe job that scores {plan.run.run_id} may exist nevertheless: see squeue for "
+            f"{plan.job_name} before you repeat the command"
+        ) from lost

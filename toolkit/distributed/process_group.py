@@ -246,7 +246,11 @@ def _assign_device(rendezvous: Rendezvous, devices: RankDevices, timeout_s: floa
 
 @contextmanager
 def _group(run: RunDir, rendezvous: Rendezvous, device: torch.device, timeout_s: float) -> Iterator[None]:
-    """Create the process group of torch; destroy it at the end."""
+    """Create the process group of torch; destroy it at the end, but not after an error with NCCL.
+
+    NCCL would wait there for the other ranks, which are in a collective that this rank will never join. The
+    process is about to end, and the others are ended by whoever started them.
+    """
     on_gpu, world = device.type == "cuda", rendezvous.world
     with connecting(run, world, timeout_s) if on_gpu else nullcontext():
         dist.init_process_group(
@@ -261,8 +265,11 @@ def _group(run: RunDir, rendezvous: Rendezvous, device: torch.device, timeout_s:
     try:
         _check_peers(rendezvous)
         yield
-    finally:
-        dist.destroy_process_group()
+    except BaseException:
+        if not on_gpu:
+            dist.destroy_process_group()
+        raise
+    dist.destroy_process_group()
 
 
 def _check_peers(rendezvous: Rendezvous) -> None:

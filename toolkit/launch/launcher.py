@@ -37,6 +37,7 @@ from toolkit.run.failure.records import silent_record, write_first
 from toolkit.run.fence import is_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.module_names import module_in
+from toolkit.run.records.ranks import read_ranks
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import NONCE_VARIABLE
 
@@ -51,8 +52,10 @@ _EXPLAINED = (
     ExitCode.INTERRUPTED,
 )
 
-#: Seconds that the other ranks get to end after one has failed; ranks that hang will not use them.
-_GRACE_S, _GRACE_AFTER_HANG_S = 20.0, 3.0
+#: Seconds that the other ranks get to end after one has failed.
+_GRACE_S = 20.0
+#: The same for ranks that hang or use NCCL: in a collective, they do not notice that a rank has left.
+_GRACE_IF_STUCK_S = 3.0
 _POLL_S = 0.05
 
 
@@ -281,7 +284,7 @@ class _Launcher:
             has_failed = any(code not in (None, 0, ExitCode.YIELDED) for code in codes)
             # Called even without a failure here, because it handles the messages of the other nodes.
             if self._nodes.has_failed(self._run, nonce) | has_failed and deadline is None:
-                deadline = time.monotonic() + (_GRACE_AFTER_HANG_S if ExitCode.HUNG in codes else _GRACE_S)
+                deadline = time.monotonic() + _grace_s(self._run, nonce, codes)
                 first_rank = self._machines.layout.first_ranks[self._machines.node]
                 _note_silent(self._run, nonce, codes, first_rank, is_oom=self._is_oom())
                 self._nodes.fail()
@@ -291,6 +294,12 @@ class _Launcher:
                 for process in self._ranks:
                     process.kill()
             time.sleep(_POLL_S)
+
+
+def _grace_s(run: RunDir, nonce: str, codes: Sequence[int | None]) -> float:
+    """Seconds that the ranks which are still there get to end after one has failed."""
+    uses_nccl = any(rank.gpu for rank in read_ranks(run, nonce))
+    return _GRACE_IF_STUCK_S if uses_nccl or ExitCode.HUNG in codes else _GRACE_S
 
 
 def exit_code(returncodes: Sequence[int]) -> int:

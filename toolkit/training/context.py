@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,6 +28,9 @@ from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.schedule.due_steps import StepSchedule
 
+#: Torch compiles a model once for each.
+Use = Literal["training", "evaluation"]
+
 
 @dataclass(slots=True)
 class Activity:
@@ -36,16 +40,28 @@ class Activity:
     beats   grows with all work; if it stops growing, the process hangs
     step_s  seconds of the slowest of the latest steps
     batch   sample indices of the current forward pass
+    uncompiled  what torch has yet to compile, at its first use: training, evaluation, both, or nothing
     """
 
     phase: Phase = Phase.START
     beats: int = 0
     step_s: float = 0.0
     batch: np.ndarray | None = None
+    uncompiled: set[Use] = field(default_factory=set)
 
     def heartbeat(self) -> None:
         """Record that the process makes progress."""
         self.beats += 1
+
+    def done(self, use: Use) -> None:
+        """Record that the process has done a step of training, or a batch of an evaluation."""
+        self.heartbeat()
+        self.uncompiled.discard(use)
+
+    @property
+    def may_compile(self) -> bool:
+        """Whether torch may be compiling the model now."""
+        return ("evaluation" if self.phase is Phase.EVALUATION else "training") in self.uncompiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,7 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
         _examine_suspects(context, plan)
         cost.measure_if_due(plan, position)
         totals = take_step(context, sync, plan, position, stop)
+        context.activity.done("training")
         _record_step(context, totals, plan.step(position))
         context.checkpoints.reserve(context.state)
         _note_duration(context, time.perf_counter() - started)
@@ -212,7 +213,7 @@ def _validation_metrics(context: TrainContext, stop: Stop) -> dict[str, float]:
         context.group,
         context.experiment.evaluation,
         context.precision,
-        on_batch=context.activity.heartbeat,
+        on_batch=partial(context.activity.done, "evaluation"),
         asks_to_stop=partial(context.is_asked_to_stop, stop),
         workers=context.experiment.train.workers,
         with_outputs=context.task.metrics_need_outputs("validation"),

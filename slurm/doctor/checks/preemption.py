@@ -20,7 +20,8 @@ _SIGNAL_PARAMETERS = (
 )
 _MODES = {
     "REQUEUE": "the run saves, is requeued, and continues",
-    "CANCEL": "Slurm ends the job instead of requeueing it: the run saves and requeues itself",
+    "CANCEL": "Slurm ends the job instead of requeueing it: the run saves and requeues itself, if there is "
+    "time; otherwise it stays ended until stk resume",
     "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated",
 }
 #: Largest number of partitions or QOS that a line names.

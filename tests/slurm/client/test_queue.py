@@ -49,7 +49,8 @@ def _job(state: str, reason: str = "", *, restarts: int = 0, requeue: bool = Tru
         (_job("REQUEUED", requeue=False), "failed"),
         (_job("REQUEUE_HOLD"), "held"),
         (_job("SPECIAL_EXIT"), "held"),
-        (_job("PREEMPTED"), "requeued"),
+        # With PreemptMode=CANCEL it has ended, although it may be requeued.
+        (_job("PREEMPTED"), "failed"),
         (_job("PREEMPTED", requeue=False), "failed"),
         (_job("NODE_FAIL"), "requeued"),
         (_job("NODE_FAIL", requeue=False), "failed"),
@@ -71,7 +72,7 @@ def test_only_end_states_are_terminal() -> None:
     terminal = {word for word in words if from_controller(_job(word)).is_terminal}
     assert terminal == {
         *("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE"),
-        *("CANCELLED", "LAUNCH_FAILED", "RECONFIG_FAIL"),
+        *("CANCELLED", "LAUNCH_FAILED", "RECONFIG_FAIL", "PREEMPTED"),
     }
 
 

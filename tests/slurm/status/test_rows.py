@@ -60,7 +60,7 @@ def state(run: RunDir) -> RunStatus:
         ({"state": "RUNNING", "reason": "None"}, "running", ""),
         ({"state": "COMPLETING", "reason": "None"}, "running", ""),
         ({"state": "PENDING", "reason": "BeginTime", "restarts": "1"}, "requeued", "BeginTime"),
-        ({"state": "PREEMPTED", "reason": "None"}, "requeued", ""),
+        ({"state": "PREEMPTED", "reason": "None"}, "failed", "stk resume continues the run"),
         ({"state": "REQUEUE_HOLD", "reason": "None"}, "held", "scontrol release 101"),
         ({"state": "PENDING", "reason": "JobHeldUser"}, "held", "JobHeldUser): scontrol release 101"),
         ({"state": "PENDING", "reason": "PartitionTimeLimit"}, "pending", "lower resources.time"),

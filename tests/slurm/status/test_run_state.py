@@ -151,7 +151,7 @@ def test_pending_job_waits_for_gpus_or_hosts_it_asked_for(run: RunDir, resources
 
 def test_job_that_is_being_requeued_says_so(run: RunDir) -> None:
     started(run)
-    found = state_of(run, JobState(state="requeued", slurm_state="PREEMPTED"))
+    found = state_of(run, JobState(state="requeued", slurm_state="REQUEUED"))
     assert (found.state, found.doing) == ("requeued", "going back into the queue")
 
 

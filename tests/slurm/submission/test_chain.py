@@ -9,6 +9,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.status.dependency import standing, waits_for, why_not_begun
+from slurm.submission import evaluation
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from toolkit.config import load_resolved
@@ -225,6 +226,26 @@ def test_evaluation_of_a_live_run_is_submitted(user: User, fake: FakeSlurm) -> N
     user.stk("submit", user.config)
     assert user.stk("submit", user.config, "--evaluate").code == 0
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
+
+
+def test_an_evaluation_with_a_lost_id_is_found_by_its_name(user: User, fake: FakeSlurm) -> None:
+    """Also if another evaluation of the run is pending."""
+    user.stk("submit", user.config, "--evaluate")
+    fake.submits("silent")
+    answer = user.stk("submit", user.config, "--evaluate", "--json")
+    assert (answer.code, json.loads(answer.out)["evaluation"]["job_id"]) == (0, "103")
+    assert [job["job_id"] for job in fake.jobs] == ["101", "102", "103"]
+
+
+def test_an_evaluation_that_may_exist_is_named(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.stk("submit", user.config)
+    fake.submits("silent")
+    monkeypatch.setattr(evaluation, "find_job", lambda *_, **__: None)
+    answer = user.stk("submit", user.config, "--evaluate")
+    assert answer.code == 3
+    assert f"see squeue for {user.run().run_id}.evaluate.0" in answer.err
 
 
 def test_missing_file_to_evaluate_is_refused(user: User, fake: FakeSlurm) -> None:

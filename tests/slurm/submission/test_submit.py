@@ -71,7 +71,7 @@ def test_a_live_run_is_refused(user: User, fake: FakeSlurm) -> None:
     assert len(fake.jobs) == 1
 
 
-@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUE_HOLD", "PREEMPTED"])
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUE_HOLD", "REQUEUED"])
 def test_run_in_any_live_state_is_refused(user: User, fake: FakeSlurm, state: str) -> None:
     user.stk("submit", user.config)
     fake.change("101", state=state)

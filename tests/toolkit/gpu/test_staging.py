@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,6 +30,17 @@ def filled(buffer: Buffer, size: int) -> torch.Tensor:
     return tensor.cpu()
 
 
+def is_inherited(buffer: Buffer) -> bool:
+    """Whether forked processes have the memory of a buffer, by the kernel's list of this process's memory."""
+    first, covers = torch.frombuffer(next(buffer.pieces()), dtype=torch.uint8).data_ptr(), False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            covers = int(found[1], 16) <= first < int(found[2], 16)
+        elif covers and line.startswith("VmFlags:"):
+            return "dc" not in line.split()
+    raise AssertionError(f"no memory at {first:x}")
+
+
 def test_pinned_memory_is_as_large_as_the_file(device: Device) -> None:
     buffer = Buffer()
     tensor = filled(buffer, (1 << 16) + 1)
@@ -35,6 +48,14 @@ def test_pinned_memory_is_as_large_as_the_file(device: Device) -> None:
     assert buffer.is_pinned
     assert buffer.size <= pinned <= buffer.size + BLOCK
     assert torch.equal(load(b"".join(buffer.pieces()))["a"], tensor)
+
+
+def test_only_pinned_memory_is_kept_from_forked_processes(device: Device) -> None:
+    """On older kernels the GPU would write into a page that the process no longer has."""
+    pinned, pageable = Buffer(), Buffer()
+    filled(pinned, 10 * BLOCK)
+    pageable.fill({"a": torch.zeros(10 * BLOCK, dtype=torch.uint8)}, {})
+    assert [is_inherited(each) for each in (pinned, pageable)] == [False, True]
 
 
 def test_pinned_memory_is_released_on_a_new_layout_and_on_deletion(device: Device) -> None:

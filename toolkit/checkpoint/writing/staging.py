@@ -11,6 +11,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
+from mmap import MADV_DONTFORK, MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any
 
 import torch
@@ -150,7 +151,8 @@ class Buffer:
         self._unpin()
         self._places.clear()
         self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
-        self._file = _aligned(len(header) + total)
+        size = len(header) + total
+        self._file = _unforked(size) if self.is_pinned else _aligned(size)
         self._unpin = lambda: None
         if self.is_pinned:
             try:
@@ -173,6 +175,17 @@ def _aligned(size: int) -> torch.Tensor:
     memory = torch.empty(size + BLOCK, dtype=torch.uint8)
     start = -memory.data_ptr() % BLOCK
     return memory[start : start + size]
+
+
+def _unforked(size: int) -> torch.Tensor:
+    """Allocate whole pages that processes forked later do not have.
+
+    With older kernels, such as that of RHEL 8, this process would otherwise get a new page when it writes to
+    one that it shares with them, and the GPU would still write into the old one.
+    """
+    memory = mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    memory.madvise(MADV_DONTFORK)
+    return torch.frombuffer(memory, dtype=torch.uint8)
 
 
 def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

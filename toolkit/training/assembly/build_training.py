@@ -22,7 +22,7 @@ from toolkit.run.events import note_event
 from toolkit.run.records.step_records import StepRecords
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task
-from toolkit.training.assembly.choose_reduction import choose_reduction
+from toolkit.training.assembly.choose_reduction import choose_reduction, is_compiled
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.batch_workers import OnDemand
 from toolkit.training.context import Activity, TrainContext, passes_of
@@ -59,6 +59,8 @@ def build_training(
     state = _initial_state(experiment, task, group.device)
     schedule = StepSchedule.of(experiment, epoch_steps(experiment.train, task.splits["train"].lengths))
     reduction = choose_reduction(state.model, experiment, task, group)
+    if is_compiled(state.model):
+        activity.uncompiled |= {"training", "evaluation"}
     on_demand = OnDemand(seeds_again=task_kinds()[experiment.task.kind].has_move)
     return TrainContext(
         run=run,

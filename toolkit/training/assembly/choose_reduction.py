@@ -99,6 +99,11 @@ def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
     model.compile(dynamic=True)
 
 
+def is_compiled(model: nn.Module) -> bool:
+    """Whether torch compiles this model at its first call."""
+    return model._compiled_call_impl is not None
+
+
 def why_not_compiled(model: nn.Module, train: Train, device: torch.device) -> str:
     """Return why a run with fast reduction does not compile its model; empty if it compiles it."""
     if train.compile == "off":

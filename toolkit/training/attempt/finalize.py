@@ -88,7 +88,7 @@ def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int
         context.group,
         context.experiment.evaluation,
         context.precision,
-        on_batch=context.activity.heartbeat,
+        on_batch=partial(context.activity.done, "evaluation"),
         workers=context.experiment.train.workers,
         asks_to_stop=partial(context.is_asked_to_stop, stop),
     )

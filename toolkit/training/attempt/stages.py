@@ -221,11 +221,13 @@ class RankAttempt:
     def _pulse(self) -> Pulse:
         """Return the activity of this rank, for its watchdog."""
         phase = self._activity.phase
+        # Before the beats: what shortens the limit comes after a beat.
+        limit_s = self._limit_s(phase)
         return Pulse(
             phase=phase,
             step=self._step,
             beats=self._activity.beats,
-            limit_s=self._limit_s(phase),
+            limit_s=limit_s,
             failure_context=failure_context(self._context, None, self._gpu),
         )
 
@@ -234,7 +236,12 @@ class RankAttempt:
         if self._context is None or not self._is_loaded:
             # Preparing data and reading a checkpoint have no known duration.
             return None
-        return hang_limit_s(self._experiment.train, phase, self._context.checkpoints.seconds)
+        return hang_limit_s(
+            self._experiment.train,
+            phase,
+            self._context.checkpoints.seconds,
+            compiles=self._activity.may_compile,
+        )
 
     def _record_failure(self, error: BaseException) -> None:
         log.error("rank %d failed", self._world.rank, exc_info=error)

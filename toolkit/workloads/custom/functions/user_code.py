@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,8 +48,8 @@ class UserCode:
         theirs = Path(task.module if is_file(task.module) else self.path.relative_to(root))
         theirs = shown / theirs
         self.shown = theirs if theirs.is_file() else self.path
-        module = _imported(task.module, self.path, self.shown)
-        self._owner = module if task.class_name is None else self._made(module, task.class_name)
+        self._class_name = task.class_name
+        self._module = _imported(task.module, self.path, self.shown)
 
     def place(self, function: str) -> str:
         """File and line of a function, for messages."""
@@ -68,13 +68,16 @@ class UserCode:
         others = {"data": self.functions.prepare, "prepare": self.functions.data}.get(name)
         return self.find(name)(*given, **_given(getattr(self.functions, name) or (), values, of=others))
 
-    def _made(self, module: ModuleType, class_name: str) -> Any:
-        """Return an object of the user's class."""
+    @cached_property
+    def _owner(self) -> Any:
+        """The module, or an object of the user's class, made at its first use: it may read much data."""
+        if self._class_name is None:
+            return self._module
         try:
-            return getattr(module, class_name)()
+            return getattr(self._module, self._class_name)()
         except Exception as error:
-            place = f"{self.shown}:{line_of(error, self.path)}"
-            raise UserError(f"{place}: {class_name}() fails ({type(error).__name__}: {error})") from error
+            what = f"{self.shown}:{line_of(error, self.path)}: {self._class_name}() fails"
+            raise UserError(f"{what} ({type(error).__name__}: {error})") from error
 
 
 def _given(

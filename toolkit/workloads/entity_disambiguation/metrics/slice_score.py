@@ -50,5 +50,8 @@ class SliceScore:
         return ratio(self.popular_not_nc, self.mentions_not_nc)
 
     def to_json(self) -> dict[str, Any]:
-        """Return counts and shares by name."""
-        return {name: getattr(self, name) for name in (*self.__slots__, *SHARES)}
+        """Return counts and shares by name; a share of no mentions is None."""
+        counts = {name: getattr(self, name) for name in self.__slots__}
+        wholes = 2 * (self.mentions, self.mentions_not_nc)
+        found = zip(SHARES, wholes, strict=True)
+        return counts | {name: getattr(self, name) if whole else None for name, whole in found}

@@ -93,9 +93,8 @@ def _note(report: SliceReport, inside: bool) -> str:
 
 def slice_numbers(report: SliceReport) -> Numbers:
     """Return counts and shares of each slice; not_nc: only mentions with a gold among the candidates."""
-    names = list(SliceScore().to_json())
-    rows = [[name, *(getattr(scores, key) for key in names)] for name, scores in report.scores.items()]
-    return Numbers(name=f"slices_{report.split}", head=["slice", *names], rows=rows)
+    rows = [[name, *scores.to_json().values()] for name, scores in report.scores.items()]
+    return Numbers(name=f"slices_{report.split}", head=["slice", *SliceScore().to_json()], rows=rows)
 
 
 def latest_table(split: str, scores: Mapping[str, float | None]) -> Table | None:

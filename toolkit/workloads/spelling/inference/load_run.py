@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from toolkit.errors import DataError
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task, task_class
-from toolkit.training.numerics.arithmetic import autocast_dtype
+from toolkit.training.numerics.arithmetic import autocast_dtype, guest_arithmetic
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
 from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
@@ -108,16 +109,26 @@ class OpenRun:
         plan = plan_evaluation_tokens(lengths, self.batch_tokens)
         for number in range(plan.steps):
             indices = plan.step(number)
-            with torch.autocast(self.device.type, self._precision, enabled=self._precision is not None):
+            with self._arithmetic():
                 answered = getattr(task, what)(self.model, TEST, indices, self.device)
             found.update(zip(indices.tolist(), answered, strict=True))
         return [found[index] for index in range(len(lengths))]
 
-    @property
-    def _precision(self) -> torch.dtype | None:
-        # Half precision is not faster on a CPU.
-        is_gpu = self.device.type == "cuda"
-        return autocast_dtype(self.experiment.train.precision, self.device) if is_gpu else None
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        """Compute on a GPU like the run, and on a CPU in single precision, with the threads of this process.
+
+        Half precision, or the one thread of most runs, would only be slower there.
+        """
+        if self.device.type != "cuda":
+            yield
+            return
+        precision = autocast_dtype(self.experiment.train.precision, self.device)
+        with (
+            guest_arithmetic(self.experiment),
+            torch.autocast(self.device.type, precision, enabled=precision is not None),
+        ):
+            yield
 
 
 def open_run(

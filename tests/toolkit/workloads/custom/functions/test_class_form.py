@@ -123,6 +123,17 @@ def test_errors_of_a_class_are_found_without_executing_it(old: str, new: str, sa
     assert any(said.replace("\\", "") in each.problem for each in raised.value.problems)
 
 
+@pytest.mark.parametrize("method, times", [("", 1), ("    def prepare(self): pass\n", 2)])
+def test_a_process_makes_one_object_and_another_one_for_prepare(
+    config: Path, method: str, times: int
+) -> None:
+    """The constructor may read all data. What `prepare` leaves in its object, other ranks would not have."""
+    noted = "        open('made', 'a').write('x')\n        self.inputs ="
+    (config.parent / "points.py").write_text(_FILE.replace("        self.inputs =", noted) + method)
+    open_task(load(config))
+    assert (config.parent / "made").read_text() == "x" * times
+
+
 def test_failing_constructor_is_reported_with_its_line(config: Path) -> None:
     experiment = load(config)
     (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))

@@ -13,6 +13,7 @@ from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.artifacts import write_slices
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.metrics.slice_score import SHARES, SliceScore
 
 #: From Bootleg's tests: label -1 is not scored, -2 cannot be predicted.
 GOLDS = np.array([0, -2, 1, -1, 0, 3])
@@ -70,7 +71,17 @@ def test_json_has_the_counts_in_the_given_order(run: RunDir) -> None:
     }
 
 
-def test_the_scores_of_a_split_without_mentions_are_0(tmp_path: Path) -> None:
+def test_json_has_no_shares_of_no_mentions(tmp_path: Path) -> None:
+    """A share of mentions with a gold among the candidates may be missing alone."""
+    run = RunDir(tmp_path)
+    outside = score(np.array([-2]), np.array([0]), np.ones(1, bool))
+    write_slices(run, "test", {"final_loss": outside, "empty": SliceScore()}, dataset="dev")
+    found = {each["name"]: each for each in read_json(DisambiguationFiles(run).slices("test"))["slices"]}
+    assert [found["final_loss"][name] for name in SHARES] == [0.0, None, 0.0, None]
+    assert [found["empty"][name] for name in SHARES] == [None] * 4
+
+
+def test_the_scores_of_a_split_without_mentions_are_0_in_the_csv_as_in_bootleg(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     none = np.zeros(0, bool)
     scores = {"final_loss": score(GOLDS[:0], PREDICTIONS[:0], none)}

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+import torch
 
 from tests.tiers import first_quick
+from tests.toolkit.gpu.device import pretended_device
 from tests.toolkit.tiny import tiny
 from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
 from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
+from toolkit.task import task_class
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.inference.detecting import open_detector
 
@@ -48,6 +53,25 @@ def test_labels_are_those_of_the_evaluation(run: RunDir) -> None:
     found = open_detector(run, "cpu").detect(texts_of_test(run))
     assert found == labels_written(run)
     assert {1, 0} == {label for labels in found for label in labels}
+
+
+def test_a_gpu_computes_as_in_the_evaluation(of_words: RunDir) -> None:
+    """cuDNN's attention plans anew for each length of a batch, and TF32 rounds otherwise."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    found, before = [], (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32)
+    with pretended_device():
+        detector = open_detector(of_words, "cuda")
+        kind: Any = task_class(detector.opened.experiment)
+        detect = kind.detect
+
+        def noted(*arguments: Any) -> Any:
+            found.append((cuda.cudnn_sdp_enabled(), cudnn.allow_tf32))
+            return detect(*arguments)
+
+        with patch.object(kind, "detect", noted):
+            detector.detect(texts_of_test(of_words))
+    assert set(found) == {(False, False)}
+    assert before == (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32) == (True, True)
 
 
 def test_labels_depend_on_the_threshold(of_words: RunDir) -> None:

@@ -162,7 +162,7 @@ class ShardMaker:
         lists: list[dict[str, Array]] = []
         lines = job.reader(shard.source).read(numbers)
         for place, number, split, line in zip(places, numbers.tolist(), splits, lines, strict=True):
-            if place != number and line.target is not None:
+            if place != number and (line.target is not None or not line.text):
                 # A further draw has other errors only for clean texts.
                 continue
             if not line.text:

@@ -173,6 +173,13 @@ def test_long_and_empty_lines_are_left_out_and_counted(make: Make, tmp_path: Pat
     assert "left out: 1 lines (too long)" in prepared.summary()
 
 
+def test_an_empty_line_counts_once_for_any_number_of_draws(make: Make, tmp_path: Path) -> None:
+    path = write_texts(tmp_path / "own.txt", ["a stone", "", "a bridge"] * 4)
+    prepared = prepare(make(datasets=(str(path),), val_splits=(2,), noise_draws=3))
+    assert prepared.meta["left_out"] == {"empty": 4}
+    assert "left out: 4 lines (empty)" in prepared.summary()
+
+
 def test_json_lines_may_have_targets(make: Make, tmp_path: Path) -> None:
     records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}]
     path = write_texts(tmp_path / "own.jsonl", [json.dumps(record) for record in records])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import stat
 import sys
 import termios
 from collections.abc import Mapping, Sequence
@@ -43,10 +44,13 @@ def _given(name: str, command: Sequence[str]) -> Path:
 
 
 def _has_input() -> bool:
-    """Whether a pipe or a file with unread data is the standard input of this process."""
-    if os.isatty(0):
-        return False
+    """Whether a pipe with unread data is the standard input of this process.
+
+    A file may be that of a shell's loop, which reads it line by line.
+    """
     try:
+        if not stat.S_ISFIFO(os.fstat(0).st_mode):
+            return False
         return int.from_bytes(fcntl.ioctl(0, termios.FIONREAD, bytes(4)), sys.byteorder) > 0
     except OSError:
         # It is closed, or something else, such as /dev/null.

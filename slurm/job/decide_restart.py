@@ -18,17 +18,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from slurm.client import programs
 from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_back, length_s
 from slurm.job.oom_log import crash_hint
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.job.stop_signals import margin_s
+from slurm.job.time_budget import measured_lead_s
 from slurm.status.liveness import is_training_here
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.batch_script import IN_PLACE
 from slurm.submission.submit_job import names_of_slurm, without_hosts
 from toolkit.config import load, load_submitted
 from toolkit.config.secrets import concealed
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import ExitCode, SlurmUnavailable, StkError
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import Decision
@@ -36,13 +38,15 @@ from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
 from toolkit.run.create_run import run_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
-from toolkit.run.events import note_event, read_events
+from toolkit.run.events import note_event, read_events, save_events
 from toolkit.run.failure.classes import FAILURE_CLASSES, NO_ROOM
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
-#: Seconds for which a request is repeated at least if no controller answers; else until the job's end.
+#: Seconds for which a request is repeated if no controller answers, before the user is told.
 _PATIENCE_S = 600.0
+#: Seconds at the end of a job in which nothing is begun.
+_LAST_S = 60.0
 #: Seconds between attempts to record a crash on a file system that does not answer.
 _REPEAT_S = (1.0, 10.0, 60.0)
 #: Event: a step is started again in its job.
@@ -162,7 +166,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         return Outcome(f"not started again: {decision.why}")
     resources = last_resources(run)
     avoids = without_hosts(resources, names_of_slurm(decision.exclude, job.environ)) != resources
-    is_ending = step.attempt is not None and _is_ending(step.attempt, facts)
+    is_ending = in_place and _is_ending(run, facts)
     if in_place and not avoids and not is_ending and step.attempt is not None:
         # A step without a record of its attempt is requeued instead: it could not be counted here.
         _note_again(step, step.attempt, decision.why)
@@ -173,12 +177,15 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     return Outcome(f"starting again: {decision.why}")
 
 
-def _is_ending(attempt: AttemptRecord, facts: Mapping[str, str]) -> bool:
-    """Whether the job ends before another attempt in it could make a step and save."""
+def _is_ending(run: RunDir, facts: Mapping[str, str]) -> bool:
+    """Whether the job ends before another attempt in it could make a step and save, as far as is known."""
     if (end := end_of(facts)) is None:
         return False
-    lead_s = (attempt.step_s or 0.0) + (attempt.save_s or 0.0)
-    return end - time.time() < (attempt.first_step_s or 0.0) + margin_s(lead_s, length_s(facts))
+    # An attempt that crashed has recorded no duration of a save itself.
+    saves = (save.seconds for save in save_events(run) if save.seconds is not None)
+    lead_s = max(measured_lead_s(run) or 0.0, max(saves, default=0.0))
+    start_s = max((each.first_step_s or 0.0 for each in read_attempts(run)), default=0.0)
+    return end - time.time() < start_s + margin_s(lead_s, length_s(facts))
 
 
 def _decision(step: Step) -> Decision:
@@ -229,10 +236,22 @@ def named_run(what: str, overrides: Sequence[str]) -> RunDir:
     return find_run(what)
 
 
-def _patience_s(environ: Mapping[str, str]) -> float:
-    """The seconds until the job's end, because only an idle job waits; at least _PATIENCE_S."""
+def _decide_in_job(run: RunDir, code: int, in_place: bool) -> Outcome:
+    """As `decide`; if no controller answers, tell the user, and ask again until the job ends: it is idle."""
+    try:
+        return decide(run, code, os.environ, in_place=in_place)
+    except SlurmUnavailable:
+        rest_s = _rest_s(os.environ)
+        if rest_s <= 0 or not programs.is_installed():
+            raise
+        print(f"stk: no controller answers; it is asked for {rest_s / 60:.0f} min more", flush=True)
+        return decide(run, code, os.environ, rest_s, in_place=in_place)
+
+
+def _rest_s(environ: Mapping[str, str]) -> float:
+    """Seconds for which a controller can be asked before the job ends; 0 if its end is not known."""
     end = environ.get("SLURM_JOB_END_TIME", "")
-    return max(_PATIENCE_S, float(end) - time.time()) if end.isdecimal() else _PATIENCE_S
+    return max(0.0, float(end) - time.time() - _LAST_S) if end.isdecimal() else 0.0
 
 
 def main() -> int:
@@ -243,7 +262,7 @@ def main() -> int:
         if not run.config.exists():
             print("stk: the step ended before its run began: see above", flush=True)
             return ExitCode.FAILED
-        outcome = decide(run, int(code), os.environ, _patience_s(os.environ), in_place=in_place)
+        outcome = _decide_in_job(run, int(code), in_place)
         print(f"stk: {outcome.text}", flush=True)
     except StkError as error:
         print(f"stk: not started again; use stk resume. {concealed(str(error))}", flush=True)

@@ -6,11 +6,15 @@ a crash, so it is blocked until the rank can save and exit (StopFlag.install).
 
 from __future__ import annotations
 
+import os
+
 from toolkit.reliability.early_stop import hold_back
 
 
 def main() -> None:
     hold_back()
+    # Of the batch script, for its srun alone.
+    os.environ.pop("SLURM_EXIT_ERROR", None)
     # After that, because this import is slow.
     from submitit.core.submission import submitit_main
 

@@ -140,7 +140,7 @@ class JobWatch:
         return now - self._near_since > _PATIENCE_S
 
     def check_budgets(self, lead_s: float) -> None:
-        """Report once if a warning or a preemption leaves less time than a step and a save take here."""
+        """Report once if the job or a preemption leaves less time than a step and a save take here."""
         if short := too_short(lead_s, self._budgets or ()):
             self._budgets = []
             for line in short:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from slurm.client import programs
 from slurm.client.parse import Partition, parse_seconds
+from slurm.client.quantities import parse_minutes
+from slurm.client.stop_reason import length_s
 from slurm.config.resources import Resources
 from slurm.submission.batch.job_options import partitions_of
 from toolkit.run.attempts.records import read_attempts
@@ -46,20 +48,20 @@ def takes_too_long(lead_s: float, seconds: float) -> bool:
 
 def budgets_of_job(job: Mapping[str, str]) -> list[Budget]:
     """Return the budgets of a running job, from its record. Calls scontrol twice."""
-    return budgets(job.get("Partition", "").split(","), programs.partitions(), programs.config())
+    found = budgets(job.get("Partition", "").split(","), programs.partitions(), programs.config())
+    return [*_of_time_limit(length_s(job)), *found]
 
 
 def budgets_of_request(resources: Resources) -> list[Budget]:
     """Return the budgets of a future job with these resources. Calls scontrol twice."""
     partitions = programs.partitions()
-    return budgets(partitions_of(resources, partitions), partitions, programs.config())
+    found = budgets(partitions_of(resources, partitions), partitions, programs.config())
+    minutes = parse_minutes(resources.time) if resources.time else None
+    return [*_of_time_limit(None if minutes is None else 60.0 * minutes), *found]
 
 
 def budgets(names: Iterable[str], partitions: Iterable[Partition], config: Mapping[str, str]) -> list[Budget]:
-    """Return the budgets of preemptions in the named partitions, from the controller's answers.
-
-    A time limit needs none: the ranks leave as early as a step and a save need.
-    """
+    """Return the budgets of preemptions in the named partitions, from the controller's answers."""
     if config.get("PreemptType", "") != "preempt/partition_prio":
         # With QOS the grace is the QOS's, which not every cluster lets users read.
         return []
@@ -70,6 +72,14 @@ def budgets(names: Iterable[str], partitions: Iterable[Partition], config: Mappi
         for partition in partitions
         if partition.name in allowed and partition.can_be_preempted
     ]
+
+
+def _of_time_limit(seconds: float | None) -> list[Budget]:
+    """The budget of a job of this length: the ranks leave when they must, but not in its first half."""
+    if seconds is None:
+        return []
+    name = f"half of the time limit ({seconds / 60:g} min)"
+    return [Budget(name=name, seconds=seconds / 2, cure="a longer resources.time")]
 
 
 def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:

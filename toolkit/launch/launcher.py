@@ -33,7 +33,7 @@ from toolkit.run.events import note_event
 from toolkit.run.failure.classes import KILLED, OOM_KILLED
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.failure.log_end import first_cause
-from toolkit.run.failure.records import silent_record, write_first
+from toolkit.run.failure.records import first_failure, silent_record, write_first
 from toolkit.run.fence import is_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.module_names import module_in
@@ -298,8 +298,12 @@ class _Launcher:
 
 def _grace_s(run: RunDir, nonce: str, codes: Sequence[int | None]) -> float:
     """Seconds that the ranks which are still there get to end after one has failed."""
+    if ExitCode.HUNG in codes:
+        return _GRACE_IF_STUCK_S
     uses_nccl = any(rank.gpu for rank in read_ranks(run, nonce))
-    return _GRACE_IF_STUCK_S if uses_nccl or ExitCode.HUNG in codes else _GRACE_S
+    # All ranks raise that error, and rank 0 first finishes the save that it writes.
+    is_of_all = (first_failure(run, nonce) or {}).get("class") == "diverged"
+    return _GRACE_IF_STUCK_S if uses_nccl and not is_of_all else _GRACE_S
 
 
 def exit_code(returncodes: Sequence[int]) -> int:

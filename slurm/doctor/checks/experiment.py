@@ -20,7 +20,7 @@ from toolkit.system.output.amounts import size, size_mb
 #: Checkpoints besides the newest ones: the best, and the one that is being written.
 _MORE_CHECKPOINTS = 2
 #: Keys that the cure of a budget may name.
-_KEYS = ("resources.signal_s", "checkpoint.every_steps")
+_KEYS = ("resources.time", "checkpoint.every_steps")
 
 
 def on_cluster(experiment: Experiment, cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:

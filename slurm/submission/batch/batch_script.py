@@ -32,9 +32,9 @@ _NOT_IN_FOLDERS = {
 DECIDE_RESTART = "slurm.job.decide_restart"
 #: The argument which tells it that the script can start the step again.
 IN_PLACE = "in-place"
-#: The module of each task of the step.
 #: srun's exit status for its own errors; toolkit.run.attempts.crash_record takes it for a failed launch.
 _SRUN_FAILED = 200
+#: The module of each task of the step.
 _START_TASK = "slurm.job.start_task"
 
 

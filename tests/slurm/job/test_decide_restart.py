@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.job import decide_restart
-from slurm.job.decide_restart import _patience_s, decide
+from slurm.job.decide_restart import _rest_s, decide
 from slurm.submission.batch.batch_script import JobPlan
 from tests.mounts import fill, small_disk
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -159,10 +159,22 @@ def test_job_with_a_host_to_avoid_is_not_restarted_in_place(job: PretendJob) -> 
 
 def test_step_is_not_restarted_in_a_job_that_ends_before_its_next_save(job: PretendJob) -> None:
     """Slurm would kill the job at its time limit, and would not requeue it."""
-    job.starts(first_step_s=40.0, step_s=1.0, save_s=4.0)
-    job.says(EndTime=at(60 + 65))
+    job.starts(first_step_s=40.0)
+    note_event(job.run, "save", step=3, seconds=300.0)
+    job.says(EndTime=at(3600), StartTime=at(0))
+    assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    job.starts(first_step=3)
+    job.says(EndTime=at(60 + 600), StartTime=at(-3000))
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert job.submitted == ["101", "102"]
+
+
+def test_crash_near_the_end_of_a_job_keeps_the_job_if_that_is_asked_for(fake: FakeSlurm, user: User) -> None:
+    job = PretendJob(fake, user, "resources.requeue=same_job")
+    job.starts(first_step_s=40.0)
+    job.says(EndTime=at(60 + 65))
+    assert "starting again" in after(job, 137)
+    assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 
 
 def test_avoided_host_with_a_domain_in_its_name_needs_no_second_new_job(fake: FakeSlurm, user: User) -> None:
@@ -191,10 +203,10 @@ def test_crash_is_recorded_when_the_file_system_answers_again(
     assert job.why == "killed"
 
 
-def test_unanswered_requests_are_repeated_until_the_job_ends(job: PretendJob) -> None:
+def test_unanswered_requests_are_repeated_until_the_job_ends() -> None:
     end = time.time() + 7200
-    assert _patience_s({"SLURM_JOB_END_TIME": f"{end:.0f}"}) > 7000
-    assert _patience_s({"SLURM_JOB_END_TIME": "1"}) == _patience_s({}) == 600
+    assert 0 < 7200 - _rest_s({"SLURM_JOB_END_TIME": f"{end:.0f}"}) < 600
+    assert _rest_s({"SLURM_JOB_END_TIME": "1"}) == _rest_s({}) == 0
 
 
 def test_step_that_srun_could_not_create_is_started_again(job: PretendJob) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm.client.parse import parse_partitions
-from slurm.job.time_budget import Budget, budgets, measured_lead_s, too_short
+from slurm.job.time_budget import Budget, _of_time_limit, budgets, measured_lead_s, too_short
 from toolkit.files import append_json_line
 from toolkit.run.run_dir import RunDir
 
@@ -27,6 +27,13 @@ def test_budget_of_a_preemption_is_grace_time_plus_kill_wait() -> None:
     found = budgets(["long", "safe"], PARTITIONS, CONFIG)
     name = "a preemption in partition long (GraceTime 20 s, KillWait 30 s)"
     assert names_and_seconds(found) == [(name, 50)]
+
+
+def test_half_of_a_time_limit_is_a_budget() -> None:
+    """A run does not leave in the first half of its job, however long its saves take."""
+    (budget,) = _of_time_limit(600.0)
+    assert (budget.seconds, budget.cure) == (300.0, "a longer resources.time")
+    assert _of_time_limit(None) == []
 
 
 @pytest.mark.parametrize("kind", ["preempt/none", "preempt/qos", ""])

@@ -116,6 +116,21 @@ def as_a_guest(world: World, folder: Path) -> list[tuple[object, ...]]:
     return found
 
 
+def with_newer_names(world: World, folder: Path) -> tuple[str, str]:
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    with pretended_device(), guest_arithmetic(tiny(folder, "train.device=auto")):
+        within = torch.backends.cuda.matmul.fp32_precision
+    return within, torch.backends.cuda.matmul.fp32_precision
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch before 2.9 lacks the newer names"
+)
+def test_settings_under_torchs_newer_names_come_back(tmp_path: Path) -> None:
+    """After they were set, torch refuses to read the older names."""
+    assert in_ranks(1, with_newer_names, tmp_path) == [("ieee", "tf32")]
+
+
 def test_predictions_in_another_process_leave_its_arithmetic_as_it_was(tmp_path: Path) -> None:
     ((before, within, after),) = in_ranks(1, as_a_guest, tmp_path)
     assert within == (1, False, False, False, False, None)

@@ -10,6 +10,7 @@ import json
 import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import accumulate
 from mmap import MADV_DONTFORK, MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any
@@ -81,7 +82,7 @@ class Staging:
         stored = {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()}
         self._progress = json.dumps(stored, indent=2).encode() + b"\n"
         self.step, self.chain = state.progress.step, state.progress.chain
-        if self._weights.is_pinned or self._training.is_pinned:
+        if self._weights.is_on_gpu or self._training.is_on_gpu:
             torch.cuda.current_stream().synchronize()
 
     @property
@@ -101,11 +102,12 @@ class Staging:
 class Buffer:
     """One file of the safetensors format in memory: its header, and all tensors one after another.
 
+    is_on_gpu  whether tensors come from a GPU
     is_pinned  whether the memory is page-locked, so that a GPU copies into it directly
     """
 
     def __init__(self) -> None:
-        self.is_pinned = False
+        self.is_on_gpu = self.is_pinned = False
         self._unpin: Callable[[], object] = lambda: None
         self._layout: Any = None
         # All bytes of the file, and those of the tensors.
@@ -146,7 +148,7 @@ class Buffer:
         ends = list(accumulate(tensors[name].nbytes for name in names))
         total = ends[-1] if ends else 0
         header = _header(names, tensors, ends, metadata)
-        self.is_pinned = any(tensor.is_cuda for tensor in tensors.values())
+        self.is_on_gpu = self.is_pinned = any(tensor.is_cuda for tensor in tensors.values())
         # The old memory is freed first: both may not fit.
         self._unpin()
         self._places.clear()
@@ -160,6 +162,7 @@ class Buffer:
             except torch.cuda.CudaError as error:
                 # In some containers and virtual machines memory cannot be page-locked.
                 log.warning("memory cannot be page-locked, so saving is slower than usual: %s", error)
+                _forget_error()
                 self.is_pinned = False
         self._file[: len(header)] = torch.frombuffer(bytearray(header), dtype=torch.uint8)
         self._tensors = self._file[len(header) :]
@@ -242,6 +245,13 @@ def pin(memory: torch.Tensor, owner: object) -> weakref.finalize[..., Any]:
     # When the process exits, CUDA may already be shut down.
     unpin.atexit = False
     return unpin
+
+
+def _forget_error() -> None:
+    """Let CUDA report its pending error here, and not at the next kernel of the training."""
+    with suppress(RuntimeError):
+        torch.zeros(1, device="cuda")
+        torch.cuda.synchronize()
 
 
 def _unregister(address: int) -> None:

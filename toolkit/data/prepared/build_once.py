@@ -46,9 +46,9 @@ def publish_once(
     One process at a time calls `fill` with a temporary folder beside it, which is renamed when complete;
     the others wait as long as that process is alive, even for hours. The leftovers of a killed process and a
     folder that is not ready are removed. While this process waits it calls `waiting`, which may raise.
-    Raises DataError if nothing can be written, or if the holder of the lock has shown no sign of life for
-    lock_timeout_s seconds; a DataError of `fill` is passed on. If the folder is ready, no write permission is
-    needed.
+    Raises OSError for a fault of a network file system that may pass. Raises DataError if nothing can be
+    written, or if the holder of the lock has shown no sign of life for lock_timeout_s seconds; a DataError of
+    `fill` is passed on. If the folder is ready, no write permission is needed.
     """
     if is_ready():
         return False

@@ -81,7 +81,9 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
     """Return messages about edited code before the run continues; none if nothing was edited."""
-    if run.result.exists() and (edits := edits_since(run, experiment)):
+    if run.result.exists():
+        if not (edits := edits_since(run, experiment)):
+            return _of_elsewhere(run, experiment)
         done = f"{run.run_id} has finished with other code; changed since then: {edits}"
         anew = f"{done} (--fresh, or fresh=True in Python, starts anew)"
         return [*_of_elsewhere(run, experiment), anew]

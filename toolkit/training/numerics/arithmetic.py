@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -12,8 +13,6 @@ from toolkit.config.schema import Experiment, Train
 
 #: The first scale of torch.amp.GradScaler, as a power of two.
 _SCALE_OF_A_MEAN = 16
-#: cuDNN's attention makes a plan for each new batch length: up to 1.4 s on an H200, as long as 40 steps.
-_CUDNN_ATTENTION = False
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -41,8 +40,7 @@ def first_scale(train: Train) -> float:
 def set_arithmetic(experiment: Experiment) -> None:
     """Make results reproducible: fix the thread count and, on CUDA, kernels and precision."""
     train = experiment.train
-    tf32 = train.precision == "tf32"
-    _set((train.threads, tf32, tf32, _CUDNN_ATTENTION))
+    _set(train)
     if train.deterministic and train.device != "cpu" and torch.cuda.is_available():
         _use_deterministic_kernels()
 
@@ -54,23 +52,36 @@ def guest_arithmetic(experiment: Experiment) -> Iterator[None]:
     Deterministic kernels are not asked for: the process may have used cuBLAS already, which reads its own
     setting once, and would then refuse to compute.
     """
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
-    before = torch.get_num_threads(), cudnn.allow_tf32, cuda.matmul.allow_tf32, cuda.cudnn_sdp_enabled()
-    tf32 = experiment.train.precision == "tf32"
-    _set((experiment.train.threads, tf32, tf32, _CUDNN_ATTENTION))
+    threads, attention = torch.get_num_threads(), torch.backends.cuda.cudnn_sdp_enabled()
+    precisions = _precisions()
+    _set(experiment.train)
     try:
         yield
     finally:
-        _set(before)
+        torch.set_num_threads(threads)
+        torch.backends.cuda.enable_cudnn_sdp(attention)
+        for owner, name, value in precisions:
+            setattr(owner, name, value)
 
 
-def _set(settings: tuple[int, bool, bool, bool]) -> None:
-    """Set the threads, TF32 for convolutions and for matrix products, and cuDNN's attention."""
-    threads, convolutions, products, attention = settings
-    torch.set_num_threads(threads)
+def _precisions() -> list[tuple[Any, str, Any]]:
+    """The settings that decide on TF32: object, name, value."""
+    # mypy does not know all of torch's backends.
+    cudnn: Any = torch.backends.cudnn
+    products = torch.backends.cuda.matmul
+    try:
+        return [(each, "allow_tf32", each.allow_tf32) for each in (cudnn, products)]
+    except RuntimeError:
+        # Since version 2.9 torch refuses to read these names after the newer ones were set.
+        return [(each, "fp32_precision", each.fp32_precision) for each in (products, cudnn.conv, cudnn.rnn)]
+
+
+def _set(train: Train) -> None:
+    torch.set_num_threads(train.threads)
     # torch's default is TF32 for convolutions, but not for matrix products.
-    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = convolutions, products
-    torch.backends.cuda.enable_cudnn_sdp(attention)
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = train.precision == "tf32"
+    # cuDNN's attention makes a plan for each new batch length: up to 1.4 s on an H200, as long as 40 steps.
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def _use_deterministic_kernels() -> None:

@@ -44,7 +44,7 @@ class ExactCost:
         if self.steps == _FIRST:
             self.since = time.perf_counter()
         attempt = self.context.attempt
-        if self.steps != _LAST or self.context.reduction.joins_parts or attempt is None:
+        if self.steps != _LAST or attempt is None or self.context.passes == self._joined():
             return
         step_s = (time.perf_counter() - self.since) / (_LAST - _FIRST)
         if self.context.group.world.is_main and step_s < _LONGEST_STEP_S:
@@ -56,13 +56,16 @@ class ExactCost:
                 return
             attempt.measured(exact_s=round(exact_s, 6), exact_share=round(min(1.0, exact_s / step_s), 3))
 
+    def _joined(self) -> Sequence[Sequence[int]]:
+        """The passes of `fast`."""
+        train, world = self.context.experiment.train, self.context.group.world
+        return passes(world.rank, world.size, train.logical_ranks, train.accumulation, joined=True)
+
     def _extra_s(self, plan: EpochPlan, position: int) -> float:
         """Seconds that the passes of a step take longer than those of `fast`."""
-        train, world = self.context.experiment.train, self.context.group.world
-        joined = passes(world.rank, world.size, train.logical_ranks, train.accumulation, joined=True)
         separate_s, joined_s = (
             min(self._seconds(plan, position, numbers) for _ in range(_ROUNDS))
-            for numbers in (self.context.passes, joined)
+            for numbers in (self.context.passes, self._joined())
         )
         return max(0.0, separate_s - joined_s)
 

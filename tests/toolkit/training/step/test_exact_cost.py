@@ -24,7 +24,7 @@ def measured(
     rank: int = 0,
     longest_s: float = 60.0,
     *,
-    joins_parts: bool = False,
+    of_size: int = 2,
     accumulation: int = 1,
     largest: int = 100,
 ) -> tuple[list[dict[str, float]], list[list[int]]]:
@@ -43,12 +43,11 @@ def measured(
 
     training: Any = SimpleNamespace(
         passes=passes,
-        reduction=SimpleNamespace(joins_parts=joins_parts),
         experiment=SimpleNamespace(
             train=SimpleNamespace(logical_ranks=4 // accumulation, accumulation=accumulation)
         ),
         attempt=SimpleNamespace(measured=lambda **facts: noted.append(facts)),
-        group=SimpleNamespace(world=World(rank=rank, size=2, local_rank=rank, local_size=2)),
+        group=SimpleNamespace(world=World(rank=rank, size=of_size, local_rank=rank, local_size=of_size)),
         without_quarantined=lambda samples: samples,
     )
     cost = ExactCost(training, compute)
@@ -80,13 +79,14 @@ def test_exact_cost_is_left_out_if_the_passes_of_fast_do_not_fit(monkeypatch: py
 @pytest.mark.parametrize(
     "case",
     [
-        {"passes": [(0, 1)], "joins_parts": True},
+        {"passes": ((0, 1),)},
+        {"passes": ((0,),), "of_size": 4},
         {"passes": [(2,), (3,)], "rank": 1},
         {"passes": [(0,), (1,)], "longest_s": 0.0},
     ],
-    ids=["fast", "another rank", "a long step"],
+    ids=["fast", "one part", "another rank", "a long step"],
 )
-def test_exact_cost_is_not_measured_for_fast_other_ranks_or_long_steps(
+def test_exact_cost_is_not_measured_for_equal_passes_other_ranks_or_long_steps(
     monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]
 ) -> None:
     assert measured(monkeypatch, **case) == ([], [])

@@ -119,6 +119,13 @@ def test_copied_packages_are_imported_before_the_edited_ones(
     copies = [str(run.work / name) for name in ("lib", "project", "project/src")]
     assert found == [*copies, "/site", str(folder / "lib")]
     assert import_path(run, folder / "data", {}) == ""
+    assert import_path(run, folder / "data", {"PYTHONPATH": ":/site"}) == f"{run.work}:/site"
+
+
+@pytest.mark.parametrize("word", [".", "", "/train", "a b"])
+def test_words_after_m_that_name_no_module_are_ignored(folder: Path, run: RunDir, word: str) -> None:
+    keep(run, folder, folder, words=("pytest", "-m", word))
+    assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
 
 
 def test_unreadable_folder_is_linked(folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

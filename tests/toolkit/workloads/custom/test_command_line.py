@@ -63,4 +63,4 @@ def test_standard_input_that_a_command_does_not_get_is_named(source: str, tmp_pa
             check=True,
             cwd=tmp_path,
         )
-    assert done.stderr.count("does not get this standard input") == (0 if source == "nothing" else 1)
+    assert done.stderr.count("does not get this standard input") == (source == "pipe")

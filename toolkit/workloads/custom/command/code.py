@@ -105,7 +105,9 @@ def import_path(run: RunDir, folder: Path, environ: Mapping[str, str]) -> str:
     Also those of packages that are installed from the user's folder (`pip install -e .`): the copies come
     first, so that later edits do not affect the run.
     """
-    given = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    entries = environ["PYTHONPATH"].split(os.pathsep) if environ.get("PYTHONPATH") else []
+    # An empty entry means the working directory.
+    given = [entry or str(run.work) for entry in entries]
     copies = [run.work / name for entry in given if (name := inside(folder, Path(entry))) is not None]
     installed = [name for entry in editable_folders() if (name := inside(folder, entry)) is not None]
     copies += [run.work / name / source for name in installed for source in ("", "src")]
@@ -134,8 +136,8 @@ def _link_new(run: RunDir, experiment: Any, folder: Path) -> None:
 def _scripts(words: Sequence[str]) -> Iterator[Path]:
     """Yield the paths, relative to the working folder, that words may name as scripts, or as `-m module`."""
     for before, word in pairwise(["", *words]):
-        if before == "-m":
-            module = Path(*word.split("."))
+        if before == "-m" and all(map(str.isidentifier, names := word.split("."))):
+            module = Path(*names)
             yield from (module.with_name(f"{module.name}.py"), module / "__init__.py", module / "__main__.py")
         path = Path(word)
         if path.suffix in SCRIPTS and not path.is_absolute() and ".." not in path.parts:

@@ -44,6 +44,8 @@ SAVED = 75
 
 _POLL_S = 0.2
 _LOOK_S = 5.0
+#: Seconds between looks at the processes of a command whose first one has ended.
+_GROUP_S = 1.0
 #: Seconds between two scans of the work folder, which may be on a slow file system.
 _WALK_S = 60.0
 #: Exit statuses after the early warning, as Popen and a shell report them.
@@ -196,7 +198,8 @@ class _Rank:
         """Let what a wrapper has started save; the wrapper, such as a shell, ends at SIGTERM."""
         while code != SAVED and self._leaving.look() and program.lives and not self._leaving.is_over:
             self._leaving.pass_on(program)
-            time.sleep(_POLL_S)
+            # To see whether it lives, all processes of the host are listed.
+            time.sleep(_GROUP_S)
 
     def _look(self, *, has_ended: bool = False) -> None:
         """Record the ranks, and the progress of the command: its logged steps and its saves."""
@@ -228,7 +231,8 @@ class _Rank:
         has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
         # Lightning, for one, ends with status 0 at SIGTERM.
         was_cut_short = self._leaving.is_asked and self._is_before_end
-        if code == 0 and not was_cut_short and (has_returned or not self._world.is_main):
+        # Rank 0 decides: on other hosts the files of the run may be older.
+        if code == 0 and (not self._world.is_main or (has_returned and not was_cut_short)):
             if self._leaving.is_asked:
                 log.warning(
                     "the command was asked to leave and ended with status 0, so the run counts as done; the "

@@ -34,7 +34,7 @@ class UserCode:
 
     def __init__(self, task: FunctionsTask, code: Path | None = None) -> None:
         # Messages name files as the user does: relative to the working folder.
-        shown = Path("" if not task.folder or Path(task.folder) == Path.cwd() else task.folder)
+        shown = Path() if task.code_folder == Path.cwd() else task.code_folder
         if task.folder and os.path.isdir(task.folder):
             os.chdir(task.folder)
         try:

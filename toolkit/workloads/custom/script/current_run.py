@@ -121,7 +121,7 @@ class CurrentRun:
         self.catch_signals()
         return self._agreement.should_stop(every)
 
-    def leave_if_asked(self) -> None:
+    def _leave_if_asked(self) -> None:
         """End this process with status 75 if it is asked to leave, where there is nothing to save.
 
         Not collective: the other ranks are asked as well, and leave at a batch of their own.

@@ -152,17 +152,17 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
     ) -> None:
         if not _is_in_training(trainer):
-            self._run.leave_if_asked()
+            self._run._leave_if_asked()
         elif self._may_leave and self._run.should_stop():
             self._is_validating = True
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
             self._run.leave()
 
     def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
-        self._run.leave_if_asked()
+        self._run._leave_if_asked()
 
     def on_predict_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
-        self._run.leave_if_asked()
+        self._run._leave_if_asked()
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]

@@ -23,7 +23,7 @@ from moments import reached
 
 latest = run.latest_checkpoint()
 step, total = map(int, (latest / "state").read_text().split()) if latest else (0, 0)
-for batch in DataLoader(range(step, {TOTAL}), num_workers=2):
+for batch in DataLoader(range(step, {TOTAL}), num_workers=2, multiprocessing_context="fork"):
     step, total = step + 1, total + int(batch)
     run.log(step=step, total={TOTAL}, loss=total)
     reached(step)
@@ -62,6 +62,22 @@ print(process.exitcode)
 process.kill()
 """
 
+#: Leaving the block ends the processes of the pool by SIGTERM.
+POOL = """
+import multiprocessing
+import stk
+stk.current_run()
+
+
+def double(number):
+    return 2 * number
+
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("forkserver").Pool(2) as pool:
+        print(sum(pool.map(double, range(4))))
+"""
+
 #: A program that a script starts gets no blocked signals, also by way of a fork that runs Python.
 EXECUTES = """
 import subprocess, sys
@@ -75,7 +91,8 @@ subprocess.run([sys.executable, "-c", blocked], preexec_fn=lambda: None, check=T
 def in_a_run(folder: Path, code: str) -> str:
     """Execute code as a script of a run does; return its output."""
     places = {"STK_RUN_DIR": str(folder), "STK_ATTEMPT": "1", "STK_STOP_FILE": str(folder / "stop")}
-    command = [sys.executable, "-c", code]
+    (folder / "script.py").write_text(code)
+    command = [sys.executable, str(folder / "script.py")]
     done = subprocess.run(command, env=os.environ | places, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 
@@ -96,3 +113,8 @@ def test_forked_process_obeys_only_its_parent(tmp_path: Path) -> None:
 
 def test_started_program_has_no_blocked_signals(tmp_path: Path) -> None:
     assert in_a_run(tmp_path, EXECUTES).strip() == "set()"
+
+
+def test_pool_of_a_fork_server_ends(tmp_path: Path) -> None:
+    """Its processes are children of the server, and SIGTERM comes from the script."""
+    assert in_a_run(tmp_path, POOL) == "12\n"

@@ -74,6 +74,7 @@ def test_parameter_has_its_written_type_and_default(argument: str, hint: Any, de
         "from settings import SIZE\n",
         "SIZE, DEPTH = 8, 2\n",
         "for SIZE in range(3): ...\n",
+        "try: ...\nexcept Exception as SIZE: ...\n",
         "def set_size():\n    global SIZE\n    SIZE = 2\n",
     ],
 )

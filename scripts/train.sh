@@ -44,10 +44,17 @@ if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BA
     trap '' TERM INT HUP USR1 USR2
     # Variables of the submitting shell or job must not change the step: sbatch --export, salloc --mem.
     unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
+    # The Python of `stk`: its first line names it, as after `pip install --user`, or it is in the same folder.
+    read -r python <"$(command -v stk)" || true
+    python=${python#\#!}
+    case "${python##*/}" in
+        python*) ;;
+        *) python=$(dirname "$(command -v stk)")/python ;;
+    esac
     code=0
     srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
     # The step did not finish the run: decide whether and how to restart.
-    [ "$code" = 0 ] || "$(dirname "$(command -v stk)")/python" -P -m slurm.job.decide_restart "$what" "$code" "$@" || true
+    [ "$code" = 0 ] || "$python" -P -m slurm.job.decide_restart "$what" "$code" "$@" || true
     exit "$code"
 fi
 exec stk run "$what" "$@"

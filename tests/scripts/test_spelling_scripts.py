@@ -62,6 +62,13 @@ def test_runs_train_locally_without_slurm(study: Study) -> None:
     assert [words[0] for words, _ in study.calls()] == ["run"]
 
 
+def test_ctrl_c_in_a_run_ends_the_study(study: Study) -> None:
+    (study.home / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    done = study.run("docnn", FAILS="run", FAILS_WITH="130")
+    assert done.returncode == 130
+    assert [words[0] for words, _ in study.calls()] == ["run"]
+
+
 def test_settings_of_the_caller_override_the_script(study: Study) -> None:
     study.run("sec_nmt", "train.epochs=7", APPROACH="transformer", STK_NODES="1", STK_NUM_DECODER_LAYERS="3")
     (experiment,) = study.experiments()

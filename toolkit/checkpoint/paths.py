@@ -27,7 +27,8 @@ def no_fault(point: str) -> None:
 
 def temporary_name(target: Path, nonce: str, kind: str) -> Path:
     """A hidden name beside the target that no other attempt uses."""
-    return target.with_name(f".{target.name}.{nonce or os.getpid()}.{kind}")
+    # One dot, also for what is hidden already: leftovers are found by it.
+    return target.with_name(f".{target.name.lstrip('.')}.{nonce or os.getpid()}.{kind}")
 
 
 def replace_link(path: Path, target: str) -> None:

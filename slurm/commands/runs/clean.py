@@ -25,7 +25,8 @@ def run(arguments: Namespace) -> int:
         logs=arguments.logs,
         old=arguments.old,
     )
-    proposal = propose(list(dict.fromkeys(runs_named(arguments.runs))), parent, wishes)
+    runs = list(dict.fromkeys(runs_named(arguments.runs)))
+    proposal = propose(runs, parent, wishes, only_these=bool(arguments.runs))
     if not arguments.json:
         _show(proposal)
     removed: Sequence[Item] = ()

@@ -125,8 +125,11 @@ def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
     if arguments.rank is not None:
         given: Rank = arguments.rank
         return given
-    newest = next((attempt for attempt in reversed(logged_attempts(target)) if attempt.logs), None)
-    has_log = newest is not None and culprit in newest.logs
+    every = logged_attempts(target)
+    shown = next((attempt for attempt in reversed(every) if attempt.logs), None)
+    if isinstance(arguments.attempt, int):
+        shown = chosen(target, arguments.attempt, every)
+    has_log = shown is not None and culprit in shown.logs
     return culprit if culprit is not None and has_log else 0
 
 

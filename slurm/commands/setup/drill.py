@@ -74,8 +74,10 @@ def _shown(report: Report, *, quiet: bool) -> Iterator[Callable[[str], None]]:
 
     console = Console()
     if not console.is_terminal:
-        yield lambda what: print(f"… {what}", file=sys.stderr, flush=True)
-        Console(width=_WIDTH).print(_table(report))
+        try:
+            yield lambda what: print(f"… {what}", file=sys.stderr, flush=True)
+        finally:
+            Console(width=_WIDTH).print(_table(report))
         return
     with Live(_table(report), console=console, refresh_per_second=2) as live:
         yield lambda what: live.update(_table(report, what))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import filterfalse
 from pathlib import Path
@@ -90,16 +90,18 @@ class Proposal:
         return sum(item.bytes for item in self.items)
 
 
-def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
+def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes, *, only_these: bool = False) -> Proposal:
     """Return what may be deleted of these runs, with one query of Slurm for all. Deletes nothing.
 
-    parent   the experiment folder; its other runs may start from checkpoints of these
+    parent      the experiment folder; its other runs may start from checkpoints of these
+    only_these  whether of the runs that were set aside only the earlier forms of these count
     """
     named = references([*find_runs(parent), *runs])
     rows = zip(runs, status(runs), strict=True)
     found = [each for run, now in rows for each in _of_run_or_kept(run, now, named, wishes)]
     if wishes.old:
-        found += _archived(parent, named, wishes)
+        ids = {run.run_id for run in runs} if only_these else None
+        found += _archived(parent, named, wishes, ids)
     return Proposal(
         items=tuple(each for each in found if isinstance(each, Item)),
         kept=tuple(each for each in found if isinstance(each, Kept)),
@@ -196,8 +198,12 @@ def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
         yield _item(run, "logs", what, paths, min(youngest[name] for name in old))
 
 
-def _archived(parent: Path, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
+def _archived(
+    parent: Path, named: Mapping[Path, str], wishes: Wishes, ids: Collection[str] | None
+) -> Iterator[Item | Kept]:
     for run in archived_runs(parent):
+        if ids is not None and run.run_id.rpartition(".")[0] not in ids:
+            continue
         if (age_s := _age_s(run.path)) < wishes.older_than_s:
             continue
         no_run = "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is not a run"

@@ -89,7 +89,11 @@ class GpuProbe:
             utilization = float(self.nvml.nvmlDeviceGetUtilizationRates(self.handle).gpu)
         except self.nvml.NVMLError:
             utilization = None
-        memory = self.nvml.nvmlDeviceGetMemoryInfo(self.handle)
+        try:
+            memory = self.nvml.nvmlDeviceGetMemoryInfo(self.handle)
+        except self.nvml.NVMLError:
+            # GPUs that share the memory of the host have none of their own.
+            return utilization, 0.0, 0.0
         return utilization, memory.used / _MB, memory.total / _MB
 
 

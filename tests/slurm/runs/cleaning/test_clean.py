@@ -208,6 +208,15 @@ def test_old_option_deletes_archived_runs(user: User, run: RunDir) -> None:
     assert list(aside.parent.iterdir()) == []
 
 
+def test_old_option_with_a_run_deletes_only_what_was_set_aside_of_it(user: User, run: RunDir) -> None:
+    aside = archive_run(run)
+    create_run(user.experiment(), user.experiments)
+    other = archive_run(create_run(user.experiment("name=other"), user.experiments))
+    (item,) = clean(user, run.run_id, "--old", "--yes")["items"]
+    assert item["run_id"] == aside.name
+    assert list(aside.parent.iterdir()) == [other]
+
+
 def test_nothing_is_deleted_without_a_terminal_or_yes(user: User, run: RunDir) -> None:
     finish(run, best=20)
     answer = user.stk("clean")

@@ -12,22 +12,14 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command import earlier
 
 
-def test_only_processes_of_a_replaced_attempt_in_this_job_are_killed(
+def test_only_processes_of_a_replaced_attempt_are_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that the command has submitted inherits the variables of the run."""
     run = RunDir(tmp_path)
     write_json(run.fence, {"nonce": "new", "earlier": ["old"]})
-    of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "old", "SLURM_JOB_ID": "101"}
-    processes = {
-        1: of_run,
-        2: of_run | {"SLURM_JOB_ID": "102"},
-        3: of_run | {"STK_NONCE": "new"},
-        4: of_run | {"STK_RUN_DIR": "/other"},
-        5: {},
-    }
+    of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "old"}
+    processes = {1: of_run, 2: of_run | {"STK_NONCE": "new"}, 3: of_run | {"STK_RUN_DIR": "/other"}, 4: {}}
     killed: list[int] = []
-    monkeypatch.setenv("SLURM_JOB_ID", "101")
     monkeypatch.setattr(earlier, "environments", processes.items)
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
     earlier.end_earlier_processes(run)

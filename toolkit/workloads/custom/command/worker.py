@@ -164,7 +164,8 @@ class _Rank:
         )
         if places := import_path(run, Path(experiment.task.folder), environ):
             environ["PYTHONPATH"] = places
-        end_earlier_processes(run)
+        if not world.job:
+            end_earlier_processes(run)
         path = run.log(world.nonce, world.rank)
         # In a job, standard output is already this log.
         shown = world.is_main and not _is_stdout(path)

@@ -6,13 +6,12 @@ its own handler for SIGTERM, which ends the worker, and then the script fails. S
 
 from __future__ import annotations
 
-import multiprocessing
 import multiprocessing.util
 import os
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -38,17 +37,14 @@ class Protection:
         for number, handler in self._before.items():
             # None: it was not set from Python.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        # With a fork server, the process that made this one is not its parent.
-        made_by = multiprocessing.parent_process()
-        parents = {os.getppid(), *([made_by.pid] if made_by else [])}
-        threading.Thread(target=_obey, args=(parents, tuple(self._before)), daemon=True).start()
+        threading.Thread(target=_obey, args=(os.getppid(), tuple(self._before)), daemon=True).start()
 
 
-def _obey(parents: Collection[int | None], numbers: Iterable[int]) -> None:
+def _obey(parent: int, numbers: Iterable[int]) -> None:
     """Wait for signals; let those of the parent take effect, and all signals once it has ended."""
     while True:
         found = signal.sigwaitinfo(numbers)
-        if found.si_pid not in parents and os.getppid() in parents:
+        if found.si_pid != parent and os.getppid() == parent:
             continue
         if found.si_signo == signal.SIGTERM and _is_loader_worker():
             # As torch's handler does for its parent's signal. Another status is an error in the parent.

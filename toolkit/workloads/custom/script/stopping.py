@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -41,6 +42,11 @@ class Signals:
         """
         if self._before or threading.current_thread() is not threading.main_thread():
             return
+        if _is_child_that_imports():
+            # SIGTERM must end it, because `Pool.terminate` waits for that. A rank that the script has started
+            # in this way catches signals from its first `should_stop` on. The early warning is not for it.
+            signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+            return
         self._watcher = watcher
         numbers = stop_signals() if watcher is None else (signal.SIGTERM, signal.SIGUSR2)
         for number in numbers:
@@ -70,6 +76,12 @@ def _exists(process: int) -> bool:
         os.kill(process, 0)
         return True
     return False
+
+
+def _is_child_that_imports() -> bool:
+    """Whether this process was started by multiprocessing, not forked, and executes the script again now."""
+    again = sys.modules.get("__mp_main__")
+    return again is not None and again is not sys.modules.get("__main__")
 
 
 class Agreement:

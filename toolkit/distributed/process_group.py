@@ -248,8 +248,8 @@ def _assign_device(rendezvous: Rendezvous, devices: RankDevices, timeout_s: floa
 def _group(run: RunDir, rendezvous: Rendezvous, device: torch.device, timeout_s: float) -> Iterator[None]:
     """Create the process group of torch; destroy it at the end, but not after an error with NCCL.
 
-    NCCL would wait there for the other ranks, which are in a collective that this rank will never join. The
-    process is about to end, and the others are ended by whoever started them.
+    NCCL would wait there for the other ranks, which are in a collective that this rank will never join. This
+    process ends soon. Its launcher ends the others.
     """
     on_gpu, world = device.type == "cuda", rendezvous.world
     with connecting(run, world, timeout_s) if on_gpu else nullcontext():

@@ -200,8 +200,12 @@ def test_command_that_ends_with_0_when_asked_has_finished_unless_steps_are_missi
 
 
 def test_script_in_a_wrapper_that_ends_before_it_saves_and_resumes(stk: Stk) -> None:
-    # The shell ends at once. A real save takes longer than the next look at the shell.
-    script(SAVES.replace("    if asked:\n", "    if asked:\n        time.sleep(1)\n"))
+    # The shell ends at once. The script saves when nothing is left of it, so after its end has been noticed.
+    saves_later = SAVES.replace(
+        "    if asked:\n",
+        "    if asked:\n        while os.path.exists(f'/proc/{shell}'):\n            time.sleep(0.05)\n",
+    )
+    script("import os\nshell = os.getppid()\n" + saves_later)
     Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
     words = ("code=[train.py,train.sh]", "--", "sh", "train.sh")
     process = start(*words)

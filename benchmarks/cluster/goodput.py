@@ -18,7 +18,7 @@ from benchmarks.measuring.rounds import Case, Size, in_turns
 _WORK = "one kill every 30 s"
 _SUBMITIT = "submitit script"
 _WALL = "wall time"
-#: Names as in peers/kinds.py, titles, required packages.
+#: Names as in peers/tools/by_name.py, titles, required packages.
 _TOOLS = (
     ("stk", "stk run", ()),
     ("stk-same-job", "stk run, requeue: same_job", ()),

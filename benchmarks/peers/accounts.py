@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from starts import Start
-from tools import Step
+from tools.start import Start
+from tools.tool import Step
 
 #: The parts of a run's time, in the order of the tables.
 PARTS = ("useful steps", "steps done twice", "saves", "starting", "ending", "Slurm", "a person", "rest")

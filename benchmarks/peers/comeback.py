@@ -1,7 +1,7 @@
 """Measure a tool's time from the notice of a preemption to the first new step, in a separate process.
 
 python comeback.py ARGUMENTS ANSWER: both JSON. The notice is the job's own --signal, which every tool here is
-configured to expect: after SIGTERM, Slurm's default, some tools never resume (results.md).
+configured to expect: after SIGTERM, Slurm's default, some tools never resume (results/results.md).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from accounts import Traces
 from cluster import job, preempt, user_signal_preemption
-from kinds import tool_of
-from starts import Start
 from story import Hangs
-from tools import Step
+from tools.by_name import tool_of
+from tools.start import Start
+from tools.tool import Step
 from watching import Watched
 
 #: Parts of the time, in order; no tool can change the part `Slurm`.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import command, preempt, user_signal_preemption
-from settings import SAVE_EVERY, STRIKE_AT
+from jobs.settings import SAVE_EVERY, STRIKE_AT
 from story import Hangs, Story
 
 

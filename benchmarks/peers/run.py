@@ -24,10 +24,11 @@ from typing import Any
 
 from cluster import command
 from faults import FAULTS, Fault
-from settings import RANKS, SAVE_EVERY, STEPS, STRIKE_AT
-from stk_tool import Stk
+from jobs.settings import RANKS, SAVE_EVERY, STEPS, STRIKE_AT
 from story import Hangs, Story
-from tools import HuggingFace, HuggingFaceJit, Lightning, Submission, Submitit, Tool
+from tools.peers import HuggingFace, HuggingFaceJit, Lightning, Submitit
+from tools.stk import Stk
+from tools.tool import Submission, Tool
 
 HERE = Path(__file__).resolve().parent
 PEERS = {tool.name: tool for tool in (Submitit, Lightning, HuggingFace, HuggingFaceJit)}
@@ -55,7 +56,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--peers-python", default=sys.executable, help="has requirements.txt installed")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
     parser.add_argument("--again", action="store_true", help="measure results again that are already there")
-    parser.add_argument("--results", type=Path, default=HERE / "results.json")
+    parser.add_argument("--results", type=Path, default=HERE / "results" / "results.json")
     return parser.parse_args()
 
 

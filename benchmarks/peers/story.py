@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from cluster import job, wait_for_the_end
-from settings import STEPS
-from tools import Step, Submission, Tool
+from jobs.settings import STEPS
+from tools.tool import Step, Submission, Tool
 
 _TIMEOUT_S = 900.0
 #: Actions of a person before giving up.

@@ -14,11 +14,12 @@ _HEAD = "| what happens | with | and then | steps done twice | seconds to the fi
 _RULE = "|---|---|---|--:|--:|---|"
 _ORDER = ("submitit", "lightning", "hf", "hf-jit", "stk")
 _UNDISTURBED = ("none", "none_again")
+_RESULTS = Path(__file__).with_name("results") / "results.json"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, default=Path(__file__).with_name("results.json"))
+    parser.add_argument("file", nargs="?", type=Path, default=_RESULTS)
     runs: list[dict[str, Any]] = json.loads(parser.parse_args().file.read_text())["runs"]
     print(_HEAD, _RULE, *_rows(runs), sep="\n")
 

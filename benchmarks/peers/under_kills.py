@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from accounts import account
-from kinds import tool_of
-from settings import STEPS
+from jobs.settings import STEPS
+from tools.by_name import tool_of
 from watching import Watched
 
 

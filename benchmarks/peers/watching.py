@@ -13,7 +13,7 @@ from accounts import Traces
 from cluster import ENDED, command, job
 from faults import is_alive
 from story import Story
-from tools import Submission, Tool
+from tools.tool import Submission, Tool
 
 _PERIOD_S = 0.25
 #: A job that is being requeued has an ended state for a moment.

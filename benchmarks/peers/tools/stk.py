@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from cluster import command
-from settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS, WARNING_S
-from starts import Start
-from tools import Step, Submission, json_lines
+from jobs.settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS, WARNING_S
 
 from toolkit.run.attempts.goodput import timeline
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
+from tools.start import Start
+from tools.tool import Step, Submission, json_lines
 
 _BATCH = BATCH_PER_RANK * RANKS
 _STEPS_PER_EPOCH = SAMPLES // _BATCH

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from stk_callbacks import StkLightning, StkTrainer
-from stk_tool import Stk, StkSameJob
-from tools import (
+from tools.peers import (
     HuggingFace,
     HuggingFaceJit,
     HuggingFaceRestarts,
     Lightning,
     LightningTorchrun,
     Submitit,
-    Tool,
 )
+from tools.stk import Stk, StkSameJob
+from tools.stk_callbacks import StkLightning, StkTrainer
+from tools.tool import Tool
 
 PEERS = {
     tool.name: tool

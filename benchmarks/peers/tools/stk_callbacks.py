@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 from cluster import command
-from settings import RANKS, WARNING_S
-from tools import CODE, Peer, Submission, json_lines
+from jobs.settings import RANKS, WARNING_S
+
+from tools.peers import CODE, Peer
+from tools.tool import Submission, json_lines
 
 
 class _WithCallback(Peer):

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from tests.cluster import packages
+from tests.cluster.machine import packages
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

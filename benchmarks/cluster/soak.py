@@ -39,7 +39,7 @@ from tests.faults.story import (
     truncate,
     zero_a_page,
 )
-from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks
+from tests.toolkit.support.ranks import NO_ANSWER, Ended, Started, await_ranks
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
 from toolkit.checkpoint.store import verify
 from toolkit.config import Experiment

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import torch
 from safetensors.torch import load_file
 
-from tests.toolkit.tiny_training import Attempt, CountedStop, without_dropout
+from tests.toolkit.support.tiny_training import Attempt, CountedStop, without_dropout
 from tests.toolkit.workloads.test_task_contract import SAMPLES
 from toolkit.config import Experiment
 from toolkit.distributed.devices import choose_device

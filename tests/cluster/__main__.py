@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .cluster import Cluster
 from .errors import ClusterError
-from .prerequisites import prepare_machine, require_linux_and_root
+from .machine.prerequisites import prepare_machine, require_linux_and_root
 
 DEFAULT_NAME = "demo"
 

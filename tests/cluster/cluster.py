@@ -13,14 +13,14 @@ from typing import Self
 from tests.patience import PATIENCE_S
 from toolkit.files import write_atomic
 
-from . import hosts_file, slurm_conf
-from .claim import Claim
-from .daemons import Daemons
 from .errors import ClusterError, CommandFailed
 from .jobs import parse_records
-from .network import Network, Subnet, choose_subnet
-from .services import Services
-from .state_folder import StateFolder
+from .machine import hosts_file, slurm_conf
+from .machine.claim import Claim
+from .machine.daemons import Daemons
+from .machine.network import Network, Subnet, choose_subnet
+from .machine.services import Services
+from .machine.state_folder import StateFolder
 from .waiting import wait_until
 
 HOSTS = 4

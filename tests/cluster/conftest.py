@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .cluster import Cluster
-from .prerequisites import CannotRunHere, prepare_machine
+from .machine.prerequisites import CannotRunHere, prepare_machine
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

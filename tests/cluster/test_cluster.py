@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from . import hosts_file
 from .cluster import Cluster
 from .errors import ClusterError, CommandFailed
+from .machine import hosts_file
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import Run, Runs
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment
 
 

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from stk_toy.texts.task import TextsTask
 
-from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks, start_ranks
-from tests.toolkit.tiny import assert_equal_runs
+from tests.toolkit.support.ranks import NO_ANSWER, Ended, Started, await_ranks, start_ranks
+from tests.toolkit.support.tiny import assert_equal_runs
 from toolkit.config import Experiment
 from toolkit.files import append_json_line, read_json_lines
 from toolkit.reliability import fault_injection as faults

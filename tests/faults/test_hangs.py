@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, wake_up
-from tests.toolkit.tiny import metrics_lines, tiny
+from tests.toolkit.support.tiny import metrics_lines, tiny
 from toolkit.config import Experiment
 from toolkit.errors import ExitCode
 from toolkit.files import read_json

@@ -18,7 +18,7 @@ from tests.faults.story import (
     wait_for_the_writer,
 )
 from tests.tiers import first_quick
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment
 from toolkit.files import read_json
 from toolkit.reliability.fault_injection import SAVE_POINTS

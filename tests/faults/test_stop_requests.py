@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
 from tests.tiers import first_quick
-from tests.toolkit.tiny import STEPS_PER_EPOCH
+from tests.toolkit.support.tiny import STEPS_PER_EPOCH
 from toolkit.config import Experiment
 from toolkit.files import read_json_lines
 

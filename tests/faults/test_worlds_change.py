@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import Runs, kill, preempt_at, samples_by_epoch
-from tests.toolkit.tiny import SIZES, STEPS_PER_EPOCH
+from tests.toolkit.support.tiny import SIZES, STEPS_PER_EPOCH
 from toolkit.config import Experiment
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.docs.readme import ROOT
 from tests.scripts.spelling_study import SCRIPTS, Study
 from tests.scripts.spelling_table import SOURCES, TABLE, ablated
-from tests.toolkit.tiny import of_tokens
+from tests.toolkit.support.tiny import of_tokens
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
 from toolkit.data.order.batches import epoch_steps
 from toolkit.workloads.spelling.data.samples.prepared import prepare

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.toolkit.checkpointing import save
+from tests.toolkit.support.checkpointing import save
 from toolkit.run.run_dir import RunDir
 
 if TYPE_CHECKING:
-    from tests.toolkit.tiny_training import Lab
+    from tests.toolkit.support.tiny_training import Lab
 
 
 @pytest.fixture
@@ -45,6 +45,6 @@ def saved(run: RunDir) -> RunDir:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """Runs that the tests of one file share."""
-    from tests.toolkit.tiny_training import Lab  # imports torch
+    from tests.toolkit.support.tiny_training import Lab  # imports torch
 
     return Lab(tmp_path_factory.mktemp("lab"))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, run_ranks
 from toolkit.files import (
     append_json_line,
     crc32,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.registering import ROOT, TOY, register
-from tests.toolkit.tiny import write_experiment
+from tests.toolkit.support.tiny import write_experiment
 from toolkit.files import read_json
 
 #: Makes every import of the scheduler package fail.

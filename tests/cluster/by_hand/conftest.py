@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster.prerequisites import CannotRunHere, require_linux_and_root
-from tests.toolkit.tiny import write_experiment
+from tests.cluster.machine.prerequisites import CannotRunHere, require_linux_and_root
+from tests.toolkit.support.tiny import write_experiment
 from toolkit.run.run_dir import RunDir
 
 from .two_machines import Pair, ended, two_machines

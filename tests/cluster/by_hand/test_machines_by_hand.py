@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.waiting import wait_until
-from tests.toolkit.tiny import assert_equal_runs, metrics_lines
+from tests.toolkit.support.tiny import assert_equal_runs, metrics_lines
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.stranger import CONNECTED, stranger
-from tests.toolkit.tiny import assert_equal_runs, events
+from tests.toolkit.support.tiny import assert_equal_runs, events
 from toolkit.run.run_dir import RunDir
 
 from .two_machines import Machine, Pair, ended

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.cluster.claim import Claim
-from tests.cluster.network import Network, choose_subnet
+from tests.cluster.machine.claim import Claim
+from tests.cluster.machine.network import Network, choose_subnet
 from tests.patience import PATIENCE_S
 from tests.registering import own_environment
 from toolkit.run.run_dir import RunDir, find_runs

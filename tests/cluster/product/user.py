@@ -16,7 +16,7 @@ from tests.cluster.errors import CommandFailed
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
 from tests.registering import UNDRAWN, own_environment
-from tests.toolkit.tiny import metrics_lines
+from tests.toolkit.support.tiny import metrics_lines
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 

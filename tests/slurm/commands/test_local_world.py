@@ -23,7 +23,7 @@ from slurm.commands.experiments.local_world import (
 from slurm.config.rank_count import local_processes, told_fewer
 from slurm.config.resources import Resources
 from tests.slurm.support.user import User
-from tests.toolkit.nvml import Library, gpu
+from tests.toolkit.support.nvml import Library, gpu
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.launch.machines.layout import Machines

@@ -11,7 +11,7 @@ from slurm.status.filters import ORDERS, STATES, Choice, moment, ordered, states
 from slurm.status.rows import RunStatus
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
-from tests.toolkit import a_stranger
+from tests.toolkit.support import a_stranger
 from toolkit.run.run_dir import RunDir
 
 

@@ -22,7 +22,7 @@ from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.plans import PLANS
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import CODE, User
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode

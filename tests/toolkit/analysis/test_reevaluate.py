@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from stk_toy.texts.files import predictions
 
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.rescoring import ask
-from tests.toolkit.tiny import SIZES, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.rescoring import ask
+from tests.toolkit.support.tiny import SIZES, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.analysis.reevaluate import Request, rescore
 from toolkit.config import Experiment, load_resolved
 from toolkit.errors import CheckpointError, ConfigError, DataError, UserError

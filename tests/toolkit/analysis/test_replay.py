@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 from stk_toy.texts.task import TextsTask
 
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
-from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny import STEPS_PER_EPOCH, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.analysis.replay import judge, replay
 from toolkit.config import Experiment
 from toolkit.errors import RunFailed, UserError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.toolkit.checkpointing import (
+from tests.toolkit.support.checkpointing import (
     FILES,
     IDENTITY,
     checkpoints,
@@ -25,7 +25,7 @@ from tests.toolkit.checkpointing import (
     state_at,
     truncate,
 )
-from tests.toolkit.tiny import events
+from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.store import Identity, verify
 from toolkit.errors import CheckpointError
 from toolkit.run.events import FORCED, note_event

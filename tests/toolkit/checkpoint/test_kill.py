@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.checkpointing import (
+from tests.toolkit.support.checkpointing import (
     IDENTITY,
     checkpoints,
     expected_facts,
@@ -22,7 +22,7 @@ from tests.toolkit.checkpointing import (
     save_state,
     state_at,
 )
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks
 from toolkit.checkpoint.store import verify
 from toolkit.reliability.fault_injection import SAVE_POINTS, Faults, parse
 from toolkit.run.run_dir import RunDir

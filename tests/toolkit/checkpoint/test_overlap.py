@@ -10,8 +10,16 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.checkpointing import IDENTITY, checkpoints, facts, loaded, new_state, save_state, state_at
-from tests.toolkit.tiny import events
+from tests.toolkit.support.checkpointing import (
+    IDENTITY,
+    checkpoints,
+    facts,
+    loaded,
+    new_state,
+    save_state,
+    state_at,
+)
+from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.checkpoint.writing.throttle import Throttle

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.mounts import mount, read_only
-from tests.toolkit.checkpointing import (
+from tests.toolkit.support.checkpointing import (
     IDENTITY,
     checkpoints,
     expected_facts,
@@ -26,9 +26,9 @@ from tests.toolkit.checkpointing import (
     save_state,
     state_at,
 )
-from tests.toolkit.ranks import in_ranks, run_ranks
-from tests.toolkit.tiny import assert_equal_runs, events, tiny
-from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.errors import CheckpointError

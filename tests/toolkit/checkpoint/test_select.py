@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.checkpointing import (
+from tests.toolkit.support.checkpointing import (
     IDENTITY,
     checkpoints,
     expected_facts,
@@ -27,7 +27,7 @@ from tests.toolkit.checkpointing import (
     state_at,
     truncate,
 )
-from tests.toolkit.tiny import events
+from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.manifest import wait_for_manifest
 from toolkit.checkpoint.store import Identity, load, verify
 from toolkit.errors import CheckpointError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.toolkit.checkpointing import (
+from tests.toolkit.support.checkpointing import (
     FILES,
     IDENTITY,
     checkpoints,
@@ -23,8 +23,8 @@ from tests.toolkit.checkpointing import (
     state_at,
     truncate,
 )
-from tests.toolkit.ranks import in_ranks, run_ranks
-from tests.toolkit.tiny import events
+from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.store import Identity, load, load_weights
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group

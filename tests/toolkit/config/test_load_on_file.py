@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment, load_on_file, to_yaml
 from toolkit.config.identity import identity
 from toolkit.errors import ConfigError

@@ -14,8 +14,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.nvml import Library, gpu
-from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.support.nvml import Library, gpu
+from tests.toolkit.support.ranks import in_ranks, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.devices import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from tests.toolkit.ranks import run_ranks
+from tests.toolkit.support.ranks import run_ranks
 from toolkit.distributed.nccl import connecting, set_up_nccl
 from toolkit.errors import ExitCode
 from toolkit.files import read_json

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.ranks import in_ranks, run_ranks
-from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import Lab
+from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny_training import Lab
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group, replica_check
 from toolkit.distributed.replica_check import compare_weights, weights_crc32

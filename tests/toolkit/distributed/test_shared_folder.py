@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.shared_folder import check_same_data

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.reduction import block

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from tests.toolkit.gpu.device import CUDA, pretended_device
-from tests.toolkit.ranks import in_ranks, run_ranks
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.tiny import tiny
 from toolkit.system.world import World
 from toolkit.training.numerics.arithmetic import autocast_dtype, guest_arithmetic, set_arithmetic
 

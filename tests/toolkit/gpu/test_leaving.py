@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from tests.toolkit.gpu.collectives import pretended_gpu
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.files import append_json_line

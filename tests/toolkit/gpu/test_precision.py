@@ -11,9 +11,9 @@ import torch
 from torch.nn import functional
 
 from tests.toolkit.gpu.autocast import cuda_autocast
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import without_dropout
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny_training import without_dropout
 from toolkit.config import Experiment
 from toolkit.system.world import World
 from toolkit.task import Task, task_class

@@ -13,10 +13,10 @@ import torch.distributed as dist
 from torch.nn import functional
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.checkpointing import save
 from tests.toolkit.gpu.collectives import pretended_gpu
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
-from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.support.checkpointing import save
+from tests.toolkit.support.ranks import in_ranks, run_ranks
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group

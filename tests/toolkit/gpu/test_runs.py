@@ -10,9 +10,9 @@ import pytest
 
 from tests.tiers import first_quick
 from tests.toolkit.gpu.collectives import pretended_gpu
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny import contents, metrics_lines, tiny
-from tests.toolkit.tiny_training import Attempt, counted_stop
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny import contents, metrics_lines, tiny
+from tests.toolkit.support.tiny_training import Attempt, counted_stop
 from toolkit.config import Experiment
 from toolkit.distributed import process_group
 from toolkit.distributed.step_sync import StepSync

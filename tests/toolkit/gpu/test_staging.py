@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from tests.toolkit.checkpointing import new_state
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
+from tests.toolkit.support.checkpointing import new_state
 from toolkit.checkpoint.writing import staging
 from toolkit.checkpoint.writing.direct_io import BLOCK
 from toolkit.checkpoint.writing.staging import Buffer, Staging

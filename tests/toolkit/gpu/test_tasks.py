@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync

@@ -12,8 +12,8 @@ import pytest
 from tests.mounts import fill, small_disk
 from tests.patience import until
 from tests.toolkit.launch.test_launcher import ended, launched, said
-from tests.toolkit.tiny import assert_equal_runs, metrics_lines, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import assert_equal_runs, metrics_lines, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.errors import ExitCode
 from toolkit.files import append_json_line, read_json
 from toolkit.launch.launcher import run_as_coordinator

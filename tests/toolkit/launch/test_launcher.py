@@ -14,8 +14,8 @@ import pytest
 
 from tests.patience import PATIENCE_S, until
 from tests.tiers import first_quick
-from tests.toolkit.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.config import Experiment
 from toolkit.files import read_json, read_json_lines
 from toolkit.launch.launcher import exit_code, rank_environment

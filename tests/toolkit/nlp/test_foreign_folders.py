@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.toolkit.bert import write_bert
+from tests.toolkit.support.bert import write_bert
 from toolkit.errors import DataError
 from toolkit.nlp.encoder import Encoder
 

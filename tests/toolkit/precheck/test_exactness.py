@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import run_id
 from toolkit.config.schema import Experiment
 from toolkit.files import append_json_line

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import of_tokens, tiny
+from tests.toolkit.support.tiny import of_tokens, tiny
 from toolkit.config import Experiment
 from toolkit.precheck.schedule import schedule_warnings
 from toolkit.task import task_class

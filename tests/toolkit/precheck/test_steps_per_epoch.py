@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.data.sources.test_file_digests import YOUNG, aged
-from tests.toolkit.tiny import of_tokens, tiny
+from tests.toolkit.support.tiny import of_tokens, tiny
 from toolkit.config import Experiment, to_yaml
 from toolkit.data.order.batches import epoch_steps
 from toolkit.data.prepared import lookup

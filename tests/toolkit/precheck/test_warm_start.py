@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.checkpoint.loading import load_file_of_weights
 from toolkit.checkpoint.shapes import misfit, read_shapes
 from toolkit.config import Experiment, load

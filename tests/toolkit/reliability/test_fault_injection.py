@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.ranks import run_ranks
+from tests.toolkit.support.ranks import run_ranks
 from toolkit.errors import UserError
 from toolkit.reliability.fault_injection import POINTS, VARIABLE, Fault, Faults, InjectedFault, parse
 from toolkit.system.world import World

@@ -12,9 +12,9 @@ import torch
 from stk_toy.texts.task import Batch, TextsTask
 
 from tests.tiers import first_quick
-from tests.toolkit.ranks import Ended, run_ranks
-from tests.toolkit.tiny import SIZES, assert_equal_runs, events, tiny
-from tests.toolkit.tiny_training import Attempt, Lab, counted_stop
+from tests.toolkit.support.ranks import Ended, run_ranks
+from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab, counted_stop
 from toolkit.config import Experiment
 from toolkit.distributed.process_group import Group
 from toolkit.errors import UserError

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from stk_toy.texts.task import TextsTask
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.ranks import Ended, Started, await_ranks, run_ranks, start_ranks
-from tests.toolkit.tiny import assert_equal_runs, events, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.ranks import Ended, Started, await_ranks, run_ranks, start_ranks
+from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.config import Experiment
 from toolkit.errors import DataError, ExitCode
 from toolkit.files import read_json, read_json_lines, write_json

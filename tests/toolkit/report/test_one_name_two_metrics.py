@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit import a_stranger
 from tests.toolkit.report.drawn import printed
 from tests.toolkit.report.report_folders import write_trained
+from tests.toolkit.support import a_stranger
 from toolkit.files import read_json, write_json
 from toolkit.report.comparison.reading import compare
 from toolkit.report.comparison.tables import best_places, runs_table

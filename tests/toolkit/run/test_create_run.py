@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment, load_resolved, run_id
 from toolkit.errors import UserError
 from toolkit.run.create_run import create_run

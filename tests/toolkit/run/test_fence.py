@@ -17,9 +17,9 @@ import pytest
 from filelock import FileLock
 
 from tests.patience import PATIENCE_S, until
-from tests.toolkit.ranks import await_ranks, run_ranks, start_ranks
-from tests.toolkit.tiny import assert_equal_runs, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.ranks import await_ranks, run_ranks, start_ranks
+from tests.toolkit.support.tiny import assert_equal_runs, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.errors import ExitCode, RunBusy, UserError
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.reliability import fault_injection

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.toolkit.ranks import run_ranks
-from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
-from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from tests.toolkit.support.ranks import run_ranks
+from tests.toolkit.support.tiny import STEPS_PER_EPOCH, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import Progress
 from toolkit.checkpoint.store import verify
 from toolkit.config import Experiment

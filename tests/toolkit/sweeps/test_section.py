@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import write_experiment
+from tests.toolkit.support.tiny import write_experiment
 from toolkit.config import load, run_id
 from toolkit.config.composition.yaml_files import parse
 from toolkit.errors import ConfigError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.nvml import Library, NVMLError, gpu
+from tests.toolkit.support.nvml import Library, NVMLError, gpu
 from toolkit.errors import UserError
 from toolkit.system import idle_gpus
 from toolkit.system.idle_gpus import Gpu, NoGpus, least_busy

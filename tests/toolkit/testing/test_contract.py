@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.task import Score
 from toolkit.testing import check_task, contract
 

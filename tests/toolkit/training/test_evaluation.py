@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
-from tests.toolkit.tiny import SIZES, rows, tiny
+from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
+from tests.toolkit.support.tiny import SIZES, rows, tiny
 from toolkit.config import Experiment
 from toolkit.config.schema import Evaluation as Batches
 from toolkit.config.schema import Train

@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests.tiers import first_quick
-from tests.toolkit.ranks import in_ranks, run_ranks
-from tests.toolkit.tiny import (
+from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.tiny import (
     SIZES,
     STEPS_PER_EPOCH,
     assert_equal_runs,
@@ -20,7 +20,7 @@ from tests.toolkit.tiny import (
     of_tokens,
     tiny,
 )
-from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.config import Experiment
 from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines

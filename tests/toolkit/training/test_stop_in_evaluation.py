@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.tiers import first_quick
-from tests.toolkit.tiny import STEPS_PER_EPOCH, assert_equal_runs, metrics_lines, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import STEPS_PER_EPOCH, assert_equal_runs, metrics_lines, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir

@@ -12,7 +12,7 @@ import pytest
 import torch
 from filelock import FileLock
 
-from tests.toolkit.tiny import metrics_lines, tiny, write_experiment
+from tests.toolkit.support.tiny import metrics_lines, tiny, write_experiment
 from toolkit.config import Experiment
 from toolkit.errors import ExitCode, TrainingDiverged
 from toolkit.files import read_json, read_json_lines

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from tests.tiers import first_quick
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny_training import without_dropout
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny_training import without_dropout
 from tests.toolkit.workloads.test_task_contract import SAMPLES
 from toolkit.config import Experiment
 from toolkit.config.fields import limits

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from tests.tiers import first_quick
-from tests.toolkit.tiny import assert_equal_runs, metrics_lines
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import assert_equal_runs, metrics_lines
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     tiny_cached,
     tiny_co_mention,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.product.user import User
 from tests.cluster.waiting import wait_until
-from tests.toolkit.tiny import SIZES
+from tests.toolkit.support.tiny import SIZES
 from tests.toolkit.workloads.spelling.spelling_files import texts, write_spelling_experiment, write_texts
 from toolkit.run.run_dir import RunDir
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.product.user import User, curve, weights
 from tests.cluster.stranger import CONNECTED, stranger
 from tests.cluster.waiting import wait_until
-from tests.toolkit.tiny import events
+from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
 
 #: Before anything else a rank beyond the first waits, until the test lets it go.

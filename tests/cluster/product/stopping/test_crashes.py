@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.product.user import User, curve, starts, weights
-from tests.toolkit.tiny import events
+from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
 
 

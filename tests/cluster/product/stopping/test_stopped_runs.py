@@ -12,7 +12,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.product.user import EPOCHS, User, curve, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
-from tests.toolkit.tiny import events
+from tests.toolkit.support.tiny import events
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 

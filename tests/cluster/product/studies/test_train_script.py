@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.product.user import SCRIPTS, User, curve, host_numbers, ranks, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
-from tests.toolkit.bert import write_bert
+from tests.toolkit.support.bert import write_bert
 from toolkit.files import read_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir, find_runs

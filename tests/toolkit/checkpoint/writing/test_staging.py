@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import load, load_file, load_model, save_model
 from torch import nn
 
-from tests.toolkit.checkpointing import new_state, state_at
+from tests.toolkit.support.checkpointing import new_state, state_at
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.writing.direct_io import BLOCK
 from toolkit.checkpoint.writing.staging import PIECE, Buffer, Staging

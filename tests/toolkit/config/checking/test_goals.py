@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit import a_stranger
+from tests.toolkit.support import a_stranger
 from toolkit import registry
 from toolkit.config import Experiment, load_resolved, run_id, to_yaml
 from toolkit.errors import Fault

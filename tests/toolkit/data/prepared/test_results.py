@@ -15,7 +15,7 @@ from stk_toy.texts.prepared import Texts
 from stk_toy.texts.sections import TextsData
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.tiny import query
+from tests.toolkit.support.tiny import query
 from toolkit.data.prepared.results import Result, record_result
 from toolkit.data.provenance import origins
 from toolkit.errors import DataError

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import Attempt, train_rank
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny_training import Attempt, train_rank
 from toolkit.data.sources.file_digests import file_sha256, memory_of, remembered
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir

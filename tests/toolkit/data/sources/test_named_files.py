@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment
 from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tests.patience import PATIENCE_S
 from tests.tiers import first_quick
-from tests.toolkit.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
+from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.tiers import first_quick
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group

@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
-from tests.toolkit.ranks import worlds
+from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import meet
 from toolkit.errors import RendezvousError, UserError
 from toolkit.run.run_dir import RunDir

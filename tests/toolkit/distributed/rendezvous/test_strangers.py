@@ -13,8 +13,8 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start, write_with_folder
-from tests.toolkit.ranks import worlds
-from tests.toolkit.tiny import events
+from tests.toolkit.support.ranks import worlds
+from tests.toolkit.support.tiny import events
 from toolkit.distributed.rendezvous import meet
 from toolkit.distributed.secure.channel import Channel
 from toolkit.distributed.secure.listener import SecureListener, listen

@@ -14,7 +14,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, write_with_folder
-from tests.toolkit.ranks import worlds
+from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.errors import RendezvousError
 from toolkit.run.run_dir import RunDir

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.ranks import worlds
-from tests.toolkit.tiny import events
+from tests.toolkit.support.ranks import worlds
+from tests.toolkit.support.tiny import events
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.distributed.secure.channel import authenticate_to_server
 from toolkit.distributed.secure.secret import shared_secret

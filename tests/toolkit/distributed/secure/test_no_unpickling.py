@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from tests.tiers import first_quick
-from tests.toolkit.ranks import in_ranks, run_ranks
-from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import Attempt, train_rank
+from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny_training import Attempt, train_rank
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.config.schema import Train
 from toolkit.distributed.process_group import Group, join

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.toolkit.nvml import Library, gpu
+from tests.toolkit.support.nvml import Library, gpu
 from toolkit.monitoring.usage.probes import ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
 from toolkit.system.idle_gpus import NoGpus
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.nvml import Library, gpu
+from tests.toolkit.support.nvml import Library, gpu
 from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.monitoring.usage.values import RankUsage, read_usage
 from toolkit.run.run_dir import RunDir

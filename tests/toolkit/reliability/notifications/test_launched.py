@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.files import read_json
 from toolkit.reliability import fault_injection
 from toolkit.run.create_run import create_run

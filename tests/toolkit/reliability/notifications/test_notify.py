@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.reliability.notifications.receiver import nobody, receiving
-from tests.toolkit.tiny import events, tiny
+from tests.toolkit.support.tiny import events, tiny
 from toolkit.files import append_json_line, write_json
 from toolkit.reliability.notifications.notify import notify
 from toolkit.run.create_run import create_run

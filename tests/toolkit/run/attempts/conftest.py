@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment
 from toolkit.run.run_dir import RunDir
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks, worlds
+from tests.toolkit.support.ranks import in_ranks, worlds
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.errors import RendezvousError

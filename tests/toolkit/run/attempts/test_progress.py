@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.toolkit.run.attempts.attempts import FAILURES, STOPS, crash, start, with_budget
-from tests.toolkit.tiny import events
+from tests.toolkit.support.tiny import events
 from toolkit.config import Experiment
 from toolkit.errors import NoProgress
 from toolkit.files import append_json_line, read_json

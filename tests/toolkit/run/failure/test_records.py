@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks, worlds
-from tests.toolkit.tiny import events
+from tests.toolkit.support.ranks import in_ranks, worlds
+from tests.toolkit.support.tiny import events
 from toolkit.errors import (
     CheckpointError,
     DataError,

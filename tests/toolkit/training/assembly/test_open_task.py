@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import assert_equal_runs, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import assert_equal_runs, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.run.attempts.records import read_attempts
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from stk_toy.texts.task import TextsTask
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.config.schema import Evaluation
 from toolkit.files import read_json
 from toolkit.reliability.stop import StopFlag

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.files import read_json, read_json_lines
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.attempts.outcome import Outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.errors import RunBusy
 from toolkit.files import read_json, read_json_lines
 from toolkit.monitoring.usage.values import read_usage

@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 from torch import nn
 
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny import tiny
 from toolkit.config.schema import Train
 from toolkit.reliability.stop import NeverStop
 from toolkit.reliability.watchdog import period_s

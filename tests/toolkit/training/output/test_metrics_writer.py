@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.tiny import metrics_lines
+from tests.toolkit.support.tiny import metrics_lines
 from toolkit.distributed.step_sync import StepTotals
 from toolkit.files import append_json_line, read_json
 from toolkit.run.run_dir import RunDir

@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.toolkit.tiny import assert_equal_runs, tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import assert_equal_runs, tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.config import Experiment
 from toolkit.config.identity import identity
 from toolkit.distributed.process_group import Group

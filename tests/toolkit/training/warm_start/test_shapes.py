@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_model
 
-from tests.toolkit.tiny import tiny
+from tests.toolkit.support.tiny import tiny
 from toolkit.checkpoint.shapes import misfit, read_shapes
 from toolkit.config import Experiment, to_yaml
 from toolkit.files import read_json

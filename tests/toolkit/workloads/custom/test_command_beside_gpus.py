@@ -10,7 +10,7 @@ import pytest
 from slurm.cli import _parse
 from slurm.commands.experiments.local_world import machines_here
 from slurm.submission.checks.early_checks import ranks_without_gpus
-from tests.toolkit.nvml import Library, gpu
+from tests.toolkit.support.nvml import Library, gpu
 from toolkit.config import Experiment, load
 from toolkit.errors import UserError
 

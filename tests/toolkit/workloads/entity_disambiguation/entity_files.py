@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.toolkit.bert import write_bert
-from tests.toolkit.tiny import of_tokens
+from tests.toolkit.support.bert import write_bert
+from tests.toolkit.support.tiny import of_tokens
 from toolkit.config import Experiment, load
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile

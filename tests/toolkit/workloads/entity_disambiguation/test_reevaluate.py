@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.rescoring import ask
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.rescoring import ask
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     database,
     line,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.ranks import run_ranks
+from tests.toolkit.support.ranks import run_ranks
 from tests.toolkit.workloads.entity_disambiguation.entity_files import line, tiny_entities, write_lines
 from tests.toolkit.workloads.entity_disambiguation.models.mentions import batch_of, model_of, opened
 from tests.toolkit.workloads.entity_disambiguation.scorer import score

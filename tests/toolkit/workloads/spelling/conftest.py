@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_corrections,
     tiny_plus,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from tests.toolkit.tiny import SIZES, of_tokens
+from tests.toolkit.support.tiny import SIZES, of_tokens
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config import Experiment, load

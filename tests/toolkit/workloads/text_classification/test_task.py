@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.toolkit.rescoring import ask
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.rescoring import ask
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
 from toolkit.files import read_json
 

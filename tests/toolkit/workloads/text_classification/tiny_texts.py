@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.toolkit.bert import write_bert
-from tests.toolkit.tiny import EXPERIMENT, write_experiment
+from tests.toolkit.support.bert import write_bert
+from tests.toolkit.support.tiny import EXPERIMENT, write_experiment
 from toolkit.config import Experiment, load
 
 _EXPERIMENT = EXPERIMENT.replace("toy_texts", "text_classification").replace("convolutions", "docnn")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.custom.own_digits import DIGITS
 from toolkit.config import load
 from toolkit.distributed.process_group import Group

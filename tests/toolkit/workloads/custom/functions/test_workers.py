@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny_training import Attempt, counted_stop
+from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.tiny_training import Attempt, counted_stop
 from toolkit.config import load
 from toolkit.errors import ConfigError
 from toolkit.reliability.stop import NeverStop

@@ -13,8 +13,8 @@ import torch
 
 from tests.tiers import first_quick
 from tests.toolkit.gpu.device import pretended_device
-from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
 from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.nlp.exported_files import ExportedFiles

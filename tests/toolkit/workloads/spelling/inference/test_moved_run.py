@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import first_quick
-from tests.toolkit.tiny import SIZES
+from tests.toolkit.support.tiny import SIZES
 from tests.toolkit.workloads.spelling.spelling_files import texts, write_texts
 from toolkit.analysis.export import export_run
 from toolkit.analysis.prediction.predict import predict_rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.bert import write_bert
+from tests.toolkit.support.bert import write_bert
 from tests.toolkit.workloads.text_classification.data.films import tokens_of, write_table
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable

@@ -12,7 +12,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.toolkit.nlp.tokenizers.pieces import PIECES, SENTENCE, bare, bert, byte_level, token_numbers
-from tests.toolkit.tiny import query
+from tests.toolkit.support.tiny import query
 from tests.toolkit.workloads.text_classification.data.films import tokens_of, write_table
 from toolkit.data.provenance import origins
 from toolkit.errors import DataError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.toolkit.tiny import query
+from tests.toolkit.support.tiny import query
 from tests.toolkit.workloads.text_classification.data.films import some_rows, tokens_of, write_table
 from toolkit.nlp.tokens import UNK_ID, tokenizer
 from toolkit.workloads.text_classification.config import TextTable

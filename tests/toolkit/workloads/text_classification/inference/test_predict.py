@@ -14,7 +14,7 @@ import torch
 import yaml
 
 from tests.tiers import first_quick
-from tests.toolkit.tiny import rows
+from tests.toolkit.support.tiny import rows
 from tests.toolkit.workloads.moved_run import moved_run, stk
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.analysis.prediction.load import load_model

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tests.toolkit.bert import write_bert
+from tests.toolkit.support.bert import write_bert
 from toolkit.errors import DataError
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model

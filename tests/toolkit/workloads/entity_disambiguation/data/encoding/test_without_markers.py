@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.toolkit.bert import write_bert
+from tests.toolkit.support.bert import write_bert
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import (
     ENT_END,
     MarkedTokenizer,

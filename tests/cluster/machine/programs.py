@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from .errors import CommandFailed
+from ..errors import CommandFailed
 
 # Root's PATH need not hold the folders of the daemons, for example after `su`.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])

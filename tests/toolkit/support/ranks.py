@@ -31,8 +31,8 @@ _PRELOADED = (
     "torch.utils.tensorboard",
     "pytest",
     "hypothesis.strategies",
-    "tests.toolkit.tiny_training",
-    "tests.toolkit.preloaded",
+    "tests.toolkit.support.tiny_training",
+    "tests.toolkit.support.preloaded",
 )
 _OF_WORKLOADS = ("transformers.models.bert.modeling_bert",)
 _CONTEXT.set_forkserver_preload([*_PRELOADED, *(_OF_WORKLOADS if find_spec("toolkit.workloads") else ())])

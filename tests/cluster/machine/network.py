@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import ClusterError
+from ..errors import ClusterError
+from ..waiting import wait_until
 from .programs import output_of
-from .waiting import wait_until
 
 SUBNETS = 250
 

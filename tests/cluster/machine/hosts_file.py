@@ -4,7 +4,7 @@ import fcntl
 from collections.abc import Mapping
 from pathlib import Path
 
-from .errors import ClusterError
+from ..errors import ClusterError
 
 HOSTS_FILE = Path("/etc/hosts")
 

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import ClusterError
+from ..errors import ClusterError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 import os
 import sys
 
+from ..errors import ClusterError, CommandFailed
 from . import packages
-from .errors import ClusterError, CommandFailed
 from .programs import output_of
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.patience import PATIENCE_S
 
-from .errors import ClusterError
+from ..errors import ClusterError
+from ..waiting import wait_until
 from .programs import CLEAN_ENVIRONMENT
-from .waiting import wait_until
 
 
 class Daemons:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from .errors import ClusterError
+from ..errors import ClusterError
 from .programs import SEARCH_PATH, is_installed
 
 PACKAGE_OF = {

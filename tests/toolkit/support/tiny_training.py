@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import torch
 
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks
 from toolkit.config import Experiment
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir

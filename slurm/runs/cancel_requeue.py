@@ -18,6 +18,7 @@ from slurm.status.submissions import exclusively, last_submission, recover
 from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
+from toolkit.system.host import is_here
 
 
 def cancel(target: RunDir, now: RunStatus) -> str:
@@ -26,15 +27,16 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     now.check_known()
     if not now.is_live:
         return f"not live ({now.state}), nothing to cancel"
-    if submission is None:
-        raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
-    if submission.cluster == "slurm":
+    if submission is not None and submission.cluster == "slurm" and now.job_id is not None:
         return _cancel_job(target, submission.job_id)
-    if not is_launcher_alive(target, submission):
-        raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
-    with suppress(ProcessLookupError):
-        os.kill(submission.pid, signal.SIGTERM)
-    return "asked to save and exit"
+    if submission is not None and submission.cluster == "local":
+        if is_launcher_alive(target, submission):
+            with suppress(ProcessLookupError):
+                os.kill(submission.pid, signal.SIGTERM)
+            return "asked to save and exit"
+        if not is_here(submission.host, submission.boot):
+            raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
+    raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
 
 
 def _cancel_job(target: RunDir, job_id: str) -> str:
@@ -77,7 +79,7 @@ def check_jobs(targets: Mapping[str, RunDir]) -> None:
         if job_id not in own:
             raise UserError(
                 f"{target.submissions} names job {job_id[:40]}, but Slurm knows no such job that works in "
-                f"{target.path}: nothing was done to it"
+                f"{target.path}: nothing was done to it. `scancel` ends a job of your own script"
             )
 
 
@@ -97,7 +99,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     if not now.is_live:
         again = "" if now.state == "finished" else f": stk resume {target.run_id} starts it again"
         return f"not live ({now.state}){again}"
-    if submission is None or submission.cluster != "slurm":
+    if submission is None or submission.cluster != "slurm" or now.job_id is None:
         return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
     job_id = submission.job_id
     check_jobs({job_id: target})

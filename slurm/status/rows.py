@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurm.client.queue import JobState, poll
+from slurm.client.queue import UNKNOWN, JobState, poll
 from slurm.status import numbers
 from slurm.status.run_files import Folder, read_folder
 from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
@@ -28,6 +28,7 @@ Ask = Callable[[Iterable[str]], dict[str, JobState]]
 class RunStatus:
     """One run as `stk status` shows it; the fields of --json.
 
+    job_id       the newest job; None without one, or if it has ended and the run trains without a job
     doing        the state in plain words
     percent      share of the steps that are done
     eta_s        estimated remaining seconds of a running run
@@ -131,7 +132,7 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     total_steps = step if folder.result else whole(document.get("total_steps"))
     main, value = main_metric(metrics) or (None, None)
     last = folder.last_attempt
-    submitted = folder.submission.time if folder.submission else None
+    submission = folder.submission
     failed = folder.failure and folder.failure.time
     seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)
     is_running = found.state == "running"
@@ -139,7 +140,7 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     return RunStatus(
         run_id=folder.run.run_id,
         run_dir=str(folder.run.path),
-        job_id=folder.submission.job_id if folder.submission else None,
+        job_id=None if submission is None or _is_over(found, job) else submission.job_id,
         state=found.state,
         step=step,
         total_steps=total_steps,
@@ -159,9 +160,14 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
         hosts=list(last.hosts) if last else [],
         gpu_hours=numbers.gpu_hours(folder.attempts, now if is_at_work else seen or now),
         started=folder.attempts[0].time_start if folder.attempts else None,
-        updated=numbers.newest(seen, submitted),
-        sweep=folder.submission.array if folder.submission else "",
+        updated=numbers.newest(seen, submission and submission.time),
+        sweep=submission.array if submission else "",
     )
+
+
+def _is_over(found: RunState, job: JobState | None) -> bool:
+    """Whether the newest job has ended, and the run trains in a terminal since."""
+    return found.is_live and job is not None and (job.is_terminal or job == UNKNOWN)
 
 
 def _recorded_goal(document: dict[str, Any], metric: str | None) -> str | None:

@@ -9,13 +9,14 @@ import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
+from slurm.client.stop_reason import job_target
 from toolkit.errors import RunBusy
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
 from toolkit.run.records.from_json import from_json
@@ -110,6 +111,18 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
     submission = submission_of(line)
     assert submission is not None
     return submission
+
+
+def record_script(run: RunDir, environ: Mapping[str, str]) -> None:
+    """Record the job of a user's own batch script, so that the run is found while this job waits again."""
+    # Slurm sets ENVIRONMENT in batch scripts alone, and their steps inherit it: not in the shell of salloc.
+    if environ.get("ENVIRONMENT") != "BATCH" or "SLURM_JOB_ID" not in environ or run.intent.exists():
+        return
+    job_id, newest = job_target(environ), last_submission(run)
+    if newest is None or newest.job_id != job_id:
+        # If the disk is full, the run itself reports that.
+        with suppress(OSError):
+            record(run, cluster="slurm", job_id=job_id, name=environ.get("SLURM_JOB_NAME", ""))
 
 
 def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> None:

@@ -75,6 +75,23 @@ def test_job_is_cancelled_even_while_the_next_one_is_being_submitted(
     assert fake.calls("scancel") == [["--", "101"]]
 
 
+@pytest.mark.parametrize("state", ["CANCELLED", None])
+def test_run_that_continues_in_a_terminal_is_not_taken_for_its_ended_job(
+    run: RunDir, fake: FakeSlurm, state: str | None
+) -> None:
+    """Slurm may have forgotten the job."""
+    submitted(run)
+    if state is not None:
+        fake.add("101", state=state, work_dir=str(run.path))
+    with FileLock(run.alive):
+        (now,) = status([run])
+        assert (now.state, now.job_id) == ("running", None)
+        with pytest.raises(UserError, match="foreground"):
+            cancel_requeue.cancel(run, now)
+        assert "no Slurm job" in cancel_requeue.requeue(run, now)
+    assert fake.calls("scancel") == []
+
+
 def test_cancel_and_requeue_raise_while_slurm_does_not_answer(run: RunDir, fake: FakeSlurm) -> None:
     submitted(run)
     fake.add("101", work_dir=str(run.path))

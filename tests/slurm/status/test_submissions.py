@@ -17,6 +17,7 @@ from slurm.status.submissions import (
     intend,
     last_submission,
     record,
+    record_script,
     recover,
     resolve_lost,
 )
@@ -67,6 +68,24 @@ def test_the_intent_stands_until_the_record(run: RunDir) -> None:
     assert (intent["name"], intent["pid"], intent["host"]) == ("tiny.0", os.getpid(), socket.gethostname())
     record(run, cluster="slurm", job_id="101", name="tiny.0")
     assert not run.intent.exists()
+
+
+@pytest.mark.parametrize(
+    "environ, recorded",
+    [
+        ({"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12"}, ["12"]),
+        ({"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12", "SLURM_HET_JOB_ID": "11"}, ["11"]),
+        # The shell of salloc, and a script outside Slurm.
+        ({"SLURM_JOB_ID": "12"}, []),
+        ({"ENVIRONMENT": "BATCH"}, []),
+    ],
+)
+def test_job_of_a_users_script_is_recorded_once(
+    run: RunDir, environ: dict[str, str], recorded: list[str]
+) -> None:
+    for _ in range(2):
+        record_script(run, environ)
+    assert [each.job_id for each in submissions.submissions(run)] == recorded
 
 
 def test_slurm_is_not_asked_without_an_intent(run: RunDir, fake: FakeSlurm) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from slurm.status.submissions import submissions
 from tests.cluster.product.user import SCRIPTS, slowly
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir, find_runs
@@ -88,3 +89,5 @@ def test_array_task_is_requeued_without_its_sibling(cases: dict[str, Case]) -> N
     assert sibling.whys == ["finished"]
     assert task.whys == ["requested", "finished"]
     assert task.events("requeue")[0]["job_id"] == task.job_id
+    # As `stk status` finds them while they wait in the queue.
+    assert [each.job_id for each in submissions(task.run)] == [task.job_id]

@@ -238,8 +238,8 @@ def meet_nodes(machines: Machines, run: RunDir, timeout_s: float) -> Iterator[Co
     if machines.node == 0:
         refused: list[tuple[str, dict[str, Any]]] = []
         refusals = Refusals(lambda event, **facts: refused.append((event, facts)))
-        with offered_secret(runs, machines.master_port) as secret:
-            peers = accept_nodes(machines, run.run_id, timeout_s, secret, refusals)
+        offered = offered_secret(runs, machines.master_port)
+        peers = accept_nodes(machines, run.run_id, timeout_s, offered, refusals)
         nodes = Coordinator(machines, peers, refused)
     else:
         nodes = Participant(

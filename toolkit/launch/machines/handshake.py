@@ -11,7 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
 from typing import Any
@@ -47,32 +47,39 @@ class Peer:
 
 
 def accept_nodes(
-    machines: Machines, run_id: str, timeout_s: float, secret: bytes, refusals: Refusals
+    machines: Machines,
+    run_id: str,
+    timeout_s: float,
+    offered: AbstractContextManager[bytes],
+    refusals: Refusals,
 ) -> list[Peer]:
     """On node 0: wait for all other nodes, which authenticate themselves; return them in order.
+
+    offered  the secret; entered once the port is this node's, as it replaces the secret of an earlier node 0
 
     Raises UserError if nodes have different arguments, and RendezvousError with the nodes that are missing
     after timeout_s seconds. The connected nodes get the same error.
     """
     arrivals = _Arrivals(machines, run_id)
     deadline = time.monotonic() + timeout_s
-    listener = SecureListener(_listen(machines), secret, arrivals.receive_first, refusals)
-    try:
-        while len(arrivals.present) < len(machines.layout.counts) - 1:
-            if time.monotonic() > deadline:
-                raise RendezvousError(arrivals.describe_missing(timeout_s, refusals))
-            arrivals.poll()
-        for peer in arrivals.present.values():
-            peer.connection.send(welcome=_own_message(machines, run_id))
-    except Lost as error:
-        raise RendezvousError(
-            f"a machine disconnected while the others were being accepted: {error}"
-        ) from error
-    except (UserError, RendezvousError) as error:
-        arrivals.send_error(error)
-        raise
-    finally:
-        listener.close()
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(each) for each in _listen(machines)]
+        listener = SecureListener(sockets, stack.enter_context(offered), arrivals.receive_first, refusals)
+        stack.callback(listener.close)
+        try:
+            while len(arrivals.present) < len(machines.layout.counts) - 1:
+                if time.monotonic() > deadline:
+                    raise RendezvousError(arrivals.describe_missing(timeout_s, refusals))
+                arrivals.poll()
+            for peer in arrivals.present.values():
+                peer.connection.send(welcome=_own_message(machines, run_id))
+        except Lost as error:
+            raise RendezvousError(
+                f"a machine disconnected while the others were being accepted: {error}"
+            ) from error
+        except (UserError, RendezvousError) as error:
+            arrivals.send_error(error)
+            raise
     return [arrivals.present[node] for node in sorted(arrivals.present)]
 
 

@@ -6,7 +6,8 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from toolkit.errors import RendezvousError, UserError
 from toolkit.launch.machines.handshake import Peer, accept_nodes, join_nodes
 from toolkit.launch.machines.json_socket import JsonSocket
 from toolkit.launch.machines.layout import Machines, layout
+from toolkit.launch.machines.secret import known_secrets, offered_secret
 
 SHORT_S = 0.3
 SECRET, OTHER = b"s" * 32, b"o" * 32
@@ -58,7 +60,7 @@ def call(
     refusals: Refusals | None = None,
 ) -> Future[list[Peer]]:
     return pool.submit(
-        accept_nodes, machine(0, counts, port), "run-1", timeout_s, SECRET, refusals or unheard()
+        accept_nodes, machine(0, counts, port), "run-1", timeout_s, nullcontext(SECRET), refusals or unheard()
     )
 
 
@@ -244,12 +246,12 @@ def test_a_machine_may_leave_and_reconnect_before_the_meeting_is_complete(
         each.connection.close()
 
 
-def test_a_port_in_use_is_named(port: int) -> None:
-    with (
-        socket.create_server(("", port)),
-        pytest.raises(UserError, match=rf"port {port} of .* is in use: give another --master-port"),
-    ):
-        accept_nodes(machine(0, [1, 1], port), "run-1", SHORT_S, SECRET, unheard())
+def test_a_port_in_use_is_named_and_the_secret_of_its_owner_stays(port: int, tmp_path: Path) -> None:
+    with socket.create_server(("", port)), offered_secret(tmp_path, port, {}) as first:
+        second = offered_secret(tmp_path, port, {})
+        with pytest.raises(UserError, match=rf"port {port} of .* is in use: give another --master-port"):
+            accept_nodes(machine(0, [1, 1], port), "run-1", SHORT_S, second, unheard())
+        assert known_secrets(tmp_path, {}) == [first]
 
 
 def _connected(port: int) -> socket.socket:

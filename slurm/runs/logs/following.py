@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from slurm.runs.logs.lines import Tail, shown, tail_start
-from slurm.runs.logs.showing import Clock, heading, labelled, merged
+from slurm.runs.logs.lines import Tail, shown
+from slurm.runs.logs.showing import Clock, clock_at, heading, labelled, merged, start_of
 from slurm.runs.logs.sources import Attempt, Rank, Source, sources
 from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.rows import Ask, status
@@ -27,7 +27,7 @@ def liveness(run: RunDir, ask: Ask | None = None) -> Callable[[], bool]:
 class _Followed:
     source: Source
     tail: Tail
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,11 +89,8 @@ class Follower:
 
     def _take_up(self, source: Source, lines: int | None) -> None:
         self._seen.add(source.path.name)
-        try:
-            position = 0 if lines is None else tail_start(source.path, lines)
-        except OSError:
-            position = 0
-        self._followed.append(_Followed(source, Tail(source.path, position)))
+        start = start_of(source.path, lines)
+        self._followed.append(_Followed(source, Tail(source.path, start), clock_at(source.path, start)))
 
     def _one_by_one(self, last: bool) -> Iterator[str]:
         """Yield new lines of one rank, or of the batch script."""

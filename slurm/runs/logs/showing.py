@@ -6,11 +6,14 @@ import heapq
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from slurm.runs.logs.lines import read_lines, shown, tail_start
 from slurm.runs.logs.sources import Source
 
+#: Bytes of lines without a time, at most.
+_LONGEST_TRACEBACK = 1 << 17
 #: The time at the beginning of a line (toolkit.training.attempt.rank_log); its text sorts by time.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 
@@ -25,14 +28,15 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     for number, source in enumerate(sources):
         if len(sources) > 1:
             yield from ["", heading(source.title)] if number else [heading(source.title)]
-        yield from map(shown, _lines(source.path, lines))
+        yield from map(shown, _lines(source.path, start_of(source.path, lines)))
 
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     """Yield the lines of all logs by time, with their rank; all, or the last ones of the merged lines."""
     labels = _labels(sources)
-    logs = [_lines(source.path, lines) for source in sources]
-    found = (labelled(labels[number], line) for number, line in merged(logs))
+    starts = [(source.path, start_of(source.path, lines)) for source in sources]
+    logs, clocks = [_lines(*start) for start in starts], [clock_at(*start) for start in starts]
+    found = (labelled(labels[number], line) for number, line in merged(logs, clocks))
     return found if lines is None else iter(deque(found, maxlen=lines))
 
 
@@ -48,9 +52,16 @@ def labelled(label: str, raw: bytes) -> str:
     return f"{label} | {shown(raw)}"
 
 
-def _lines(path: Path, lines: int | None) -> Iterator[bytes]:
+def start_of(path: Path, lines: int | None) -> int:
+    """Return the offset of the last lines of a log; 0 for None, or if it cannot be read."""
+    with suppress(OSError):
+        return 0 if lines is None else tail_start(path, lines)
+    return 0
+
+
+def _lines(path: Path, start: int) -> Iterator[bytes]:
     try:
-        yield from read_lines(path, 0 if lines is None else tail_start(path, lines))
+        yield from read_lines(path, start)
     except OSError as error:
         yield f"({path} cannot be read: {error.strerror or error})\n".encode()
 
@@ -68,6 +79,15 @@ class Clock:
                 # A host's clock may be set back, but the lines of one log must keep their order.
                 self._last = max(self._last, match[0])
             yield self._last, line
+
+
+def clock_at(path: Path, position: int) -> Clock:
+    """Return the clock of the lines from a position of a log: a traceback there has the time before it."""
+    clock = Clock()
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, position - _LONGEST_TRACEBACK))
+        deque(clock.times(file.read(position - file.tell()).splitlines()), maxlen=0)
+    return clock
 
 
 def merged(

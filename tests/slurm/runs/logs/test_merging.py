@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.runs.logs.showing import merged
+from slurm.runs.logs.showing import by_time, merged
+from slurm.runs.logs.sources import Source
 
 
 def timed(second: int, text: str) -> bytes:
@@ -23,6 +26,17 @@ def test_a_stack_trace_stays_with_its_error() -> None:
     lines = [line for _, line in merged(logs)]
     begin = lines.index(timed(2, "failed"))
     assert lines[begin + 1 : begin + 4] == trace
+
+
+def test_last_lines_of_all_logs_keep_a_stack_trace(tmp_path: Path) -> None:
+    trace = b"Traceback\n  File x\nValueError\n"
+    sources = []
+    for rank, text in enumerate([timed(3, "failed") + trace, b"".join(timed(n, "b") for n in (1, 2, 2))]):
+        path = tmp_path / f"{rank}.log"
+        path.write_bytes(text)
+        sources.append(Source(path=path, group="1", title="attempt 1", label=f"rank {rank}"))
+    shown = [line.partition(" | ")[2] for line in by_time(sources, 3)]
+    assert shown == trace.decode().splitlines()
 
 
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(0, 59))), max_size=3))

@@ -47,6 +47,7 @@ if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BA
     # The Python of `stk`: its first line names it, as after `pip install --user`, or it is in the same folder.
     read -r python <"$(command -v stk)" || true
     python=${python#\#!}
+    python=${python%% *}
     case "${python##*/}" in
         python*) ;;
         *) python=$(dirname "$(command -v stk)")/python ;;

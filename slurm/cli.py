@@ -21,7 +21,7 @@ from toolkit.system.output.sanitize import clean
 
 #: Commands that do more than print: they continue if the output has no reader.
 _ACTING = ("submit", "run", "resume", "requeue", "cancel", "clean", "prepare", "sweep", "evaluate", "drill")
-#: What a full or failing disk answers. Such an error may lack the name of the file.
+#: What a full or failing disk answers, or a network file system. Such an error may lack the name of the file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE, errno.ETIMEDOUT)
 
 
@@ -51,7 +51,11 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     except OSError as error:
         if error.filename is None and error.errno not in _DISK:
             raise
-        name = "a file cannot be written" if error.filename is None else clean(os.fsdecode(error.filename))
+        name = (
+            "a file cannot be read or written"
+            if error.filename is None
+            else clean(os.fsdecode(error.filename))
+        )
         print(f"error: {name}: {error.strerror}", file=sys.stderr)
         return ExitCode.WRONG_INPUT
     if output.failure is None:

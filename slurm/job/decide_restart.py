@@ -130,7 +130,6 @@ def decide(
         return _after_failure(step, patience_s, in_place)
     except StkError as error:
         note_event(run, "requeue_failed", job_id=step.job.id, reason=str(error))
-        notify(run, "failure", f"it could not be started again: {error}")
         raise
 
 
@@ -182,9 +181,11 @@ def _is_ending(run: RunDir, facts: Mapping[str, str]) -> bool:
     if (end := end_of(facts)) is None:
         return False
     # An attempt that crashed has recorded no duration of a save itself.
-    saves = (save.seconds for save in save_events(run) if save.seconds is not None)
+    saves = (save.work_s for save in save_events(run) if save.work_s is not None)
     lead_s = max(measured_lead_s(run) or 0.0, max(saves, default=0.0))
-    start_s = max((each.first_step_s or 0.0 for each in read_attempts(run)), default=0.0)
+    # The newest: the first attempt may have prepared the data.
+    starts = [each.first_step_s for each in read_attempts(run) if each.first_step_s is not None]
+    start_s = starts[-1] if starts else 0.0
     return end - time.time() < start_s + margin_s(lead_s, length_s(facts))
 
 
@@ -262,7 +263,11 @@ def main() -> int:
         if not run.config.exists():
             print("stk: the step ended before its run began: see above", flush=True)
             return ExitCode.FAILED
-        outcome = _decide_in_job(run, int(code), in_place)
+        try:
+            outcome = _decide_in_job(run, int(code), in_place)
+        except StkError as error:
+            notify(run, "failure", f"it could not be started again: {error}")
+            raise
         print(f"stk: {outcome.text}", flush=True)
     except StkError as error:
         print(f"stk: not started again; use stk resume. {concealed(str(error))}", flush=True)

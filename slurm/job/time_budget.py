@@ -78,8 +78,8 @@ def _of_time_limit(seconds: float | None) -> list[Budget]:
     """The budget of a job of this length: the ranks leave when they must, but not in its first half."""
     if seconds is None:
         return []
-    name = f"half of the time limit ({seconds / 60:g} min)"
-    return [Budget(name=name, seconds=seconds / 2, cure="a longer resources.time")]
+    name = f"half of the time limit of {seconds / 60:g} min"
+    return [Budget(name=name, seconds=seconds / 2, cure="raise resources.time")]
 
 
 def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:

@@ -77,7 +77,8 @@ def _shown(report: Report, *, quiet: bool) -> Iterator[Callable[[str], None]]:
         try:
             yield lambda what: print(f"… {what}", file=sys.stderr, flush=True)
         finally:
-            Console(width=_WIDTH).print(_table(report))
+            if report.rows:
+                Console(width=_WIDTH).print(_table(report))
         return
     with Live(_table(report), console=console, refresh_per_second=2) as live:
         yield lambda what: live.update(_table(report, what))

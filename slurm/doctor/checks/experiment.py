@@ -1,4 +1,4 @@
-"""Check an experiment on this cluster: do hosts fit, is its warning early enough, is there free space?"""
+"""Check an experiment on this cluster: do hosts fit, is there time for a save, is there free space?"""
 
 from __future__ import annotations
 

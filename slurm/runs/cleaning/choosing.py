@@ -100,8 +100,10 @@ def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes, *, only_these:
     rows = zip(runs, status(runs), strict=True)
     found = [each for run, now in rows for each in _of_run_or_kept(run, now, named, wishes)]
     if wishes.old:
-        ids = {run.run_id for run in runs} if only_these else None
-        found += _archived(parent, named, wishes, ids)
+        folders = {_folder_of(run) for run in runs} if only_these else {parent}
+        for folder in sorted(folders):
+            ids = [run.run_id for run in runs if _folder_of(run) == folder] if only_these else None
+            found += _archived(folder, named, wishes, ids)
     return Proposal(
         items=tuple(each for each in found if isinstance(each, Item)),
         kept=tuple(each for each in found if isinstance(each, Kept)),
@@ -198,15 +200,26 @@ def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
         yield _item(run, "logs", what, paths, min(youngest[name] for name in old))
 
 
+def _folder_of(run: RunDir) -> Path:
+    """Return the experiment folder of a run, which may be one that was set aside."""
+    folder = run.path.parent
+    return folder.parent if run in archived_runs(folder.parent) else folder
+
+
 def _archived(
     parent: Path, named: Mapping[Path, str], wishes: Wishes, ids: Collection[str] | None
 ) -> Iterator[Item | Kept]:
     for run in archived_runs(parent):
-        if ids is not None and run.run_id.rpartition(".")[0] not in ids:
+        is_trash, name = run.run_id.startswith("."), run.run_id.lstrip(".")
+        if ids is not None and not any(name == each or name.startswith(f"{each}.") for each in ids):
             continue
         if (age_s := _age_s(run.path)) < wishes.older_than_s:
             continue
-        no_run = "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is not a run"
+        no_run = (
+            ""
+            if is_trash or run.config.is_file()
+            else f"there is no {run.config.name} in it, so it is not a run"
+        )
         if why := _why_kept(run.path) or no_run:
             yield Kept(run_id=run.run_id, what="run that was set aside", why=why)
         elif (user := user_of(run.path, named)) is not None:

@@ -32,7 +32,7 @@ def test_budget_of_a_preemption_is_grace_time_plus_kill_wait() -> None:
 def test_half_of_a_time_limit_is_a_budget() -> None:
     """A run does not leave in the first half of its job, however long its saves take."""
     (budget,) = _of_time_limit(600.0)
-    assert (budget.seconds, budget.cure) == (300.0, "a longer resources.time")
+    assert (budget.seconds, budget.cure) == (300.0, "raise resources.time")
     assert _of_time_limit(None) == []
 
 

@@ -17,6 +17,10 @@ class NVMLError(Exception):
     """As the library's own."""
 
 
+class NVMLError_NotSupported(NVMLError):
+    """A query that this device does not answer."""
+
+
 @dataclass
 class Library(ModuleType):
     """A stand-in for pynvml on a machine with these GPUs."""
@@ -25,6 +29,7 @@ class Library(ModuleType):
     fault: str = ""
     open: int = 0
     NVMLError = NVMLError
+    NVMLError_NotSupported = NVMLError_NotSupported
 
     def __post_init__(self) -> None:
         ModuleType.__init__(self, "pynvml")
@@ -58,9 +63,13 @@ class Library(ModuleType):
         return handle.name
 
     def nvmlDeviceGetMemoryInfo(self, handle: Gpu) -> Any:
+        if handle.memory_used_mb < 0:
+            raise NVMLError_NotSupported("Not Supported")
+        if handle.name == "lost":
+            raise NVMLError("GPU is lost")
         return SimpleNamespace(used=handle.memory_used_mb << 20, total=16384 << 20)
 
     def nvmlDeviceGetUtilizationRates(self, handle: Gpu) -> Any:
         if handle.utilisation < 0:
-            raise NVMLError("Not Supported")
+            raise NVMLError_NotSupported("Not Supported")
         return SimpleNamespace(gpu=handle.utilisation)

@@ -91,7 +91,7 @@ class GpuProbe:
             utilization = None
         try:
             memory = self.nvml.nvmlDeviceGetMemoryInfo(self.handle)
-        except self.nvml.NVMLError:
+        except self.nvml.NVMLError_NotSupported:
             # GPUs that share the memory of the host have none of their own.
             return utilization, 0.0, 0.0
         return utilization, memory.used / _MB, memory.total / _MB

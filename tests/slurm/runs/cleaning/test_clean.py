@@ -217,6 +217,28 @@ def test_old_option_with_a_run_deletes_only_what_was_set_aside_of_it(user: User,
     assert list(aside.parent.iterdir()) == [other]
 
 
+def test_old_option_deletes_what_an_ended_clean_has_left(user: User, run: RunDir) -> None:
+    aside = archive_run(run)
+    left = aside.rename(aside.with_name(f".{aside.name}.0a1b.trash"))
+    (left / "config.yaml").unlink()
+    create_run(user.experiment(), user.experiments)
+    assert [item["run_id"] for item in clean(user, run.run_id, "--old", "--yes")["items"]] == [left.name]
+    assert list(aside.parent.iterdir()) == []
+
+
+def test_old_option_with_a_run_elsewhere_leaves_the_earlier_forms_of_its_namesake(
+    user: User, run: RunDir
+) -> None:
+    aside = archive_run(run)
+    elsewhere = create_run(user.experiment(), user.root / "elsewhere")
+    own = archive_run(create_run(user.experiment(), user.root / "elsewhere"))
+    create_run(user.experiment(), user.root / "elsewhere")
+    (item,) = clean(user, str(elsewhere.path), "--old", "--yes")["items"]
+    assert item["paths"] == [str(own)]
+    (item,) = clean(user, str(aside), "--old", "--yes")["items"]
+    assert item["paths"] == [str(aside)]
+
+
 def test_nothing_is_deleted_without_a_terminal_or_yes(user: User, run: RunDir) -> None:
     finish(run, best=20)
     answer = user.stk("clean")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.toolkit.support.nvml import Library, gpu
-from toolkit.monitoring.usage.probes import ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
+from toolkit.monitoring.usage.probes import GpuProbe, ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
 from toolkit.system.idle_gpus import NoGpus
 
 _CHILD = "import sys; block = bytearray(96 << 20); print('ready', flush=True); sys.stdin.read()"
@@ -82,6 +83,22 @@ def test_an_unsupported_gpu_utilization_is_none(library: Library) -> None:
         assert probe.read() == (None, 100.0, 16384.0)
 
 
+def _read(probing: AbstractContextManager[GpuProbe | None]) -> None:
+    with probing as probe:
+        assert probe is not None
+        probe.read()
+
+
+def test_gpu_without_memory_of_its_own_has_none_but_a_lost_gpu_is_an_error(library: Library) -> None:
+    library.machine = [gpu(0, -1, 10)]
+    with gpu_probe("cuda", {}) as probe:
+        assert probe is not None
+        assert probe.read() == (10.0, 0.0, 0.0)
+    library.machine = [gpu(0, 100, 10, name="lost")]
+    with pytest.raises(NoGpus, match="GPU is lost"):
+        _read(gpu_probe("cuda", {}))
+
+
 def test_the_gpu_library_is_not_used_on_the_cpu(library: Library) -> None:
     library.fault = "Driver Not Loaded"
     with gpu_probe("cpu", {}) as probe:
@@ -96,12 +113,3 @@ def test_an_unidentifiable_gpu_is_logged_once(
         assert probe is None
     (record,) = caplog.records
     assert "GPU usage is not measured" in record.getMessage()
-
-
-def test_a_later_driver_error_raises_no_gpus(library: Library) -> None:
-    def fail() -> None:
-        with gpu_probe("cuda:0", {}):
-            raise library.NVMLError("GPU is lost")
-
-    with pytest.raises(NoGpus, match="GPU is lost"):
-        fail()

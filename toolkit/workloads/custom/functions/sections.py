@@ -160,7 +160,11 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     model, data = _model_of(tree), tree.get("data") or {}
     if folders is None or not isinstance(module, str):
         return _sections({"model": model, "data": data}, _stored(AnyModel, model), _stored(AnyData, data))
-    if own_folder := task.get("module_folder"):
+    own_folder = task.get("module_folder")
+    if own_folder is not None:
+        if not isinstance(own_folder, str):
+            problem = f"found {own_folder!r}, expected a folder"
+            raise UnfitTask([Violation(key=("task", "module_folder"), problem=problem)])
         folders = [Path(own_folder).expanduser(), *folders]
     try:
         path = locate(module, folders)
@@ -184,7 +188,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     new = {
         **task,
         "module": str(path) if is_file(module) else module,
-        "module_folder": own_folder or (None if is_file(module) else _beside(root_of(module, path), folders)),
+        "module_folder": None if is_file(module) else _beside(root_of(module, path), folders) or own_folder,
         "metrics": _goals(functions, task, tree),
         "titles": _with_written({each.name: each.title for each in declared if each.title}, task, "titles"),
         "units": _with_written(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -80,8 +80,7 @@ def _exists(process: int) -> bool:
 
 def _is_child_that_imports() -> bool:
     """Whether this process was started by multiprocessing, not forked, and executes the script again now."""
-    again = sys.modules.get("__mp_main__")
-    return again is not None and again is not sys.modules.get("__main__")
+    return getattr(multiprocessing.current_process(), "_inheriting", False)
 
 
 class Agreement:

@@ -110,6 +110,17 @@ def test_module_beside_an_experiment_that_is_submitted_from_another_folder_is_ke
     assert (run.code / "project/my_project/digits.py").read_text() == DIGITS
 
 
+def test_module_that_is_not_in_the_named_folder_is_kept_from_where_it_is(
+    config: Path, tmp_path: Path
+) -> None:
+    (config.parent / "my_project/digits.py").write_text(DIGITS)
+    task = "task={kind: three_functions, module: my_project.digits, module_folder: %s}"
+    run = create_run(load(config, [task % (tmp_path / "gone")]), tmp_path / "runs")
+    assert (run.code / "project/my_project/digits.py").read_text() == DIGITS
+    (fault,) = faults(config, task % 3)
+    assert "task.module_folder" in fault
+
+
 @pytest.mark.parametrize("name, where", [("kind", "model"), ("prepare", "data")])
 def test_parameter_with_a_reserved_name_is_refused(config: Path, name: str, where: str) -> None:
     written = DIGITS.replace(

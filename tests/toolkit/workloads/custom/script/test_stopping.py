@@ -22,6 +22,35 @@ print("asked", run.should_stop())
 """
 
 
+#: It runs as in `coverage run` and `torchrun --run-path`, which replace the main module.
+UNDER_A_RUNNER = """
+import multiprocessing, os, runpy, signal, sys, types
+sys.modules["__main__"] = types.ModuleType("__main__")
+runpy.run_path("script.py", run_name="__main__")
+"""
+
+SCRIPT = """
+import os, signal
+import stk
+run = stk.current_run()
+os.kill(os.getpid(), signal.SIGTERM)
+print("asked", run.should_stop())
+"""
+
+
+def test_script_that_another_program_executes_is_asked_by_a_signal(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-c", UNDER_A_RUNNER],
+        cwd=tmp_path,
+        env=os.environ | {"STK_RUN_DIR": str(tmp_path), "STK_STOP_FILE": str(tmp_path / "stop")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "asked True\n", done.stderr
+
+
 def dead_process() -> int:
     process = subprocess.Popen(["true"])
     process.wait()

@@ -51,6 +51,8 @@ def _bindings(tree: ast.Module) -> Counter[str]:
             found[node.asname or node.name.partition(".")[0]] += 1
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             found[node.name] += 1
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found[node.rest] += 1
         waiting += ast.iter_child_nodes(node)
     return found
 

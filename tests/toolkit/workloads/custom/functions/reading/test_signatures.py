@@ -76,6 +76,9 @@ def test_parameter_has_its_written_type_and_default(argument: str, hint: Any, de
         "for SIZE in range(3): ...\n",
         "try: ...\nexcept Exception as SIZE: ...\n",
         "def set_size():\n    global SIZE\n    SIZE = 2\n",
+        "match os.environ:\n    case {'BIG': SIZE}: ...\n",
+        "match sys.argv:\n    case [_, *SIZE]: ...\n",
+        "match os.environ:\n    case {'BIG': _, **SIZE}: ...\n",
     ],
 )
 def test_constant_that_is_bound_again_is_no_known_default(again: str) -> None:

@@ -31,11 +31,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
-# A slow machine is no fault of what is tested. In CI the examples are the same each time.
+# A slow machine is no fault of what is tested. The quick tests have the same examples each time, so that
+# unchanged code does not fail by chance; `./scripts/test --all` looks for new ones.
 settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+    "new examples", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
 )
-settings.load_profile("suite")
+settings.register_profile("same examples", settings.get_profile("new examples"), derandomize=True)
+settings.load_profile("same examples")
 
 #: What one worker runs, by where the names of its tests begin: they share a cluster, or runs. Some tests of
 #: the product have the other cluster, so that both take about as long. Nothing is shared under no name.

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
             return _finish([run(_named(Path(folder), named, rest, options.without_workloads), ROOT)])
         if options.changed:
             return _run_changed(Path(folder), rest)
-        tier = [] if options.all else ["-m", "not slow"]
+        tier = ["--hypothesis-profile=new examples"] if options.all else ["-m", "not slow"]
         return _run_tier(Path(folder), tier, rest, is_checked=not options.tests_only)
 
 

@@ -35,8 +35,9 @@ def sparkline(values: Sequence[float], width: int, top: float | None = None) -> 
         return ""
     cells = _binned(values, min(width, len(values)))
     low, high = (min(cells), max(cells)) if top is None else (0.0, top)
-    scale = (len(_LEVELS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_LEVELS[max(0, min(7, round((value - low) * scale)))] for value in cells)
+    # Divided first: the inverse of a very small range is infinite.
+    shares = ((value - low) / (high - low) if high > low else 0.0 for value in cells)
+    return "".join(_LEVELS[round((len(_LEVELS) - 1) * max(0.0, min(1.0, share)))] for share in shares)
 
 
 def stretched(values: Sequence[float], width: int) -> Sequence[float]:

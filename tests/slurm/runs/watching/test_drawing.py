@@ -18,6 +18,7 @@ def test_curve_is_scaled_from_minimum_to_maximum() -> None:
 
 def test_constant_curve_is_flat() -> None:
     assert sparkline([3.0, 3.0, 3.0], 5) == "▁▁▁"
+    assert sparkline([0.0, 5e-324], 5) == "▁█"
 
 
 def test_curve_can_be_scaled_to_a_given_maximum() -> None:

@@ -18,14 +18,7 @@ def test_only_processes_of_a_replaced_attempt_are_killed(
     run = RunDir(tmp_path)
     write_json(run.fence, {"nonce": "new", "earlier": ["old"]})
     of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "old"}
-    processes = {
-        1: of_run,
-        2: of_run | {"STK_NONCE": "new"},
-        3: of_run | {"STK_RUN_DIR": "/other"},
-        4: {},
-        # A job that the command has submitted.
-        5: of_run | {"SLURM_JOB_ID": "7"},
-    }
+    processes = {1: of_run, 2: of_run | {"STK_NONCE": "new"}, 3: of_run | {"STK_RUN_DIR": "/other"}, 4: {}}
     killed: list[int] = []
     monkeypatch.setattr(earlier, "environments", processes.items)
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))

@@ -15,11 +15,10 @@ def end_earlier_processes(run: RunDir) -> None:
     """Kill the processes on this host that an earlier attempt has left, before they write beside this one.
 
     If a rank is killed, its command gets SIGTERM, but not what a shell or another wrapper has started. Not
-    called in a job: there the scheduler ends all processes. Jobs that the command has submitted inherit its
-    variables, and are left alone.
+    for an attempt in a job: there the scheduler ends all processes, and jobs that the command has submitted
+    inherit its variables.
     """
     for pid, environ in environments():
-        is_of_run = "SLURM_JOB_ID" not in environ and environ.get("STK_RUN_DIR") == str(run.path)
-        if is_of_run and is_fenced(run, environ.get("STK_NONCE", "")):
+        if environ.get("STK_RUN_DIR") == str(run.path) and is_fenced(run, environ.get("STK_NONCE", "")):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)

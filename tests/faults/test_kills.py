@@ -27,9 +27,7 @@ from toolkit.run.attempts.records import read_attempts
 POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
 
 
-@pytest.mark.parametrize(
-    "at", first_quick(["communication", "data", "forward", "backward", "optimizer", "evaluation", "save"])
-)
+@pytest.mark.parametrize("at", first_quick(["communication", "forward", "optimizer", "evaluation", "save"]))
 def test_run_survives_a_killed_rank(runs: Runs, experiment: Experiment, undisturbed: Run, at: str) -> None:
     """By turns rank 0, which saves, and rank 1, which does not. What was not saved is done again."""
     step = {"evaluation": 8, "save": 10}.get(at, 9)
@@ -52,7 +50,7 @@ def test_run_survives_a_kill_at_any_point_of_the_save_before_a_stop(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.parametrize("point", first_quick(["before_manifest", "open", "write", "after_rename"]))
+@pytest.mark.parametrize("point", first_quick(["before_manifest", "after_rename"]))
 def test_run_survives_a_kill_during_a_background_save(
     runs: Runs, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:

@@ -32,8 +32,6 @@ def left(run: Run) -> list[tuple[int, int]]:
                 id="five times, the last ones into the save",
             ),
             pytest.param([preempt_at(0, at="data")], 1, id="in the first step"),
-            pytest.param([preempt_at(5, at="forward")], 6, id="in the forward pass"),
-            pytest.param([preempt_at(5, at="backward")], 6, id="in the backward pass"),
             pytest.param([preempt_at(5, at="communication")], 6, id="before the step is agreed on"),
             pytest.param([preempt_at(5, at="optimizer")], 7, id="in the update"),
             pytest.param([preempt_at(4, at="evaluation")], 4, id="in an evaluation"),

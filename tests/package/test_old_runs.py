@@ -184,13 +184,10 @@ def test_interrupted_old_run_resumes_to_the_bytes_of_its_own_version(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("procs", [1, 2])
-def test_same_command_resumes_an_old_run_with_its_own_code(
-    user: OldUser, procs: int, expected: dict[str, str]
-) -> None:
+def test_same_command_resumes_an_old_run_with_its_own_code(user: OldUser, expected: dict[str, str]) -> None:
     run = user.old.interrupted
     mark_code(run)
-    answer = user.json("run", "misspelt.yaml", "--procs", procs)
+    answer = user.json("run", "misspelt.yaml", "--procs", 2)
     assert (answer["run_id"], answer["state"], answer["restarts"]) == (run.run_id, "finished", 1)
     assert mark_of(run).exists()
     assert digests(run) == expected

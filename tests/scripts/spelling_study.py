@@ -80,6 +80,12 @@ class Study:
         path.write_text(text)
         path.chmod(0o755)
 
+    def leave_out(self, script: str) -> None:
+        """Let scripts/SCRIPT do nothing: other tests run it."""
+        text = f'#!/bin/sh\ncase "$1" in */{script}) exit 0 ;; esac\nexec {sys.executable} "$@"\n'
+        for name in ("python", "python3"):
+            self._program(name, text)
+
     def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (self.home / "calls").unlink(missing_ok=True)
         return subprocess.run(

@@ -19,6 +19,7 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
     """After all was submitted; each job has the name of its run."""
     with pytest.MonkeyPatch.context() as patch:
         study = Study(tmp_path_factory.mktemp("study"), patch)
+        study.leave_out("spelling_steps")
         done = study.run("reproduce_spelling.sh", "resources.partition=cpu", SMALL="1", STK_REPAIR_RUN="")
         assert done.returncode == 0, done.stderr
         yield study
@@ -84,6 +85,7 @@ def test_scoring_job_above_the_time_limit_is_refused_and_not_queued(study: Study
 
 def test_without_slurm_a_failed_run_stops_neither_the_others_nor_the_table(study: Study) -> None:
     (study.home / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    study.leave_out("spelling_steps")
     failing = "configs/spelling/sec_words_nmt_transformer.yaml"
     done = study.run("reproduce_spelling.sh", SMALL="1", STK_REPAIR_RUN="", FAILS=failing)
     assert done.returncode != 0

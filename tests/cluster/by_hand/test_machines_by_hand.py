@@ -78,11 +78,10 @@ def test_json_hosts_file_gives_each_machine_its_ranks(machines: Pair, alone: Run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_shared", [True, False], ids=["one folder", "two folders"])
 def test_a_rank_killed_on_one_machine_ends_the_other_and_both_start_again(
-    machines: Pair, alone: RunDir, tmp_path: Path, is_shared: bool
+    machines: Pair, alone: RunDir, tmp_path: Path
 ) -> None:
-    pair = machines.sharing(tmp_path) if is_shared else machines.apart(tmp_path)
+    pair = machines.apart(tmp_path)
     fault = "kill at=backward step=5 rank=1 attempt=1"
     here, there = ended(pair.start("checkpoint.every_steps=2", faults=("", fault)))
     assert (here[0], there[0]) == (0, 0)

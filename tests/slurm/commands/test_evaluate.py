@@ -72,11 +72,8 @@ def test_evaluation_of_another_file_shows_scores_and_left_out_rows(user: User, f
 
 @pytest.mark.slow
 def test_error_is_shown_once_with_several_processes(user: User, finished: RunDir) -> None:
-    refused(
-        user.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev"),
-        "no split 'dev': its data have train, validation, test",
-    )
     answer = user.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev")
+    refused(answer, "no split 'dev': its data have train, validation, test")
     assert answer.err.count("error:") == 1
 
 

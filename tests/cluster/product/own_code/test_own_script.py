@@ -97,24 +97,6 @@ def test_preempted_script_resumes_to_the_same_weights(
 
 
 @pytest.mark.slow
-def test_script_that_runs_out_of_time_resumes_in_another_job(
-    user: User, undisturbed: Callable[[str], str]
-) -> None:
-    """A plain one: half a minute is short for importing more than torch."""
-    expected = undisturbed(PLAIN)
-    prepare(user, PLAIN, "hold")
-    run, _ = submit(user, "resources.time=1", "resources.signal_s=30")
-    wait_until(run.result.exists, lambda: user.story(run))
-    # On a slow machine the second minute may not do, either.
-    first, *others = starts(run)
-    found = (first["why"], first["last_step"], others[0]["first_step"])
-    assert found == ("time_limit", STEP, STEP), user.story(run)
-    assert {each["why"] for each in others[:-1]} <= {"time_limit"}, user.story(run)
-    assert len({each["job_id"] for each in (first, *others)}) == 1 + len(others)
-    check_whole(user, run, expected)
-
-
-@pytest.mark.slow
 def test_a_killed_rank_costs_the_steps_since_the_last_save(
     user: User, undisturbed: Callable[[str], str]
 ) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cluster.product.user import User, curve, ranks, slowly, starts, weights
+from tests.cluster.product.user import User, ranks, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
 from toolkit.run.records.step_records import read_step_records
@@ -28,20 +28,6 @@ def requeued(user: User, *resources: str) -> RunDir:
     assert [start["why"] for start in starts(run)] == ["requested", "finished"]
     assert [start["job_id"] for start in starts(run)] == [job_id] * 2
     return run
-
-
-@pytest.mark.slow
-def test_hosts_with_three_gpus_and_one_train_as_one_run_across_a_requeue(
-    user: User, long_alone: RunDir
-) -> None:
-    run = requeued(user, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]")
-    for start in starts(run):
-        placed = list(read_json_lines(run.ranks(start["nonce"])))
-        assert [(rank["node"], rank["local_rank"]) for rank in placed] == [(0, 0), (0, 1), (0, 2), (1, 0)]
-        assert [len(rank["cuda_visible_devices"].split(",")) for rank in placed] == [3, 3, 3, 1]
-    assert starts(run)[1]["first_step"] == starts(run)[0]["last_step"] > 0
-    assert curve(run) == curve(long_alone)
-    assert weights(run) == weights(long_alone)
 
 
 @pytest.mark.slow

@@ -33,12 +33,6 @@ class Way:
 
 
 WAYS = {
-    "a command of salloc": Way(
-        command=f"salloc --nodes=2 --ntasks=3 stk run quick.yaml {TWO_HERE}",
-        hosts=[0, 0],
-        local_ranks=[0, 1],
-        is_job=False,
-    ),
     "each task of srun": Way(
         command=f"srun --nodes=2 --ntasks=4 --ntasks-per-node=2 stk run quick.yaml {TWO_HERE}",
         hosts=[0, 0, 1, 1],

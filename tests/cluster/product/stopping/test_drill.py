@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -10,6 +11,16 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.product.user import User
 
+#: `stk` with a drill that waits less.
+_SHORTER = """
+import sys
+from slurm.cli import main
+from slurm.drill import cluster
+cluster.TIME_LIMIT_MIN = 2
+cluster._PACE = "slow 0.5 at=data step=0-100000 rank=0"
+cluster._ASK_SLURM_S = 1.0
+sys.exit(main(sys.argv[1:]))
+"""
 GRACEFUL = ("asked to stop", "requeued", "preempted", "out of time")
 
 
@@ -17,7 +28,8 @@ GRACEFUL = ("asked to stop", "requeued", "preempted", "out of time")
 def drilled(cluster: Cluster, table: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[User, Any]:
     """What the drill of a user who brings no experiment says."""
     user = User(cluster, table, tmp_path_factory.mktemp("drill") / "home")
-    result = user.run("stk", "drill", "--cluster", "slurm", "--json", check=False, timeout_s=900)
+    command = ("drill", "--cluster", "slurm", "--json")
+    result = user.run(sys.executable, "-c", _SHORTER, *command, check=False, timeout_s=900)
     print(result.stdout, result.stderr)
     return user, {**json.loads(result.stdout), "code": result.returncode}
 

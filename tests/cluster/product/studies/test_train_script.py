@@ -160,29 +160,6 @@ def test_script_without_stk_on_path_uses_the_venv_beside_the_code(user: User) ->
 
 
 @pytest.mark.slow
-def test_the_docnn_study_is_submitted_as_seven_jobs(user: User) -> None:
-    """The film reviews are the real ones, but one small epoch each; sentences like those of SST-2."""
-    for split in ("train", "dev", "test"):
-        path = user.home / "data" / "sst2" / f"{split}.tsv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a gripping film\t1\nno plot , no wit\t0\n" * 8)
-    tiny = ["train.epochs=1", "model.embedding_dim=8", "model.kernels=[3]", "model.filters=8"]
-    environment = {**pretend_it_is_installed(user), "STK_BATCH_SIZE": "1024"}
-    shown = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment).stdout
-    rows = user.stk_json("status")
-    names = sorted(row["run_id"].rpartition("-")[0] for row in rows)
-    assert names == [*("docnn-whitespace",) * 3, *("docnn-words",) * 3, "sst2"]
-    assert len({row["job_id"] for row in rows}) == 7
-    for row in rows:
-        run = RunDir(Path(row["run_dir"]))
-        assert run.run_id in shown
-        user.wait_until_finished(run, row["job_id"])
-        assert read_json(run.result)["metrics"]["test"]["accuracy"] > 0.4
-    again = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment).stdout
-    assert again.count("has finished already") == 7
-
-
-@pytest.mark.slow
 def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """On tables as large as the real ones, of a word each, with a BERT that is tiny."""
     environment = pretend_it_is_installed(user)

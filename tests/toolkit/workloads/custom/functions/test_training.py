@@ -80,16 +80,6 @@ def test_no_prepared_data_are_missed_when_the_run_is_repeated(finished: Project)
     assert gather(finished.run).verified
 
 
-@pytest.mark.slow
-def test_a_sweep_ranks_by_the_goal_of_the_experiment(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    write_digits(project.folder)
-    words = ("model.hidden=8,16", "train.epochs=1", "--cluster", "local", "--name", "sizes")
-    project.stk("sweep", "digits.yaml", *words)
-    report = json.loads(project.stk("sweep", "report", "sizes", "--json").partition("\n{")[0] or "{}")
-    assert report["goal"] == "max"
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_functions_keep_the_task_contract(config: Path, check) -> None:
     experiment = load(config)

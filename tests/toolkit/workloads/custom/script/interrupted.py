@@ -74,16 +74,23 @@ class Interrupted:
         assert done.returncode == 0, done.stderr + done.stdout
         return weights(done.stdout)
 
-    def undisturbed(self, procs: int) -> str:
-        """The line of the weights of an undisturbed run, which is made once for each script."""
-        key = (self.work / "train.py").read_text(), procs
+    def undisturbed(self, procs: int, like: str = "") -> str:
+        """The line of the weights of an undisturbed run, which is made once for each script.
+
+        like   another script with the same weights, which an earlier test may have trained
+        """
+        script = self.work / "train.py"
+        own = script.read_text()
+        key = like or own, procs
         if key not in _UNDISTURBED:
+            script.write_text(key[0])
             # Alone means without `stk`, which takes half the time.
             _UNDISTURBED[key] = (
                 self.alone([sys.executable, "train.py"], runs="undisturbed")
                 if procs == 1
                 else self.train(procs, "name=undisturbed")
             )
+            script.write_text(own)
         return _UNDISTURBED[key]
 
     def stopped(self, procs: int) -> RunDir:
@@ -155,12 +162,13 @@ def logged_steps(run: RunDir) -> list[int]:
     return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == "train"]
 
 
-def assert_goes_on_after_a_stop(script: Interrupted, procs: int, *, saved: int) -> RunDir:
+def assert_goes_on_after_a_stop(script: Interrupted, procs: int, *, saved: int, like: str = "") -> RunDir:
     """Stopped at step 8, it ends with the weights of an undisturbed run, and does each step once.
 
     saved  the step of the checkpoint before
+    like   as in Interrupted.undisturbed
     """
-    expected = script.undisturbed(procs)
+    expected = script.undisturbed(procs, like)
     run = script.stopped(procs)
     assert run.checkpoint_steps() == [saved, STEP]
     assert script.train(procs) == expected

@@ -64,7 +64,7 @@ def validated_steps(run: RunDir) -> list[int]:
 
 @pytest.mark.slow
 def test_trainer_stopped_at_the_end_of_an_epoch_ends_with_the_same_weights(trainer: Interrupted) -> None:
-    run = assert_goes_on_after_a_stop(trainer, 2, saved=4)
+    run = assert_goes_on_after_a_stop(trainer, 1, saved=4)
     result = read_json(run.result)
     assert set(result["metrics"]["train"]) == {"loss", "size"}
     assert set(result["metrics"]["validation"]) == {"loss"}
@@ -78,7 +78,7 @@ def test_trainer_of_the_earlier_package_resumes_to_the_same_weights(trainer: Int
     script = LIGHTNING.replace("import lightning as L", "import pytorch_lightning as L")
     assert script != LIGHTNING
     (trainer.work / "train.py").write_text(script)
-    assert_goes_on_after_a_stop(trainer, 1, saved=4)
+    assert_goes_on_after_a_stop(trainer, 1, saved=4, like=LIGHTNING)
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def held(hook: str, when: str) -> str:
 def test_trainer_stopped_in_a_validation_saves_and_resumes_to_the_same_weights(trainer: Interrupted) -> None:
     script = held("on_validation_batch_end", f"trainer.global_step == {STEP}")
     (trainer.work / "train.py").write_text(script)
-    run = assert_goes_on_after_a_stop(trainer, 2, saved=4)
+    run = assert_goes_on_after_a_stop(trainer, 2, saved=4, like=LIGHTNING)
     assert validated_steps(run) == [4, TOTAL]
 
 
@@ -135,7 +135,7 @@ def test_trainer_stopped_outside_of_its_training_has_not_finished(trainer: Inter
     else:
         script = held("on_validation_batch_end", "trainer.sanity_checking")
     (trainer.work / "train.py").write_text(script.replace("batch_size=8", "batch_size=8, num_workers=1"))
-    expected = trainer.undisturbed(1)
+    expected = trainer.undisturbed(1, like=LIGHTNING)
     run = trainer.stopped(1)
     assert run.checkpoint_steps() == ([STEP, TOTAL] if stage == "test" else [])
     assert trainer.train(1) == expected

@@ -59,7 +59,7 @@ def test_checkpoint_shares_files_only_with_the_run_itself(
 def test_stopped_trainer_resumes_to_the_same_weights(trainer: Interrupted) -> None:
     workers = TRANSFORMERS.replace("use_cpu=True", "use_cpu=True, dataloader_num_workers=2")
     (trainer.work / "train.py").write_text(workers)
-    run = assert_goes_on_after_a_stop(trainer, 1, saved=5)
+    run = assert_goes_on_after_a_stop(trainer, 1, saved=5, like=TRANSFORMERS)
     result = read_json(run.result)
     assert result["step"] == TOTAL
     assert {"loss", "lr", "grad_norm"} <= set(result["metrics"]["train"])
@@ -78,7 +78,7 @@ def test_trainer_stopped_in_an_evaluation_saves_and_resumes_to_the_same_weights(
 """
     script = TRANSFORMERS.replace("\n        reached(state.global_step)\n", reached)
     (trainer.work / "train.py").write_text(script)
-    expected = trainer.undisturbed(1)
+    expected = trainer.undisturbed(1, like=TRANSFORMERS)
     run = trainer.stopped(1)
     assert run.checkpoint_steps() == [5, 6]
     assert trainer.train(1) == expected

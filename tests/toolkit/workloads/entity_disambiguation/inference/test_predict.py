@@ -71,6 +71,7 @@ def test_a_file_and_a_pipe_get_the_predictions_of_the_evaluation(run: RunDir) ->
     check(run, stk("predict", run.path, given=file.read_text()))
 
 
+@pytest.mark.parametrize("run", [tiny_entities], ids=[""], indirect=True)
 @pytest.mark.slow
 def test_an_unknown_alias_has_no_prediction(run: RunDir) -> None:
     records = [line(1, [("gor", "river")]), line(2, []), line(3, [("gor", "town"), ("arn", "town")])]
@@ -101,6 +102,17 @@ def test_the_model_opens_without_other_files(run: RunDir) -> None:
     assert isinstance(load_model(run.path), torch.nn.Module)
 
 
+def test_error_of_a_run_without_its_database_names_the_original_folder(run: RunDir) -> None:
+    folder = DisambiguationFiles(run).entity_db
+    folder.rename(folder.with_name("aside"))
+    try:
+        with pytest.raises(DataError, match=r"files.entity_db is not a folder"):
+            load_model(run.path)
+    finally:
+        folder.with_name("aside").rename(folder)
+
+
+@pytest.mark.parametrize("run", [tiny_cached], ids=[""], indirect=True)
 @pytest.mark.slow
 def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")
@@ -115,13 +127,3 @@ def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
     found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
     assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
     assert not Path("files").exists()
-
-
-def test_error_of_a_run_without_its_database_names_the_original_folder(run: RunDir) -> None:
-    folder = DisambiguationFiles(run).entity_db
-    folder.rename(folder.with_name("aside"))
-    try:
-        with pytest.raises(DataError, match=r"files.entity_db is not a folder"):
-            load_model(run.path)
-    finally:
-        folder.with_name("aside").rename(folder)

@@ -24,6 +24,8 @@ from toolkit.run.run_dir import RunDir
 #: By the kind of model.
 MAKE = {"a DocNN on words": tiny_docnn, "a BERT on folded texts": tiny_bert}
 TEXTS = [text for text, _ in rows("test")]
+#: For what does not depend on the model.
+DOCNN_ONLY = pytest.mark.parametrize("run", [tiny_docnn], ids=[""], indirect=True)
 
 
 @pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
@@ -72,6 +74,7 @@ def test_plain_lines_json_lines_and_tables_get_the_predictions_of_the_evaluation
     check(run, [*csv.DictReader(stk("predict", run.path, "rows.tsv", "--batch-size", 2).splitlines())])
 
 
+@DOCNN_ONLY
 @pytest.mark.slow
 def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
     with open("odd.csv", "w", newline="") as stream:
@@ -88,6 +91,7 @@ def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
     ]
 
 
+@DOCNN_ONLY
 @pytest.mark.parametrize(
     "line, said",
     first_quick(
@@ -107,11 +111,13 @@ def test_a_row_that_is_not_a_text_is_reported(run: RunDir, line: str, said: str)
     assert not os.path.exists("none.csv")
 
 
+@DOCNN_ONLY
 def test_table_with_another_delimiter_is_refused_with_that_of_the_run(run: RunDir) -> None:
     Path("semicolons.csv").write_text("text;label\nfine;good\n")
     assert "lines are cut at commas" in stk("predict", run.path, "semicolons.csv", code=2)
 
 
+@DOCNN_ONLY
 def test_predictions_of_a_table_without_rows_have_a_header(run: RunDir) -> None:
     Path("none.csv").write_text("text,label\n")
     found = stk("predict", run.path, "none.csv")
@@ -125,23 +131,7 @@ def test_the_model_opens_without_other_files(run: RunDir) -> None:
         assert model(torch.tensor([[2, 3], [2, 0]])).shape == (2, 2)
 
 
-@pytest.mark.slow
-def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
-    stk("export", run.path, tmp_path / "slim")
-    check(run, flat(stk("predict", tmp_path / "slim", "--input-format", "lines", given="\n".join(TEXTS))))
-    assert not [*(tmp_path / "slim" / "artifacts").glob("*predictions*")]
-    score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
-
-
-def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
-    """Check that a file with the test set gets the scores of the finished run."""
-    file = tmp_path / "labelled.tsv"
-    file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
-    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
-    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
-    assert not Path("files").exists()
-
-
+@DOCNN_ONLY
 def test_a_run_without_its_encoding_needs_its_training_data(run: RunDir) -> None:
     kept = run.artifacts / "encoding.json"
     text = kept.read_text()
@@ -163,12 +153,14 @@ def read_as(run: RunDir, **keys: str) -> Iterator[None]:
     run.config.write_text(text)
 
 
+@DOCNN_ONLY
 def test_json_from_a_pipe_is_utf_8_whatever_the_files_of_the_run_are(run: RunDir) -> None:
     """The second byte of this letter is no character of that encoding."""
     with read_as(run, encoding="cp1252"):
         assert len(flat(stk("predict", run.path, given='"Í"\n'))) == 1
 
 
+@DOCNN_ONLY
 def test_a_text_file_is_not_taken_for_lines_where_the_run_cuts_its_own_at_a_delimiter(run: RunDir) -> None:
     Path("rows.txt").write_text("text;label\nfine film;good\n")
     with read_as(run, delimiter=";"):
@@ -176,3 +168,21 @@ def test_a_text_file_is_not_taken_for_lines_where_the_run_cuts_its_own_at_a_deli
         assert len(flat(stk("predict", run.path, "rows.txt", "--input-format", "lines"))) == 2
         table = stk("predict", run.path, "rows.txt", "--input-format", "csv")
         assert len([*csv.DictReader(table.splitlines())]) == 1
+
+
+@pytest.mark.parametrize("run", [tiny_bert], ids=[""], indirect=True)
+@pytest.mark.slow
+def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
+    stk("export", run.path, tmp_path / "slim")
+    check(run, flat(stk("predict", tmp_path / "slim", "--input-format", "lines", given="\n".join(TEXTS))))
+    assert not [*(tmp_path / "slim" / "artifacts").glob("*predictions*")]
+    score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
+
+
+def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
+    """Check that a file with the test set gets the scores of the finished run."""
+    file = tmp_path / "labelled.tsv"
+    file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
+    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
+    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
+    assert not Path("files").exists()

@@ -13,7 +13,8 @@ from typing import TextIO, cast
 from slurm.commands.command_line import with_file, without_a_value
 from slurm.commands.common import report_error
 from slurm.commands.parser import import_module, parser_for
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import StkError
+from toolkit.exit_codes import ExitCode
 from toolkit.run import folder_trust
 from toolkit.system.output.command_output import CommandOutput, ReaderLeft
 from toolkit.system.output.lasting_streams import lasting
@@ -26,7 +27,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code (toolkit.errors.ExitCode)."""
+    """Run the command and return its exit code (toolkit.exit_codes.ExitCode)."""
     streams = sys.stdout, sys.stderr
     # Errors of standard error itself are ignored: they cannot be reported.
     sys.stderr = lasting(sys.stderr)

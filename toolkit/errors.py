@@ -1,4 +1,4 @@
-"""All exit codes, and the exceptions for users with their exit codes.
+"""The exceptions for users, with their exit codes (toolkit.exit_codes).
 
     StkError
     ├── UserError               2   the user's input is wrong
@@ -28,31 +28,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
-
-class ExitCode(IntEnum):
-    """Exit codes of `stk` (all below 75, and 130) and of the processes that it starts.
-
-    DIFFERENT     what was compared differs: `stk replay`, `stk diff`; a check of `stk check` has failed;
-                  Python's own code for an error
-    YIELDED       a rank has saved and left before the end (sysexits' EX_TEMPFAIL)
-    FENCED        another attempt of the run has replaced this one
-    HUNG          the ranks of an attempt hang
-    RESTART_STEP  the batch script starts its step again
-    INTERRUPTED   stopped; the run has saved and can continue
-    """
-
-    DONE = 0
-    DIFFERENT = 1
-    WRONG_INPUT = 2
-    SCHEDULER = 3
-    FAILED = 4
-    YIELDED = 75
-    FENCED = 76
-    HUNG = 77
-    RESTART_STEP = 79
-    INTERRUPTED = 130
+from toolkit.exit_codes import ExitCode
 
 
 class StkError(Exception):

@@ -30,7 +30,8 @@ from slurm.submission.batch.batch_script import IN_PLACE
 from slurm.submission.submit_job import names_of_slurm, without_hosts
 from toolkit.config import load, load_submitted
 from toolkit.config.secrets import concealed
-from toolkit.errors import ExitCode, SlurmUnavailable, StkError
+from toolkit.errors import SlurmUnavailable, StkError
+from toolkit.exit_codes import ExitCode
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import Decision

@@ -25,7 +25,8 @@ from slurm.submission.batch.job_options import signal_lead_s
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.folder import PreparedFolder
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import StkError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
 from toolkit.launch import launcher
 from toolkit.reliability.early_stop import interrupt_on_request

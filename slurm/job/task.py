@@ -19,7 +19,8 @@ from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop, JobWatch
 from toolkit.config import load_resolved
 from toolkit.config.secrets import concealed
-from toolkit.errors import ExitCode, SchedulerError, StkError
+from toolkit.errors import SchedulerError, StkError
+from toolkit.exit_codes import ExitCode
 from toolkit.registry import worker_of
 from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve

@@ -18,7 +18,8 @@ from typing import NoReturn
 from slurm.status.dependency import NOT_BEGUN
 from slurm.status.rows import status
 from slurm.status.submissions import last_submission
-from toolkit.errors import ExitCode, StkError, UntrustedFolder
+from toolkit.errors import StkError, UntrustedFolder
+from toolkit.exit_codes import ExitCode
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.events import note_event
 from toolkit.run.folder_trust import python_path

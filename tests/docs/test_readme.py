@@ -20,7 +20,7 @@ from slurm.commands.parser import make_parser
 from tests.docs import readme
 from tests.docs.readme import ROOT
 from tests.registering import own_environment
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 

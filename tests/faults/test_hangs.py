@@ -9,7 +9,7 @@ import pytest
 from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, wake_up
 from tests.toolkit.support.tiny import metrics_lines, tiny
 from toolkit.config import Experiment
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 
 #: Long enough for a machine that does other things too.

@@ -24,8 +24,8 @@ from typing import Any
 from torch import nn
 
 from toolkit.checkpoint.best import best_checkpoint, finished_result
-from toolkit.checkpoint.manifest import read_manifest
 from toolkit.checkpoint.store import load_weights, verify
+from toolkit.checkpoint.verification import read_manifest
 from toolkit.config import load_on_file, load_to_run, to_yaml
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment, Train

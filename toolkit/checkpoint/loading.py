@@ -10,9 +10,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, load_model
 from torch import nn
 
-from toolkit.checkpoint.manifest import read_progress
 from toolkit.checkpoint.shapes import Tensors, misfit, read_shapes
 from toolkit.checkpoint.state import TrainState
+from toolkit.checkpoint.verification import read_progress
 from toolkit.errors import CheckpointError, DataError
 from toolkit.run.run_dir import TRAINING, WEIGHTS
 

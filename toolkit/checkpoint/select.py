@@ -11,8 +11,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from toolkit.checkpoint.manifest import Identity, Note, read_progress, verify
 from toolkit.checkpoint.paths import keep_damaged
+from toolkit.checkpoint.verification import Identity, Note, read_progress, verify
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
 from toolkit.run.events import forced_steps, read_events

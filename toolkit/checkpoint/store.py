@@ -19,11 +19,11 @@ from safetensors import SafetensorError
 
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.loading import has_finite_weights, load, load_weights
-from toolkit.checkpoint.manifest import Identity, Note, verifies, verify, wait_for_manifest
 from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
 from toolkit.checkpoint.select import Selection, select_checkpoint
 from toolkit.checkpoint.state import TrainState
+from toolkit.checkpoint.verification import Identity, Note, verifies, verify, wait_for_manifest
 from toolkit.checkpoint.writing.commit import commit
 from toolkit.checkpoint.writing.staging import Staging
 from toolkit.checkpoint.writing.throttle import Throttle

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 
-from toolkit.errors import ExitCode, RendezvousError
+from toolkit.errors import RendezvousError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.failure.records import record_failure
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir

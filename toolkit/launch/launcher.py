@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, TextIO, TypeGuard
 
 from toolkit.config import load_submitted
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.launch.machines.coordination import Coordinator, Nodes, Participant
 from toolkit.launch.machines.layout import Machines

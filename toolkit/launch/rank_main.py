@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.config import load_resolved
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.registry import worker_of
 from toolkit.reliability.stop import StopFlag, stop_signals, stop_with_launcher
 from toolkit.run.failure.exit_status import exit_status

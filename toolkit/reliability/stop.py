@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 
 #: Set by the local launcher for its ranks: its process id.
 LAUNCHER_VARIABLE = "STK_LAUNCHER"

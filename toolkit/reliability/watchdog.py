@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_view
 from toolkit.reliability.heartbeat import Heartbeat, culprit_of, format_hang, suspicion
 from toolkit.run.failure.classes import HANG

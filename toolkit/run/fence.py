@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ExitCode, RunBusy
+from toolkit.errors import RunBusy
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_object, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO
 
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import StkError
+from toolkit.exit_codes import ExitCode
 from toolkit.system.output.sanitize import clean
 
 #: Errors of a write that mean that no more can be written.

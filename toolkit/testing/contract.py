@@ -17,7 +17,7 @@ from toolkit.config.schema import Evaluation as Batches
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.distributed.process_group import Group
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json_lines
 from toolkit.launch.launcher import launch
 from toolkit.launch.machines.coordination import Nodes

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, RunFailed
+from toolkit.errors import RunFailed
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.launch.launcher import launch
 from toolkit.launch.machines.coordination import Nodes

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.config import load, load_to_run
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.stop import Stop, StopFlag, stop_signals
 from toolkit.run.attempts.outcome import Outcome

@@ -19,7 +19,8 @@ from slurm.commands.common import warn
 from slurm.submission.checks.early_checks import check_before_queue
 from toolkit.config import load_with_origins
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, RunFailed, UserError
+from toolkit.errors import RunFailed, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.registry import task_kinds
 from toolkit.run.create_run import create_run
 from toolkit.system.output.amounts import duration

@@ -29,7 +29,8 @@ from slurm.status.submissions import exclusively, record_script
 from slurm.submission.submit import archive, refuse_if_live
 from toolkit.config import load
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, SchedulerError, UserError
+from toolkit.errors import SchedulerError, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines

@@ -17,7 +17,8 @@ from slurm.config.rank_count import local_processes
 from slurm.sweeps.actions import cancel, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.create_run import create_run

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from toolkit.analysis.diff import Difference, FirstStep, compare
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import find_run
 from toolkit.system.output.json_text import json_text
 

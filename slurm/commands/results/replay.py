@@ -12,7 +12,8 @@ from typing import Any
 from slurm.commands.common import warn
 from slurm.commands.run_snapshot import processes
 from toolkit.analysis.diff import trained_on
-from toolkit.errors import ExitCode, RunFailed, UserError
+from toolkit.errors import RunFailed, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.kept_code.edited_code import new_code_of
 from toolkit.run.kept_code.module_names import module_in

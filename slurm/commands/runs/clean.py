@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from slurm.runs.cleaning.choosing import ENDED, Item, Proposal, Wishes, propose
 from slurm.runs.cleaning.removing import remove_items
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import experiment_dir, runs_named
 from toolkit.system.output.amounts import size
 from toolkit.system.output.sanitize import clean

@@ -9,7 +9,8 @@ from pathlib import Path
 from slurm.doctor.run_checks import examine
 from slurm.submission.submit import choose_cluster
 from toolkit.config import load
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.system.output.json_text import json_text
 
 

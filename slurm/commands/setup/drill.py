@@ -18,7 +18,8 @@ from slurm.drill.rows import Report, Row
 from slurm.drill.task import drill_experiment
 from slurm.submission.submit import choose_cluster
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 

@@ -16,7 +16,8 @@ from slurm.submission.batch.quoting import directive, export
 from toolkit.config import to_plain
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.run_dir import RunDir
 

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 from tests.ports import free_port
 from tests.slurm.support.user import CODE, User
 from tests.tiers import first_quick
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir

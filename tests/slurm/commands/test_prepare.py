@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.slurm.support.user import User
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 
 
 def test_prepare_summarizes_what_was_built(user: User) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.slurm.commands.points import points_in
 from tests.slurm.support.user import User
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir
 
 ROWS = '{"x": 0.5}\n{"x": 2}\n'

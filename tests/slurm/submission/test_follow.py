@@ -19,7 +19,7 @@ from slurm.status.dependency import why_not_begun
 from slurm.status.submissions import last_submission, record, submissions
 from tests.patience import PATIENCE_S
 from tests.slurm.support.user import CONFIG, ROOT, User
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir

@@ -25,7 +25,7 @@ from tests.slurm.support.user import CODE, User
 from tests.toolkit.support.tiny import tiny
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir
 
 GOLDEN = Path(__file__).parent / "prepare_job.sh"

@@ -17,7 +17,7 @@ from slurm.sweeps.candidates import Candidate
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask, finish, folder
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import read_arrays, read_record

@@ -11,7 +11,7 @@ from filelock import FileLock
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask, finish, folder, sweep_of
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.sweeps.folder import read_arrays, read_record
 

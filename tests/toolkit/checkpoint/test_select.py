@@ -28,8 +28,8 @@ from tests.toolkit.support.checkpointing import (
     truncate,
 )
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.manifest import wait_for_manifest
 from toolkit.checkpoint.store import Identity, load, verify
+from toolkit.checkpoint.verification import wait_for_manifest
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
 from toolkit.run.run_dir import RunDir
@@ -205,7 +205,7 @@ def test_unknown_manifest_version_is_named(saved: RunDir) -> None:
 def test_host_refuses_a_different_or_missing_manifest(saved: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = saved.checkpoint(20)
     wait_for_manifest(folder, crc32(folder / "MANIFEST.json"))
-    monkeypatch.setattr("toolkit.checkpoint.manifest._STALE_S", 0.0)
+    monkeypatch.setattr("toolkit.checkpoint.verification._STALE_S", 0.0)
     with pytest.raises(CheckpointError, match="this host another one"):
         wait_for_manifest(folder, 1)
     with pytest.raises(CheckpointError, match="this host none"):
@@ -218,7 +218,7 @@ def test_host_that_sees_the_manifest_late_waits_for_it(
     folder, hidden = saved.checkpoint(20), saved.path / "not yet"
     expected = crc32(folder / "MANIFEST.json")
     folder.rename(hidden)
-    monkeypatch.setattr("toolkit.checkpoint.manifest.time.sleep", lambda seconds: hidden.rename(folder))
+    monkeypatch.setattr("toolkit.checkpoint.verification.time.sleep", lambda seconds: hidden.rename(folder))
     wait_for_manifest(folder, expected)
 
 

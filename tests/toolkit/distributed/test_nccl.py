@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.toolkit.support.ranks import run_ranks
 from toolkit.distributed.nccl import connecting, set_up_nccl
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World

@@ -14,7 +14,7 @@ from tests.patience import until
 from tests.toolkit.launch.test_launcher import ended, launched, said
 from tests.toolkit.support.tiny import assert_equal_runs, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import append_json_line, read_json
 from toolkit.launch.launcher import run_as_coordinator
 from toolkit.launch.machines.coordination import Nodes

@@ -20,7 +20,8 @@ from tests.toolkit.support.ranks import Ended, Started, await_ranks, run_ranks, 
 from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.config import Experiment
-from toolkit.errors import DataError, ExitCode
+from toolkit.errors import DataError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.reliability import fault_injection
 from toolkit.reliability.heartbeat import Heartbeat, culprit_of, format_hang

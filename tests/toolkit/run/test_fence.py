@@ -20,7 +20,8 @@ from tests.patience import PATIENCE_S, until
 from tests.toolkit.support.ranks import await_ranks, run_ranks, start_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from toolkit.errors import ExitCode, RunBusy, UserError
+from toolkit.errors import RunBusy, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.reliability import fault_injection
 from toolkit.reliability.stop import StopFlag

@@ -14,7 +14,8 @@ from filelock import FileLock
 
 from tests.toolkit.support.tiny import metrics_lines, tiny, write_experiment
 from toolkit.config import Experiment
-from toolkit.errors import ExitCode, TrainingDiverged
+from toolkit.errors import TrainingDiverged
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.reliability.stop import Stop, StopFlag
 from toolkit.run.attempts.outcome import Outcome

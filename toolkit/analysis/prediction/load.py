@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.analysis.prediction.predictor import Predictor
 from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.loading import load_weights
-from toolkit.checkpoint.manifest import read_manifest, verify
+from toolkit.checkpoint.verification import read_manifest, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError, RunNotFound

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolkit.distributed.secure.refusals import Refusals
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.launch.machines.handshake import Peer, accept_nodes, join_nodes
 from toolkit.launch.machines.json_socket import Lost

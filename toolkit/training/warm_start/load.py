@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import nn
 
 from toolkit.checkpoint.loading import load_file_of_weights
-from toolkit.checkpoint.manifest import verify
+from toolkit.checkpoint.verification import verify
 from toolkit.config.schema import Experiment
 from toolkit.distributed.process_group import Group
 from toolkit.errors import CheckpointError, DataError

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from toolkit.checkpoint.manifest import trained_on
+from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError

@@ -32,7 +32,7 @@ from toolkit.workloads.text_classification.inference.kept_encoding import (
     stored_encoding,
     without_origin,
 )
-from toolkit.workloads.text_classification.metrics.classification import Classification
+from toolkit.workloads.text_classification.metrics.class_scores import Classification
 from toolkit.workloads.text_classification.models.pretrained import Pretrained
 
 

@@ -17,7 +17,8 @@ import torch
 
 from slurm.cli import main
 from toolkit.config import load
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.testing.contract import evaluated, new_model, open_task
 from toolkit.workloads.custom.script.current_run import current_run
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from toolkit.checkpoint.paths import temporary_name
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import create_once
 from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.reliability.stop import stop_signals
 from toolkit.workloads.custom.script.children import Protection
 from toolkit.workloads.custom.script.misuse import misuse

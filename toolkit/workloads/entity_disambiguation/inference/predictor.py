@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
-from toolkit.checkpoint.manifest import trained_on
+from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from toolkit.errors import UserError
 from toolkit.workloads.spelling.benchmarks.layout import Benchmark
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
-from toolkit.workloads.spelling.benchmarks.sheets import Figures, Sheet, open_sheet
+from toolkit.workloads.spelling.benchmarks.parsing import Figures, Sheet, open_sheet
 
 #: A baseline: returns the prediction for a text as a line.
 Predictor: TypeAlias = Callable[[str], str]

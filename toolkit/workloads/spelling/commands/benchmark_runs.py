@@ -10,7 +10,8 @@ from typing import Any
 
 from toolkit.checkpoint.best import unfinished
 from toolkit.command import Host
-from toolkit.errors import ExitCode, RunFailed, StkError, UserError
+from toolkit.errors import RunFailed, StkError, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import crc32, read_json, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.workloads.spelling.benchmarks.layout import Benchmark

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.command import EvaluateMode, EvaluateOptions, Host
-from toolkit.errors import ExitCode, StkError, UserError
+from toolkit.errors import StkError, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.json_text import json_text
@@ -88,7 +89,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def score_single(arguments: Namespace, host: Host) -> int:
     """Score one file of predictions and show its metrics. Raises UserError, DataError."""
     from toolkit.workloads.spelling.benchmarks.lines import read_lines
-    from toolkit.workloads.spelling.benchmarks.sheets import open_sheet
+    from toolkit.workloads.spelling.benchmarks.parsing import open_sheet
     from toolkit.workloads.spelling.benchmarks.tables import figure_lines
     from toolkit.workloads.spelling.progress_bar import progress_bar
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from toolkit.checkpoint.manifest import trained_on
+from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.workloads.text_classification.metrics.classification import Classification
+from toolkit.workloads.text_classification.metrics.class_scores import Classification
 from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
 
 Integers = npt.NDArray[np.int64]

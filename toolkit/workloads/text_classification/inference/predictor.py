@@ -11,7 +11,7 @@ from torch import nn
 
 from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.analysis.prediction.text_rows import checked_text
-from toolkit.checkpoint.manifest import trained_on
+from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists

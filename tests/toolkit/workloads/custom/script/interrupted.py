@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json_lines
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, find_runs

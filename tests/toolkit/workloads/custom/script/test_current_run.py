@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tiers import first_quick
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.run.attempts.goodput import timeline
 from toolkit.run.attempts.records import read_attempts

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.checkpoint.paths import matches_manifest
-from toolkit.errors import CheckpointError, ExitCode, UserError
+from toolkit.errors import CheckpointError, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir

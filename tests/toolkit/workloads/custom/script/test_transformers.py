@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import ExitCode
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 
 from .interrupted import (

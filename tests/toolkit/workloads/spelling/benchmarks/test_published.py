@@ -18,8 +18,8 @@ from tests.toolkit.workloads.spelling.benchmarks.folders import write_lines
 from toolkit.workloads.spelling.benchmarks.baselines import english_words
 from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
+from toolkit.workloads.spelling.benchmarks.parsing import open_sheet
 from toolkit.workloads.spelling.benchmarks.scoring import Result, entries, score_entries
-from toolkit.workloads.spelling.benchmarks.sheets import open_sheet
 from toolkit.workloads.spelling.benchmarks.tables import tables
 
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.toolkit.workloads.spelling.data.samples.conftest import Make
 from toolkit.config import load
-from toolkit.errors import DataError, ExitCode
+from toolkit.errors import DataError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.create_run import create_run
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.shards import Shard, ShardMaker

@@ -10,7 +10,7 @@ import pytest
 from tests.toolkit.workloads.spelling.benchmarks.folders import write_lines
 from toolkit.errors import DataError, UserError
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
-from toolkit.workloads.spelling.benchmarks.sheets import Figures, Sheet, open_sheet
+from toolkit.workloads.spelling.benchmarks.parsing import Figures, Sheet, open_sheet
 
 
 def sheet(

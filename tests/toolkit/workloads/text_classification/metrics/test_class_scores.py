@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sklearn
 
-from toolkit.workloads.text_classification.metrics.classification import MOST_CONFUSIONS, Classification
+from toolkit.workloads.text_classification.metrics.class_scores import MOST_CONFUSIONS, Classification
 
 confusions = st.integers(1, 6).flatmap(
     lambda classes: hnp.arrays(np.int64, (classes, classes), elements=st.integers(0, 30) | st.just(0))

@@ -224,6 +224,11 @@ def depend_on(job_id: str, dependency: str) -> None:
     call("scontrol", "update", f"jobid={_checked(job_id)}", f"dependency={dependency}")
 
 
+def exclude_hosts(job_id: str, hosts: str) -> None:
+    """Let a pending job not start on these hosts, in place of those before. Raises SchedulerError."""
+    call("scontrol", "update", f"jobid={_checked(job_id)}", f"excnodelist={hosts}")
+
+
 def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
     """Return the controller's record of a job; of an array or a heterogeneous job, its first record."""
     return parse.parse_job(call("scontrol", "--all", "show", "job", _checked(job_id), timeout_s=timeout_s))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from slurm.client import programs
@@ -29,7 +30,7 @@ from slurm.client.stop_reason import (
 from slurm.job.stop_signals import JobStop
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.job_options import signal_lead_s
-from slurm.submission.submit_job import chain
+from slurm.submission.submit_job import chain, names_of_slurm, without_hosts
 from toolkit.config import load_submitted
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.reliability import restart_policy
@@ -164,11 +165,18 @@ def start_again(
 ) -> None:
     """Requeue the job, or submit the next one; if Slurm refuses, try the other way.
 
+    exclude   hosts that the run must not use again; a requeued job may be killed before Slurm knows of them
+
     Raises SchedulerError if Slurm refuses both, or no controller answers for patience_s seconds.
     """
 
     def requeue() -> None:
         programs.requeue(job.id, timeout_s=10)
+        resources = last_resources(run)
+        avoiding = without_hosts(resources, names_of_slurm(exclude, job.environ))
+        if avoiding.exclude and avoiding != resources:
+            with suppress(SchedulerError):
+                programs.exclude_hosts(job.id, avoiding.exclude)
         note_event(run, "requeue", job_id=job.id, why=why, by="stk")
 
     def chain_next() -> None:

@@ -294,6 +294,27 @@ def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
     assert "#SBATCH --dependency=afterany:101\n" in job.script("102")
 
 
+def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: FakeSlurm, user: User) -> None:
+    job = PretendJob(fake, user, "resources.exclude=other", job_id="101_2")
+    job.environ |= {"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "2"}
+    job.says()
+    for step in (2, 3):
+        job.starts(
+            time_end=1.0,
+            last_step=step,
+            why="hang",
+            host="bad",
+            rank=1,
+            step=step,
+            blamed="bad",
+            job_id="101",
+        )
+    job.failure("hang")
+    after(job, 77)
+    assert (job.requeues, job.submitted) == ([["requeue", "101_2"]], ["101_2"])
+    assert ["update", "jobid=101_2", "excnodelist=other,bad"] in fake.calls("scontrol")
+
+
 def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
     for step in (2, 3):

@@ -20,6 +20,14 @@ from tests.suite.steps import Ended, Step, run
 _USAGE = "./scripts/test [--all | --changed] [OPTION ...] [TEST ...] [-k WORDS] [-- PYTEST OPTIONS]"
 _PYTHON = sys.executable
 _PYTEST = (_PYTHON, "-m", "pytest")
+#: Python compiles a library at its first import: once here, and not in each worker at the same time.
+_IMPORTS = """
+from contextlib import suppress
+from importlib import import_module
+for name in ("torch._dynamo", "transformers.trainer", "lightning", "sklearn.metrics", "matplotlib.pyplot"):
+    with suppress(ImportError):
+        import_module(name)
+"""
 #: Tests that wait for a cluster leave room for others: two cores carry more than two workers.
 _WORKERS, _CORE_WORKERS = 3, 3
 
@@ -103,7 +111,7 @@ def _run_changed(folder: Path, rest: Sequence[str]) -> int:
 
 
 def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str], *, is_checked: bool) -> int:
-    """All checks, then the tests: types and the core's tests beside those of the whole tree."""
+    """All checks and tests. Types are checked beside all others, the core beside the whole tree."""
     checks = [
         _check("lint", "ruff", "check", "."),
         _check("format", "ruff", "format", "--check", "."),
@@ -114,12 +122,13 @@ def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str], *, is_chec
     whole = [f"--numprocesses={_WORKERS}", "--without-core", *words]
     core = [f"--numprocesses={_CORE_WORKERS}", *words]
     bare = (_PYTHON, "-m", "tests.without_workloads")
-    ended = [run(step, ROOT) for step in [packages, *(checks if is_checked else [])]]
-    others = [_tests("tests of the core", bare, folder, "./scripts/test --without-workloads", core)]
-    if is_checked:
-        others.append(_check("types", "mypy"))
+    types = [_check("types", "mypy")] if is_checked else []
+    imports = Step(name="first imports", command=(_PYTHON, "-c", _IMPORTS), repeat="./scripts/test")
+    of_core = _tests("tests of the core", bare, folder, "./scripts/test --without-workloads", core)
     with ThreadPoolExecutor() as threads:
-        beside = [threads.submit(run, step, ROOT, keeps_output=True) for step in others]
+        beside = [threads.submit(run, step, ROOT, keeps_output=True) for step in types]
+        ended = [run(step, ROOT) for step in [packages, *(checks if is_checked else []), imports]]
+        beside.append(threads.submit(run, of_core, ROOT, keeps_output=True))
         ended.append(run(_tests("tests", _PYTEST, folder, "./scripts/test", whole), ROOT))
         ended += [each.result() for each in beside]
     print("".join(f"\n── {each.step.name}\n{each.output}" for each in ended if each.output), flush=True)

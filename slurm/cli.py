@@ -22,7 +22,7 @@ from toolkit.system.output.sanitize import clean
 
 #: Commands that do more than print: they continue if the output has no reader.
 _ACTING = ("submit", "run", "resume", "requeue", "cancel", "clean", "prepare", "sweep", "evaluate", "drill")
-#: What a full or failing disk answers, or a network file system. Such an error may lack the name of the file.
+#: Errors of a full or failing disk, or of a network file system. Such an error may lack the name of the file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE, errno.ETIMEDOUT)
 
 

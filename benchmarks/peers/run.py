@@ -3,7 +3,7 @@
     export SLURM_CONF=...            # ./scripts/cluster up prints it
     python benchmarks/peers/run.py --peers-python VENV/bin/python --runs FOLDER
 
-Each result is written to results.json at once; results in it are not measured again without --again.
+Each result is written to results/results.json at once; results in it are not measured again without --again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _tool(name: str, arguments: argparse.Namespace) -> Tool:
 
 
 class Results:
-    """The file results.json: the figures of each tool and fault."""
+    """The file results/results.json: the figures of each tool and fault."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Print results.json as a Markdown table, ordered by fault: `python benchmarks/peers/table.py`."""
+"""Print results/results.json as a Markdown table, ordered by fault: `python benchmarks/peers/table.py`."""
 
 from __future__ import annotations
 

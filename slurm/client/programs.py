@@ -12,7 +12,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from getpass import getuser
 from pathlib import Path
@@ -224,9 +224,11 @@ def depend_on(job_id: str, dependency: str) -> None:
     call("scontrol", "update", f"jobid={_checked(job_id)}", f"dependency={dependency}")
 
 
-def exclude_hosts(job_id: str, hosts: str) -> None:
-    """Let a pending job not start on these hosts, in place of those before. Raises SchedulerError."""
-    call("scontrol", "update", f"jobid={_checked(job_id)}", f"excnodelist={hosts}")
+def exclude_hosts(job_id: str, hosts: Sequence[str], timeout_s: float = TIMEOUT_S) -> None:
+    """Let a pending job not start on these hosts either. Raises SchedulerError."""
+    known = show_job(job_id, timeout_s).get("ExcNodeList", "").removeprefix("(null)")
+    wanted = ",".join(filter(None, [known, *hosts]))
+    call("scontrol", "update", f"jobid={_checked(job_id)}", f"excnodelist={wanted}", timeout_s=timeout_s)
 
 
 def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:

@@ -164,8 +164,10 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         note_event(run, "not_requeued", job_id=job.id, why=decision.why)
         notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
         return Outcome(f"not started again: {decision.why}")
-    resources = last_resources(run)
-    avoids = without_hosts(resources, names_of_slurm(decision.exclude, job.environ)) != resources
+    resources, hosts = last_resources(run), names_of_slurm(decision.exclude, job.environ)
+    # A requeued task of an array has left such a host: Slurm was told, and not the resources.
+    has_left = step.attempt is not None and set(decision.exclude).isdisjoint(step.attempt.hosts)
+    avoids = not has_left and without_hosts(resources, hosts) != resources
     is_ending = in_place and _is_ending(run, facts)
     if in_place and not avoids and not is_ending and step.attempt is not None:
         # A step without a record of its attempt is requeued instead: it could not be counted here.

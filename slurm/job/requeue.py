@@ -28,9 +28,9 @@ from slurm.client.stop_reason import (
     restarts_before,
 )
 from slurm.job.stop_signals import JobStop
-from slurm.status.submissions import last_resources
+from slurm.status.submissions import last_resources, record_script
 from slurm.submission.batch.job_options import signal_lead_s
-from slurm.submission.submit_job import chain, names_of_slurm, without_hosts
+from slurm.submission.submit_job import chain, names_of_slurm
 from toolkit.config import load_submitted
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.reliability import restart_policy
@@ -128,7 +128,7 @@ def continue_run(
     if why == CANCELLED:
         note_event(run, "cancelled", job_id=job.id, why=why)
     elif is_back(facts, job.restart):
-        note_event(run, "requeue", job_id=job.id, why=why, by="slurm")
+        _note_requeue(run, job, why, by="slurm")
         notify(run, "requeue", why)
     elif facts.get("BatchFlag") == "0":
         note_event(run, "not_requeued", job_id=job.id, why=why, reason="an interactive job has no queue")
@@ -165,19 +165,18 @@ def start_again(
 ) -> None:
     """Requeue the job, or submit the next one; if Slurm refuses, try the other way.
 
-    exclude   hosts that the run must not use again; a requeued job may be killed before Slurm knows of them
+    exclude   hosts that the run must not use again. This process may be killed after the requeue, before it
+              has told Slurm of them.
 
     Raises SchedulerError if Slurm refuses both, or no controller answers for patience_s seconds.
     """
 
     def requeue() -> None:
         programs.requeue(job.id, timeout_s=10)
-        resources = last_resources(run)
-        avoiding = without_hosts(resources, names_of_slurm(exclude, job.environ))
-        if avoiding.exclude and avoiding != resources:
+        _note_requeue(run, job, why, by="stk")
+        if hosts := names_of_slurm(exclude, job.environ):
             with suppress(SchedulerError):
-                programs.exclude_hosts(job.id, avoiding.exclude)
-        note_event(run, "requeue", job_id=job.id, why=why, by="stk")
+                programs.exclude_hosts(job.id, hosts, timeout_s=10)
 
     def chain_next() -> None:
         if is_array_task(job.environ):
@@ -187,6 +186,11 @@ def start_again(
 
     ways = (chain_next, requeue) if chained else (requeue, chain_next)
     _first_that_works(ways, patience_s)
+
+
+def _note_requeue(run: RunDir, job: Job, why: str, *, by: str) -> None:
+    note_event(run, "requeue", job_id=job.id, why=why, by=by)
+    record_script(run, job.environ)
 
 
 def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> None:

@@ -14,7 +14,7 @@ from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.stop_signals import REQUEST_EVENT
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
-from slurm.status.submissions import exclusively, last_submission, recover
+from slurm.status.submissions import Submission, exclusively, last_submission, recover
 from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
@@ -27,6 +27,7 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     now.check_known()
     if not now.is_live:
         return f"not live ({now.state}), nothing to cancel"
+    _refuse_script(target, submission, now)
     if submission is not None and submission.cluster == "slurm" and now.job_id is not None:
         return _cancel_job(target, submission.job_id)
     if submission is not None and submission.cluster == "local":
@@ -36,7 +37,19 @@ def cancel(target: RunDir, now: RunStatus) -> str:
             return "asked to save and exit"
         if not is_here(submission.host, submission.boot):
             raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
-    raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
+    raise UserError(
+        f"{target.run_id} runs in the foreground of some terminal, or in a job that this Slurm does not "
+        "know: end it there"
+    )
+
+
+def _refuse_script(target: RunDir, submission: Submission | None, now: RunStatus) -> None:
+    """Raise UserError if a job of a user's own batch script trains the run."""
+    if submission is not None and submission.is_script and now.job_id is not None:
+        raise UserError(
+            f"{target.run_id} trains in job {submission.job_id}, which is your own batch script: use "
+            "scancel, or scontrol requeue"
+        )
 
 
 def _cancel_job(target: RunDir, job_id: str) -> str:
@@ -79,7 +92,7 @@ def check_jobs(targets: Mapping[str, RunDir]) -> None:
         if job_id not in own:
             raise UserError(
                 f"{target.submissions} names job {job_id[:40]}, but Slurm knows no such job that works in "
-                f"{target.path}: nothing was done to it. `scancel` ends a job of your own script"
+                f"{target.path}: nothing was done to it"
             )
 
 
@@ -99,6 +112,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     if not now.is_live:
         again = "" if now.state == "finished" else f": stk resume {target.run_id} starts it again"
         return f"not live ({now.state}){again}"
+    _refuse_script(target, submission, now)
     if submission is None or submission.cluster != "slurm" or now.job_id is None:
         return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
     job_id = submission.job_id

@@ -45,6 +45,7 @@ class Submission:
     name      the job's name; for an array task that of the array
     array     the name of the array if it is an array task; else empty
     awaits    the folder of the run that must finish first; empty if it waits for none
+    is_script   whether it is the job of a user's own batch script, which stk cannot submit again or cancel
     """
 
     cluster: str
@@ -55,6 +56,7 @@ class Submission:
     boot: str = ""
     array: str = ""
     awaits: str = ""
+    is_script: bool = False
 
     @property
     def pid(self) -> int:
@@ -104,8 +106,7 @@ def last_resources(run: RunDir) -> Resources:
 
 def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -> Submission:
     """Record an accepted submission, and remove the intent."""
-    what = {"cluster": cluster, "job_id": job_id, "host": socket.gethostname(), "name": name}
-    line = {**what, "time": time.time(), "boot": boot(), "user": getpass.getuser(), **facts}
+    line = _line(cluster=cluster, job_id=job_id, name=name, **facts)
     append_json_line(run.submissions, line)
     run.intent.unlink(missing_ok=True)
     submission = submission_of(line)
@@ -113,16 +114,23 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
     return submission
 
 
+def _line(**facts: Any) -> dict[str, Any]:
+    """Return a line of submissions.jsonl: these facts, and who submits from where."""
+    here = {"host": socket.gethostname(), "time": time.time(), "boot": boot(), "user": getpass.getuser()}
+    return here | facts
+
+
 def record_script(run: RunDir, environ: Mapping[str, str]) -> None:
-    """Record the job of a user's own batch script, so that the run is found while this job waits again."""
+    """Record a requeued job of a user's own batch script, so that the run is found while it waits again."""
     # Slurm sets ENVIRONMENT in batch scripts alone, and their steps inherit it: not in the shell of salloc.
-    if environ.get("ENVIRONMENT") != "BATCH" or "SLURM_JOB_ID" not in environ or run.intent.exists():
+    if environ.get("ENVIRONMENT") != "BATCH":
         return
-    job_id, newest = job_target(environ), last_submission(run)
-    if newest is None or newest.job_id != job_id:
-        # If the disk is full, the run itself reports that.
-        with suppress(OSError):
-            record(run, cluster="slurm", job_id=job_id, name=environ.get("SLURM_JOB_NAME", ""))
+    job_id, name = job_target(environ), environ.get("SLURM_JOB_NAME", "")
+    # A full disk must not keep the job from going on. Some systems know no name of the user.
+    with suppress(OSError, KeyError):
+        if all(one.job_id != job_id for one in submissions(run)):
+            line = _line(cluster="slurm", job_id=job_id, name=name, is_script=True)
+            append_json_line(run.submissions, line)
 
 
 def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> None:

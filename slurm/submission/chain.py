@@ -137,7 +137,7 @@ def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
         last = last_submission(run)
         if cluster == "local":
             yield Awaited(run=run, job_id=None)
-        elif last is not None and last.cluster == "slurm":
+        elif last is not None and last.cluster == "slurm" and now.job_id is not None:
             yield Awaited(run=run, job_id=last.job_id)
         else:
             raise RunBusy(

@@ -125,7 +125,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         # Without waiting for a late job: the job of this process has little time left.
         recover(run)
         known = submissions(run)
-        own = [number for number, one in enumerate(known) if one.job_id == job_id]
+        own = [number for number, one in enumerate(known) if one.job_id == job_id and not one.is_script]
         if not own:
             raise SlurmRefused(f"job {job_id} was not submitted by stk: there is no plan to submit again")
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:

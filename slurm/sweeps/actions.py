@@ -154,7 +154,8 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
     local, elsewhere, warnings = [], [], []
     for row in live:
         submission = last_submission(folder.run(row.run_id))
-        if submission is not None and submission.cluster == "slurm":
+        is_script = submission is not None and submission.is_script
+        if submission is not None and submission.cluster == "slurm" and row.job_id and not is_script:
             ids[submission.job_id] = folder.run(row.run_id)
         elif submission is not None and is_launcher_alive(folder.run(row.run_id), submission):
             local.append(submission.pid)

@@ -21,7 +21,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(PEERS))
     yield importlib.import_module("accounts")
     for name in set(sys.modules) - before:
-        if str(PEERS) in repr(sys.modules[name]):
+        if str(PEERS) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
 
 

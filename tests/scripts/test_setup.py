@@ -14,7 +14,7 @@ from tests.docs.readme import ROOT
 PIP = """\
 #!/bin/sh
 echo "$@" >>called
-until [ -e go ]; do sleep 0.02; done
+i=0; until [ -e go ] || [ $((i += 1)) -gt 5000 ]; do sleep 0.02; done
 """
 
 

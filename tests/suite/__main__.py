@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         "promise once, on a real Slurm cluster too. About ten minutes on two cores.",
     )
     tier = parser.add_mutually_exclusive_group()
-    tier.add_argument("--all", action="store_true", help="all tests, those marked slow too: an hour")
+    tier.add_argument("--all", action="store_true", help="all tests, those marked slow too")
     tier.add_argument(
         "--changed",
         action="store_true",
@@ -81,17 +81,27 @@ def main(arguments: Sequence[str]) -> int:
         if temporary:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", temporary)
         if options.tests or options.k or options.without_workloads:
-            named = [*options.tests, *(("-k", options.k) if options.k else ())]
-            return _finish([run(_named(Path(folder), named, rest, options.without_workloads), ROOT)])
+            named = [*_examples(options), *options.tests, *(("-k", options.k) if options.k else ())]
+            step = _named(Path(folder), named, rest, _repeat(options), options.without_workloads)
+            return _finish([run(step, ROOT)])
         if options.changed:
             return _run_changed(Path(folder), rest)
-        tier = ["--hypothesis-profile=new examples"] if options.all else ["-m", "not slow"]
-        return _run_tier(Path(folder), tier, rest, is_checked=not options.tests_only)
+        tier = _examples(options) or ["-m", "not slow"]
+        return _run_tier(Path(folder), tier, rest, _repeat(options), is_checked=not options.tests_only)
 
 
-def _named(folder: Path, named: Sequence[str], rest: Sequence[str], is_bare: bool) -> Step:
+def _examples(options: argparse.Namespace) -> list[str]:
+    """With --all, hypothesis draws new examples, and keeps those that fail for the next time."""
+    return ["--hypothesis-profile=new examples"] if options.all else []
+
+
+def _repeat(options: argparse.Namespace) -> str:
+    return "./scripts/test --all" if options.all else "./scripts/test"
+
+
+def _named(folder: Path, named: Sequence[str], rest: Sequence[str], repeat: str, is_bare: bool) -> Step:
     program = (_PYTHON, "-m", "tests.without_workloads") if is_bare else _PYTEST
-    repeat = "./scripts/test --without-workloads" if is_bare else "./scripts/test"
+    repeat += " --without-workloads" if is_bare else ""
     return _tests("tests", program, folder, repeat, [*named, *rest])
 
 
@@ -110,7 +120,9 @@ def _run_changed(folder: Path, rest: Sequence[str]) -> int:
     return _finish([run(_tests("tests", _PYTEST, folder, "./scripts/test", words), ROOT)])
 
 
-def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str], *, is_checked: bool) -> int:
+def _run_tier(
+    folder: Path, tier: Sequence[str], rest: Sequence[str], repeat: str, *, is_checked: bool
+) -> int:
     """All checks and tests. Types are checked beside all others, the core beside the whole tree."""
     checks = [
         _check("lint", "ruff", "check", "."),
@@ -123,13 +135,13 @@ def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str], *, is_chec
     core = [f"--numprocesses={_CORE_WORKERS}", *words]
     bare = (_PYTHON, "-m", "tests.without_workloads")
     types = [_check("types", "mypy")] if is_checked else []
-    imports = Step(name="first imports", command=(_PYTHON, "-c", _IMPORTS), repeat="./scripts/test")
-    of_core = _tests("tests of the core", bare, folder, "./scripts/test --without-workloads", core)
+    imports = Step(name="first imports", command=(_PYTHON, "-c", _IMPORTS), repeat=repeat)
+    of_core = _tests("tests of the core", bare, folder, f"{repeat} --without-workloads", core)
     with ThreadPoolExecutor() as threads:
         beside = [threads.submit(run, step, ROOT, keeps_output=True) for step in types]
         ended = [run(step, ROOT) for step in [packages, *(checks if is_checked else []), imports]]
         beside.append(threads.submit(run, of_core, ROOT, keeps_output=True))
-        ended.append(run(_tests("tests", _PYTEST, folder, "./scripts/test", whole), ROOT))
+        ended.append(run(_tests("tests", _PYTEST, folder, repeat, whole), ROOT))
         ended += [each.result() for each in beside]
     print("".join(f"\n── {each.step.name}\n{each.output}" for each in ended if each.output), flush=True)
     print("\n".join(f"{each.step.name:<20} {each.seconds:6.0f} s" for each in ended))

@@ -25,7 +25,7 @@ from slurm.commands.results.report import render
 from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.status.run_state import since
-from slurm.status.submissions import exclusively, record_script
+from slurm.status.submissions import exclusively
 from slurm.submission.submit import archive, refuse_if_live
 from toolkit.config import load
 from toolkit.config.schema import Experiment
@@ -112,10 +112,7 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
 
     # Before the folder is made: a stop signal during that must not count as a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
-    target = create_run(experiment, parent)
-    if world.is_main:
-        record_script(target, os.environ)
-    code = run_rank(target, world, stop)
+    code = run_rank(create_run(experiment, parent), world, stop)
     # In a job, the batch script needs the original status to see that the run has not finished.
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 

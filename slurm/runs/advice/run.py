@@ -45,7 +45,8 @@ def _given(run: RunDir, summary: RunSummary) -> Resources | None:
         submission = last_submission(run)
     except (OSError, LookupError):
         return None
-    return summary.resources if submission and submission.cluster == "slurm" else None
+    is_ours = submission is not None and submission.cluster == "slurm" and not submission.is_script
+    return summary.resources if is_ours else None
 
 
 def _on_resources(summary: RunSummary, resources: Resources | None) -> Iterator[Advice]:

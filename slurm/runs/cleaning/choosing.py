@@ -100,10 +100,8 @@ def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes, *, only_these:
     rows = zip(runs, status(runs), strict=True)
     found = [each for run, now in rows for each in _of_run_or_kept(run, now, named, wishes)]
     if wishes.old:
-        folders = {_folder_of(run) for run in runs} if only_these else {parent}
-        for folder in sorted(folders):
-            ids = [run.run_id for run in runs if _folder_of(run) == folder] if only_these else None
-            found += _archived(folder, named, wishes, ids)
+        ids = [run.run_id for run in runs if run.path.parent == parent] if only_these else None
+        found += _archived(parent, named, wishes, ids)
     return Proposal(
         items=tuple(each for each in found if isinstance(each, Item)),
         kept=tuple(each for each in found if isinstance(each, Kept)),
@@ -200,19 +198,14 @@ def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
         yield _item(run, "logs", what, paths, min(youngest[name] for name in old))
 
 
-def _folder_of(run: RunDir) -> Path:
-    """Return the experiment folder of a run, which may be one that was set aside."""
-    folder = run.path.parent
-    return folder.parent if run in archived_runs(folder.parent) else folder
-
-
 def _archived(
     parent: Path, named: Mapping[Path, str], wishes: Wishes, ids: Collection[str] | None
 ) -> Iterator[Item | Kept]:
     for run in archived_runs(parent):
-        is_trash, name = run.run_id.startswith("."), run.run_id.lstrip(".")
-        if ids is not None and not any(name == each or name.startswith(f"{each}.") for each in ids):
+        name = run.run_id.lstrip(".")
+        if ids is not None and not any(name.startswith(f"{each}.") for each in ids):
             continue
+        is_trash = name != run.run_id and name.endswith(".trash")
         if (age_s := _age_s(run.path)) < wishes.older_than_s:
             continue
         no_run = (

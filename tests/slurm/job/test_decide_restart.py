@@ -284,10 +284,15 @@ def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:
     assert job.run.failure.exists()
 
 
-def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
+def hangs_twice_on_a_bad_host(job: PretendJob, **facts: Any) -> None:
+    place = {"host": "bad", "hosts": ["bad"], "rank": 1, "blamed": "bad"}
     for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", host="bad", rank=1, step=step, blamed="bad")
+        job.starts(time_end=1.0, last_step=step, why="hang", step=step, **place, **facts)
     job.failure("hang")
+
+
+def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
+    hangs_twice_on_a_bad_host(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([], ["101", "102"])
     assert "#SBATCH --exclude=bad\n" in job.script("102")
@@ -295,31 +300,23 @@ def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
 
 
 def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: FakeSlurm, user: User) -> None:
-    job = PretendJob(fake, user, "resources.exclude=other", job_id="101_2")
+    job = PretendJob(fake, user, job_id="101_2")
     job.environ |= {"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "2"}
-    job.says()
-    for step in (2, 3):
-        job.starts(
-            time_end=1.0,
-            last_step=step,
-            why="hang",
-            host="bad",
-            rank=1,
-            step=step,
-            blamed="bad",
-            job_id="101",
-        )
-    job.failure("hang")
+    job.says(ExcNodeList="other")
+    hangs_twice_on_a_bad_host(job, job_id="101")
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101_2"]], ["101_2"])
     assert ["update", "jobid=101_2", "excnodelist=other,bad"] in fake.calls("scontrol")
+    # On another host, the next crash costs no requeue.
+    job.environ["SLURM_RESTART_COUNT"] = "1"
+    job.says(Restarts="1")
+    job.starts(first_step=3, restart=1, job_id="101", hosts=["good"])
+    assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
 
 
 def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
-    for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", host="bad", rank=1, step=step, blamed="bad")
-    job.failure("hang")
+    hangs_twice_on_a_bad_host(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 

@@ -180,8 +180,11 @@ def test_job_not_submitted_by_stk_is_requeued_at_its_time_limit(fake: FakeSlurm,
     job = PretendJob(fake, user)
     job.stops()
     job.run.submissions.unlink()
-    stop(job, "time_limit")
-    assert (job.outcome, job.submitted) == ("requeue", [])
+    job.environ["ENVIRONMENT"] = "BATCH"
+    for _ in range(2):
+        stop(job, "time_limit")
+        assert (job.outcome, job.submitted) == ("requeue", ["101"])
+    assert not job.run.intent.exists()
 
 
 def test_interactive_job_is_not_requeued(job: PretendJob) -> None:

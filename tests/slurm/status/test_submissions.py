@@ -75,9 +75,8 @@ def test_the_intent_stands_until_the_record(run: RunDir) -> None:
     [
         ({"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12"}, ["12"]),
         ({"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12", "SLURM_HET_JOB_ID": "11"}, ["11"]),
-        # The shell of salloc, and a script outside Slurm.
+        # The shell of salloc.
         ({"SLURM_JOB_ID": "12"}, []),
-        ({"ENVIRONMENT": "BATCH"}, []),
     ],
 )
 def test_job_of_a_users_script_is_recorded_once(
@@ -85,7 +84,9 @@ def test_job_of_a_users_script_is_recorded_once(
 ) -> None:
     for _ in range(2):
         record_script(run, environ)
-    assert [each.job_id for each in submissions.submissions(run)] == recorded
+    assert [(each.job_id, each.is_script) for each in submissions.submissions(run)] == [
+        (job_id, True) for job_id in recorded
+    ]
 
 
 def test_slurm_is_not_asked_without_an_intent(run: RunDir, fake: FakeSlurm) -> None:

@@ -89,5 +89,6 @@ def test_array_task_is_requeued_without_its_sibling(cases: dict[str, Case]) -> N
     assert sibling.whys == ["finished"]
     assert task.whys == ["requested", "finished"]
     assert task.events("requeue")[0]["job_id"] == task.job_id
-    # As `stk status` finds them while they wait in the queue.
+    # As `stk status` finds it while it waits in the queue.
     assert [each.job_id for each in submissions(task.run)] == [task.job_id]
+    assert submissions(sibling.run) == []

@@ -74,12 +74,6 @@ def keys(section: type) -> list[str]:
     return [each.name for each in fields(section)]
 
 
-@pytest.mark.parametrize("what", first_quick(["checkpoint", "file", "run"]))
-def test_weights_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
-    told = refusal(tiny_words(tmp_path, f"{KEY}={of_run(source, what)}"))
-    assert all(part in told for part in (KEY, str(of_run(source, what)), "docnn", "transformer"))
-
-
 def test_weights_file_of_another_task_is_refused_without_its_run(tmp_path: Path, source: RunDir) -> None:
     file = tmp_path / WEIGHTS
     shutil.copy(of_run(source, "file"), file)

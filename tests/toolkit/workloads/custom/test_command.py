@@ -381,12 +381,3 @@ def test_a_plan_imports_no_torch_and_writes_nothing(stk: Stk, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "#SBATCH --nodes=2" in done.stdout
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
-def test_a_sweep_makes_a_run_of_each_value(stk: Stk) -> None:
-    script("import sys; print(sys.argv[1:])")
-    done = stk("sweep", "params.lr=1,2", "--cluster", "local", "--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    runs = list(find_runs(Path(os.environ["STK_EXPERIMENT_DIR"])))
-    assert [run.result.exists() for run in runs] == [True, True]

@@ -11,7 +11,6 @@ import pytest
 from toolkit.config import load
 from toolkit.errors import ConfigError, UserError
 from toolkit.testing.contract import CHECKS, new_model, open_task
-from toolkit.workloads.custom.functions.base import Task
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import Functions, functions_in
 
@@ -139,8 +138,3 @@ def test_failing_constructor_is_reported_with_its_line(config: Path) -> None:
     (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))
     with pytest.raises(UserError, match=r"points\.py:14: Points\(\) fails \(ZeroDivisionError"):
         open_task(experiment)
-
-
-def test_optional_methods_default_to_none() -> None:
-    given = ("collate", "lengths", "predict", "sample", "version")
-    assert [getattr(Task(), name) for name in given] == [None] * len(given)

@@ -174,8 +174,6 @@ def test_at_most_max_candidates_are_kept(other: Make) -> None:
     [
         ({"aliases": ["nowhere"]}, r"own_train.jsonl:2: aliases\[0\] 'nowhere' is not in the database"),
         ({"sent_idx_unq": 1}, r"own_train.jsonl:2: sent_idx_unq 1 is also that of line 1"),
-        ({"spans": [[3, 400]]}, r"own_train.jsonl:2: spans: words \[3, 400\] lie outside the text"),
-        ({"qids": []}, r"own_train.jsonl:2: qids has 0 entries"),
     ],
 )
 def test_a_faulty_line_is_reported_and_leaves_no_files(

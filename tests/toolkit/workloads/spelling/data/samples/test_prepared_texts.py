@@ -180,13 +180,6 @@ def test_an_empty_line_counts_once_for_any_number_of_draws(make: Make, tmp_path:
     assert "left out: 4 lines (empty)" in prepared.summary()
 
 
-def test_json_lines_may_have_targets(make: Make, tmp_path: Path) -> None:
-    records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}]
-    path = write_texts(tmp_path / "own.jsonl", [json.dumps(record) for record in records])
-    prepared = prepare(make(test=(str(path),), noise=NoNoise()))
-    assert words_wrong(prepared, "test") == [[0, 1], [0, 0]]
-
-
 def test_words_of_a_pair_of_other_numbers_of_words_have_no_labels(make: Make, tmp_path: Path) -> None:
     pairs = {"alot of stone": "a lot of stone", "the ri ver": "the river", "a stoen": "a stone"}
     records = [{"sequence": text, "target_sequence": target} for text, target in pairs.items()]

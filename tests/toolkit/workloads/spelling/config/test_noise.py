@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.workloads.spelling.noisy import data_with_noise, tree  # noqa: F401
+from tests.toolkit.workloads.spelling.noisy import tree
 from toolkit.config import check
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.serialize import to_plain
@@ -19,8 +19,6 @@ from toolkit.workloads.spelling.config.noise import (
     SubstringNoise,
     WhitespaceNoise,
 )
-
-pytestmark = pytest.mark.usefixtures("data_with_noise")
 
 
 def noise_in(section: Any) -> Any:

@@ -70,6 +70,7 @@ def test_parameter_has_its_written_type_and_default(argument: str, hint: Any, de
     "again",
     [
         "if os.environ.get('BIG'):\n    SIZE = 256\n",
+        "SIZE = 9\n",
         "SIZE *= 2\n",
         "from settings import SIZE\n",
         "SIZE, DEPTH = 8, 2\n",
@@ -89,10 +90,6 @@ def test_constant_that_is_bound_again_is_no_known_default(again: str) -> None:
 @pytest.mark.parametrize("argument", ["a=nn.ReLU", "a=print()", "a=b'x'", "a={1: 2}", "a='x' * 9", "**more"])
 def test_parameters_that_cannot_be_read_from_the_text_are_left_out(argument: str) -> None:
     assert parameters(argument) == {}
-
-
-def test_parameter_is_left_out_if_its_constant_is_assigned_twice() -> None:
-    assert parameters("a=SIZE", "SIZE = 8\nSIZE = 9\n") == {}
 
 
 def test_first_parameter_of_data_is_the_split() -> None:

@@ -13,20 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.toolkit.support.tiny import query as rows
 from tests.toolkit.workloads.entity_disambiguation.entity_files import database, line, lines, qid
 from toolkit.data.provenance import origins
 from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
-from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
 
 Make = Callable[..., EntityMentions]
-
-
-def rows(prepared: MentionSet, query: str) -> list[Any]:
-    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
-        return connection.execute(query).fetchall()
 
 
 def refused(data: EntityMentions) -> str:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.toolkit.workloads.text_classification.data.films import fault, read
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
@@ -22,19 +23,6 @@ FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_f
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 TEXTS = st.text(CHARACTERS, max_size=12) | st.text('",\n\r a', max_size=6)
 LABELS = TEXTS.filter(str.strip)
-
-
-def read(path: Path, content: bytes | str, data: TextTable | None = None) -> list[Row]:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return list(read_rows(path, data or TextTable()))
-
-
-def fault(path: Path, content: bytes | str | None = None, data: TextTable | None = None) -> str:
-    if content is not None:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(DataError) as caught:
-        list(read_rows(path, data or TextTable()))
-    return str(caught.value)
 
 
 @pytest.fixture

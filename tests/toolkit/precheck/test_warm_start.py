@@ -155,7 +155,6 @@ def test_runs_with_the_same_model_start_one_process(
     assert list(check_shapes(tiny(lab.folder, *begins, "train.epochs=3", "seed=4"))) == []
 
 
-@pytest.mark.slow
 def test_a_model_that_cannot_be_built_is_not_reported_before_the_run(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("no numbers\n")

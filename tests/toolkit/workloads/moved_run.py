@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from tests.slurm.support.user import surroundings
 from toolkit.config import Experiment
 from toolkit.config.serialize import to_plain
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
+
+
+def ended(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, whatever its exit code."""
+    command = [sys.executable, "-P", "-m", "slurm", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def stk(*words: object, given: str = "", code: int = 0) -> str:
     """Return the command's output, or the errors of one that is expected to fail."""
-    command = [sys.executable, "-m", "slurm", *map(str, words)]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    done = ended(*words, input=given)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -37,3 +46,10 @@ def moved_run(folder: Path, make: Callable[..., Experiment], *overrides: str) ->
         shutil.rmtree(folder / "files")
         shutil.move(found, folder / "moved")
         yield RunDir(folder / "moved")
+
+
+def check_scores(scored: RunDir, run: RunDir, file: Path) -> None:
+    """Check that a file with the test set gets the scores of the finished run."""
+    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
+    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
+    assert not Path("files").exists()

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.toolkit.precheck.test_warm_start import refusal
 from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_co_mention, tiny_entities
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert
 from toolkit.config import Experiment
 from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.task import task_class
-
-
-def refusal(experiment: Experiment) -> str:
-    with pytest.raises(DataError) as caught:
-        check_inputs(experiment)
-    return str(caught.value)
 
 
 def test_samples_longer_than_the_model_reads_are_refused(tmp_path: Path) -> None:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.toolkit.report.drawn import printed
 from tests.toolkit.report.report_folders import write_config
 from tests.toolkit.report.test_report_tables import rows_of
 from tests.toolkit.workloads.entity_disambiguation.report.disambiguation_runs import write_disambiguation
 from tests.toolkit.workloads.text_classification.report.classified_runs import write_finished
 from toolkit.files import append_json_line
-from toolkit.registry import metric_of
-from toolkit.report import formats
 from toolkit.report.comparison.document import comparison_document
 from toolkit.report.comparison.reading import compare
-from toolkit.report.model import goal_of
 from toolkit.run.run_dir import RunDir
 
 
@@ -53,25 +48,3 @@ def test_table_of_epochs_has_the_accuracies_of_the_task(tmp_path: Path) -> None:
     accuracies = [*("training", "token", "accuracy"), *("validation", "token", "accuracy")]
     assert ["epoch", *losses, *accuracies, "validation", "sequence", "accuracy"] in rows
     assert ["1", "2.0000", "1.0000", "50.00", "%", "75.00", "%", "12.50", "%"] in rows
-
-
-@pytest.mark.parametrize(
-    "kind, metric, title, shown",
-    [
-        ("entity_disambiguation", "accuracy/unif_TL", "accuracy, unif_TL", "50.00 %"),
-        ("text_classification", "mcc", "Matthews correlation", "0.5000"),
-        ("sec_nmt", "mned", "MNED", "0.5000"),
-        ("text_classification", "roc_auc", "ROC AUC", "0.5000"),
-    ],
-)
-def test_titles_and_units_are_as_declared(kind: str, metric: str, title: str, shown: str) -> None:
-    known = metric_of(metric, {"kind": kind})
-    assert (formats.metric_title(metric, known), formats.score(known, 0.5)) == (title, shown)
-
-
-@pytest.mark.parametrize(
-    "kind, metric, goal",
-    [("sec_nmt", "mned", "min"), ("sed_words", "real_word_rate", "max"), ("sed_words", "mcc", None)],
-)
-def test_goals_are_as_declared(kind: str, metric: str, goal: str | None) -> None:
-    assert goal_of({"task": {"kind": kind}}, metric) == goal

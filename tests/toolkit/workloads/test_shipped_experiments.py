@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.docs.readme import ROOT
 from tests.slurm.support.user import User
-
-CONFIGS = ROOT / "configs"
-#: Parts that others include have no name.
-EXPERIMENTS = [path for path in sorted(CONFIGS.rglob("*.yaml")) if re.search(r"(?m)^name:", path.read_text())]
+from tests.toolkit.workloads.test_json_schema import CONFIGS, EXPERIMENTS
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(CONFIGS)))

@@ -25,7 +25,6 @@ from tests.toolkit.workloads.entity_disambiguation.entity_files import (
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.config import to_yaml
-from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.files import write_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.warm_start import check_shapes
@@ -72,12 +71,6 @@ def other(value: Any) -> Any:
 
 def keys(section: type) -> list[str]:
     return [each.name for each in fields(section)]
-
-
-@pytest.mark.parametrize("what", first_quick(["checkpoint", "file", "run"]))
-def test_weights_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
-    told = refusal(tiny_words(tmp_path, f"{KEY}={of_run(source, what)}"))
-    assert all(part in told for part in (KEY, str(of_run(source, what)), "docnn", "transformer"))
 
 
 def test_weights_file_of_another_task_is_refused_without_its_run(tmp_path: Path, source: RunDir) -> None:
@@ -153,14 +146,6 @@ def test_vocabulary_of_another_size_is_reported_with_the_tensor_and_advice(
     file = shutil.copy(of_run(source, "file"), tmp_path / WEIGHTS)
     told = refusal(prepared(tiny_docnn(tmp_path, f"{KEY}={file}", "data.min_count=3")))
     assert all(part in told for part in ("tokens", "embedding.weight [", "set model and data to theirs"))
-
-
-def test_check_of_shapes_skips_a_model_that_cannot_be_created(tmp_path: Path) -> None:
-    file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(2)})
-    experiment = prepared(tiny_bert(tmp_path, f"{KEY}={file}"))
-    assert find_prepared_set(experiment.data) is not None
-    (Path(experiment.model.path) / "config.json").write_text("{}")
-    assert list(check_shapes(experiment)) == []
 
 
 def test_weights_for_another_tokenizer_are_refused_before_data_are_prepared(tmp_path: Path) -> None:

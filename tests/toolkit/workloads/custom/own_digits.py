@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.moved_run import ended
+from toolkit.config import load
+from toolkit.errors import ConfigError
+from toolkit.run.run_dir import RunDir
+
+_TESTS = Path(__file__).parents[3]
 
 DIGITS = '''\
 """Handwritten digits."""
@@ -65,3 +76,32 @@ def write_digits(folder: Path) -> Path:
     (folder / "digits.py").write_text(DIGITS)
     (folder / "digits.yaml").write_text(EXPERIMENT)
     return folder / "digits.yaml"
+
+
+class Project:
+    """A folder with nothing but the user's files, and `stk` started in it."""
+
+    def __init__(self, folder: Path, experiments: str = "experiments") -> None:
+        self.folder, self.experiments, self.errors = folder, experiments, ""
+
+    def stk(self, *words: object, code: int = 0, given: str = "", faults: str = "") -> str:
+        """Return the command's output, or the errors of one that is expected to fail."""
+        environ = {**os.environ, "STK_FAULTS": faults, "PYTHONSAFEPATH": "1"}
+        environ["PYTHONPATH"] = f"{_TESTS.parent}{os.pathsep}{_TESTS / 'undrawn'}"
+        environ["STK_EXPERIMENT_DIR"] = str(self.folder / self.experiments)
+        done = ended(*words, cwd=self.folder, env=environ, input=given)
+        assert done.returncode == code, done.stderr
+        self.errors = done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    @property
+    def run(self) -> RunDir:
+        (found,) = (self.folder / self.experiments).glob("digits-*")
+        return RunDir(found)
+
+
+def faults(config: Path, *overrides: str) -> Sequence[str]:
+    """Why an experiment is refused."""
+    with pytest.raises(ConfigError) as raised:
+        load(config, overrides)
+    return [str(fault) for fault in raised.value.faults]

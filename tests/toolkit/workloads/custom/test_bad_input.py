@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import torch
 
 from slurm.cli import main
+from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
@@ -291,14 +290,9 @@ def test_invalid_result_of_an_optional_function_is_reported_with_its_line(writte
     assert right in said
 
 
-def _stk(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "slurm", *words]
-    return subprocess.run(command, env={**os.environ}, capture_output=True, text=True, check=False)
-
-
 def test_job_with_an_invalid_step_exits_with_wrong_input() -> None:
     _edit("mine.py", _LOSS, "3.0")
-    done = _stk("run", "mine.yaml")
+    done = ended("run", "mine.yaml")
     assert done.returncode == ExitCode.WRONG_INPUT
     assert f"mine.py:{STEP}: the loss is of type float" in done.stderr
     assert "Traceback" not in done.stderr
@@ -325,23 +319,6 @@ def test_job_with_an_invalid_step_exits_with_wrong_input() -> None:
         ("run: [python, train.py]", "launch: each", "train.yaml:2: task.run", "is missing"),
         ("py]}", "py]}\nparams: {a: {b: 1}}", "train.yaml:3: params.a", ""),
         ("py]}", "py]}\ncode: [/]", "train.yaml:3: code.0", ""),
-    ],
-    ids=[
-        "no script",
-        "no program",
-        "no file",
-        "no shell script",
-        "elsewhere",
-        "nothing",
-        "launch",
-        "a name",
-        "no names",
-        "inputs",
-        "code",
-        "a model",
-        "no command",
-        "names in names",
-        "all files as code",
     ],
 )
 def test_invalid_experiment_of_a_command_is_refused_with_its_key(
@@ -423,6 +400,6 @@ def test_type_error_in_a_checkpoint_block_of_the_script_is_not_replaced() -> Non
 
 def test_script_with_an_invalid_call_exits_with_wrong_input() -> None:
     Path("train.py").write_text("import stk\n\nstk.current_run().log(step='a')\n")
-    done = _stk("run", "train.yaml")
+    done = ended("run", "train.yaml")
     assert done.returncode == ExitCode.WRONG_INPUT
     assert "train.py:3: run.log(step='a'): expected a whole number" in done.stderr

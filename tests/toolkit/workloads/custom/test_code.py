@@ -36,13 +36,6 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    run = RunDir(tmp_path / "train-1")
-    run.path.mkdir()
-    return run
-
-
 def keep(
     run: RunDir, folder: Path, *paths: Path, words: tuple[str, ...] = ("python", "train.py")
 ) -> SimpleNamespace:
@@ -81,22 +74,13 @@ def test_files_tracked_by_git_are_the_code(folder: Path, run: RunDir) -> None:
     assert (run.user_code / "train.py").read_text() == "edited since"
 
 
-def test_script_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir) -> None:
-    git(folder, "init", "-q")
-    git(folder, "add", "models")
-    keep(run, folder, folder)
-    assert files(run.user_code) == {"train.py", "models/net.py"}
-
-
 @pytest.mark.parametrize(
-    "words",
-    [("python", "-m", "train"), ("torchrun", "--nproc-per-node", "2", "-m", "train", "--lr", "1")],
-    ids=["python", "torchrun"],
+    "words", ["python train.py", "python -m train", "torchrun --nproc-per-node 2 -m train --lr 1"]
 )
-def test_module_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir, words: tuple[str, ...]) -> None:
+def test_script_or_module_not_yet_tracked_by_git_is_code(folder: Path, run: RunDir, words: str) -> None:
     git(folder, "init", "-q")
     git(folder, "add", "models")
-    keep(run, folder, folder, words=words)
+    keep(run, folder, folder, words=tuple(words.split()))
     assert files(run.user_code) == {"train.py", "models/net.py"}
 
 

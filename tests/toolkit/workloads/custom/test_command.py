@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import _parse
+from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.files import read_json
 from toolkit.reliability.stop import NeverStop
@@ -55,15 +56,7 @@ def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stk:
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(_stk(*words), capture_output=True, text=True, check=False)
-
-    return call
-
-
-def _stk(*words: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "slurm", *words]
+    return ended
 
 
 def script(text: str, name: str = "train.py") -> None:
@@ -81,9 +74,8 @@ def last_attempt() -> AttemptRecord:
 
 def start(*words: str) -> subprocess.Popen[str]:
     """Start a run; return when its script has begun."""
-    process = subprocess.Popen(
-        _stk("run", *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    command = [sys.executable, "-P", "-m", "slurm", "run", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while not any(
         (run.work / "started").exists() for run in find_runs(Path(os.environ["STK_EXPERIMENT_DIR"]))
     ):
@@ -381,12 +373,3 @@ def test_a_plan_imports_no_torch_and_writes_nothing(stk: Stk, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "#SBATCH --nodes=2" in done.stdout
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
-def test_a_sweep_makes_a_run_of_each_value(stk: Stk) -> None:
-    script("import sys; print(sys.argv[1:])")
-    done = stk("sweep", "params.lr=1,2", "--cluster", "local", "--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    runs = list(find_runs(Path(os.environ["STK_EXPERIMENT_DIR"])))
-    assert [run.result.exists() for run in runs] == [True, True]

@@ -320,10 +320,3 @@ def test_new_code_taken_before_a_given_step_is_not_listed(begun: Begun) -> None:
     note_event(run, NEW_CODE, files=["digits.py"], step=40)
     assert new_code_of(run, 40) == ["digits.py, from step 41 on"]
     assert new_code_of(run, 41) == []
-
-
-def test_new_code_is_listed_with_its_first_step(begun: Begun, tmp_path: Path) -> None:
-    run, experiment = begun
-    edit(tmp_path, "digits.py")
-    take_new_code(run, experiment, asked=True)
-    assert new_code_of(run) == ["digits.py, from step 1 on"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import stk as stk_module
+from tests.toolkit.workloads.moved_run import ended as stk
 from toolkit.config import load
 from toolkit.config.identity import identity
 from toolkit.files import read_json
@@ -39,11 +40,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", os.pathsep.join([programs, os.environ["PATH"]]))
     (tmp_path / "train.py").write_text(block("python"), encoding="utf-8")
     return tmp_path
-
-
-def stk(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "slurm", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_commands_of_the_page_work(folder: Path) -> None:

@@ -86,24 +86,13 @@ def test_absolute_path_of_a_script_is_replaced_by_the_copy_of_the_run(tmp_path: 
 
 
 def test_relative_path_outside_the_folder_refers_to_the_user_folder(tmp_path: Path) -> None:
-    words = [
-        "cat",
-        "../data",
-        "--data=../data/a.csv",
-        "--up",
-        "..",
-        "...",
-        "..a",
-        "a/../b",
-        "-c",
-        "ls ../data",
-    ]
-    task = {"kind": "command", "run": words, "folder": str(tmp_path)}
+    run = ["cat", "../data", "--data=../data/a.csv", "--up", "..", "...", "..a", "a/../b", "-c", "ls ../data"]
+    task = {"kind": "command", "run": run, "folder": str(tmp_path)}
     params = {"more": ["../x", 1], "text": "../x y"}
     experiment = check({"name": "train", "task": task, "code": [str(tmp_path)], "params": params})
     outside = [f"{tmp_path}/../data", f"--data={tmp_path}/../data/a.csv", "--up", f"{tmp_path}/.."]
     options = ["--more", f"{tmp_path}/../x", "1", "--text", f"{tmp_path}/../x y"]
-    assert words_of(experiment, RUN) == ["cat", *outside, *words[5:], *options]
+    assert words_of(experiment, RUN) == ["cat", *outside, *run[5:], *options]
 
 
 #: Arguments that a process can get, except those that are replaced.

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.toolkit.support.bert import write_bert
 from tests.toolkit.support.tiny import of_tokens
+from tests.toolkit.workloads.entity_disambiguation.data.entities.files import write as write_lines
 from toolkit.config import Experiment, load
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
@@ -95,11 +96,6 @@ def lines(split: str) -> Iterator[dict[str, Any]]:
         yield line(number, [(_NAMES[at], kind) for at, kind in zip(chosen, kinds, strict=True)])
         left -= count
         number += 1
-
-
-def write_lines(path: Path, records: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
 
 
 def write_entity_experiment(folder: Path) -> Path:

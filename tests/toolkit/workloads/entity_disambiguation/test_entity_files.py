@@ -12,10 +12,6 @@ from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
 
 
-def test_existing_files_pass(tmp_path: Path) -> None:
-    check_inputs(tiny_entities(tmp_path))
-
-
 def test_missing_sentences_and_a_missing_database_are_reported_together(tmp_path: Path) -> None:
     experiment = tiny_entities(tmp_path)
     Path(experiment.data.train).unlink()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from tests.toolkit.support.tiny_training import Attempt, Lab
@@ -16,6 +19,7 @@ from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_words,
     tiny_words_graph,
 )
+from toolkit.config import Experiment
 from toolkit.run.run_dir import RunDir
 
 _LONGER = ("train.epochs=6", "model.dropout=0.0")
@@ -26,56 +30,22 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     return Lab(tmp_path_factory.mktemp("lab"))
 
 
-@pytest.fixture(scope="session")
-def of_words(lab: Lab) -> RunDir:
-    """A run of sed_words that has learnt something."""
-    return lab.train(tiny_words(lab.folder / "words", *_LONGER), Attempt())
+def _trained(make: Callable[..., Experiment], *overrides: str) -> Any:
+    """A fixture: a run of an experiment."""
+
+    @pytest.fixture(scope="session")
+    def run(lab: Lab) -> RunDir:
+        return lab.train(make(lab.folder / make.__name__, *overrides), Attempt())
+
+    return run
 
 
-@pytest.fixture(scope="session")
-def of_graphs(lab: Lab) -> RunDir:
-    """A run of sed_words with the graph network."""
-    return lab.train(tiny_words_graph(lab.folder / "graph", *_LONGER), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_texts(lab: Lab) -> RunDir:
-    """A run of sed_sequence."""
-    return lab.train(tiny_texts(lab.folder / "texts", *_LONGER, "train.epochs=12"), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_corrections(lab: Lab) -> RunDir:
-    """A run of sec_nmt."""
-    return lab.train(tiny_corrections(lab.folder / "corrections", *_LONGER), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_word_corrections(lab: Lab) -> RunDir:
-    """A run of sec_words_nmt."""
-    longest = (*_LONGER, "train.epochs=12")
-    return lab.train(tiny_word_corrections(lab.folder / "word_corrections", *longest), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_repaired_corrections(lab: Lab) -> RunDir:
-    """A run of sec_nmt that reads characters."""
-    return lab.train(tiny_repaired_corrections(lab.folder / "repaired_corrections"), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_repairs(lab: Lab) -> RunDir:
-    """A run of tokenization_repair."""
-    return lab.train(tiny_repair(lab.folder / "repairs", *_LONGER), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_plus(lab: Lab) -> RunDir:
-    """A run of tokenization_repair_plus with a decoder."""
-    return lab.train(tiny_plus(lab.folder / "plus"), Attempt())
-
-
-@pytest.fixture(scope="session")
-def of_plus_detection(lab: Lab) -> RunDir:
-    """A run of tokenization_repair_plus without a decoder."""
-    return lab.train(tiny_plus_detection(lab.folder / "plus_detection"), Attempt())
+of_words = _trained(tiny_words, *_LONGER)
+of_graphs = _trained(tiny_words_graph, *_LONGER)
+of_texts = _trained(tiny_texts, *_LONGER, "train.epochs=12")
+of_corrections = _trained(tiny_corrections, *_LONGER)
+of_word_corrections = _trained(tiny_word_corrections, *_LONGER, "train.epochs=12")
+of_repaired_corrections = _trained(tiny_repaired_corrections)
+of_repairs = _trained(tiny_repair, *_LONGER)
+of_plus = _trained(tiny_plus)
+of_plus_detection = _trained(tiny_plus_detection)

@@ -64,6 +64,14 @@ def write_texts(path: Path, lines: Iterator[str] | list[str]) -> Path:
     return path
 
 
+def write_pairs(folder: Path, corrupt: list[str], correct: list[str]) -> Path:
+    """Write the folder of a benchmark: texts, and what is right for each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_texts(folder / "corrupt.txt", corrupt)
+    write_texts(folder / "correct.txt", correct)
+    return folder
+
+
 def write_spelling_experiment(folder: Path) -> Path:
     """Write texts, tokenizer, dictionary and the experiment file into a folder; returns the file."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,10 +11,6 @@ from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
 
 
-def test_existing_model_passes(tmp_path: Path) -> None:
-    check_inputs(tiny_bert(tmp_path))
-
-
 def test_missing_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path in an existing folder is not taken for a name on a hub."""
     tiny_bert(tmp_path / "data")

@@ -40,11 +40,6 @@ def test_labels_without_a_given_weight_have_weight_1() -> None:
     assert class_weights(None, LABELS, np.array([0])) is None
 
 
-def test_a_weight_for_an_unknown_label_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"names the label 'spma'.*spam"):
-        class_weights({"spma": 5}, LABELS, np.array([0]))
-
-
 def test_only_the_loss_of_training_is_weighted(tmp_path: Path) -> None:
     task = TextClassificationTask(tiny_docnn(tmp_path, "task.class_weights=balanced"))
     plain = TextClassificationTask(tiny_docnn(tmp_path))

@@ -34,13 +34,6 @@ Call = Callable[..., int]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    found = RunDir(tmp_path / "run")
-    found.path.mkdir()
-    return found
-
-
-@pytest.fixture
 def call(run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Calls a function as the job of the run does, in this process."""
     (tmp_path / "called_here.py").write_text(WORK)

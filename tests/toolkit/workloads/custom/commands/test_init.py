@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.workloads.custom.commands.init import files_of, starters
@@ -23,9 +23,7 @@ EXAMPLE = ROOT / "examples" / "digits"
 
 
 def init(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "slurm", "init", *words]
-    environ = {**os.environ, "PYTHONSAFEPATH": "1"}
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+    return ended("init", *words, cwd=folder)
 
 
 def without_schema(text: str) -> str:

@@ -11,7 +11,6 @@ import pytest
 from toolkit.config import load
 from toolkit.errors import ConfigError, UserError
 from toolkit.testing.contract import CHECKS, new_model, open_task
-from toolkit.workloads.custom.functions.base import Task
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import Functions, functions_in
 
@@ -76,24 +75,6 @@ def test_methods_have_their_line_numbers() -> None:
     assert lines["step"].lstrip().startswith("def step(model")
 
 
-@pytest.mark.parametrize(
-    "written, first",
-    [
-        ("def data(split: str)", "split"),
-        ("def step(model, batch)", "model"),
-        ("def model(hidden: int)", "hidden"),
-    ],
-)
-def test_method_without_self_is_refused(written: str, first: str) -> None:
-    method = written.partition("(")[0]
-    text = "\n".join(
-        f"    {written}:" if line.strip().startswith(method) else line
-        for line in _FILE.replace("    @staticmethod\n", "").splitlines()
-    )
-    with pytest.raises(Unfit, match=f"takes {first} instead of the object"):
-        _read(text)
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_class_keeps_the_task_contract(config: Path, check) -> None:
     experiment = load(config)
@@ -115,6 +96,13 @@ def test_class_keeps_the_task_contract(config: Path, check) -> None:
             "Points.model has no parameter",
         ),
         ("def data(self, split: str)", "def data()", "Points.data has no parameter"),
+        ("def data(self, split: str)", "def data(split: str)", "takes split instead of the object"),
+        ("    @staticmethod\n    def step(", "    def step(", "takes model instead of the object"),
+        (
+            "def model(self, width: int = WIDTH, depth: int = DEPTH)",
+            "def model(hidden: int)",
+            "takes hidden instead of the object",
+        ),
     ],
 )
 def test_errors_of_a_class_are_found_without_executing_it(old: str, new: str, said: str) -> None:
@@ -139,8 +127,3 @@ def test_failing_constructor_is_reported_with_its_line(config: Path) -> None:
     (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))
     with pytest.raises(UserError, match=r"points\.py:14: Points\(\) fails \(ZeroDivisionError"):
         open_task(experiment)
-
-
-def test_optional_methods_default_to_none() -> None:
-    given = ("collate", "lengths", "predict", "sample", "version")
-    assert [getattr(Task(), name) for name in given] == [None] * len(given)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from tests.toolkit.workloads.custom.own_digits import DIGITS
+from tests.toolkit.workloads.custom.own_digits import DIGITS, faults
 from toolkit.config import load
 from toolkit.distributed.process_group import Group
-from toolkit.errors import ConfigError, UserError
+from toolkit.errors import UserError
 from toolkit.files import read_json_lines
 from toolkit.report.run.document import run_document
 from toolkit.report.run.summary import summarize
@@ -62,12 +61,6 @@ def found(outputs):
 def write(config: Path, *parts: str, yaml: str = "") -> None:
     (config.parent / "digits.py").write_text(DIGITS + "".join(parts))
     config.write_text(config.read_text() + yaml)
-
-
-def faults(config: Path, *overrides: str) -> Sequence[str]:
-    with pytest.raises(ConfigError) as raised:
-        load(config, overrides)
-    return [str(fault) for fault in raised.value.faults]
 
 
 def test_parameters_of_the_optimizer_are_keys_of_its_section(config: Path) -> None:

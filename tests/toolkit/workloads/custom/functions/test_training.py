@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slurm.runs.reproduce_script import gather
-from tests.toolkit.workloads.custom.own_digits import DIGITS, MODELS, write_digits
+from tests.toolkit.workloads.custom.own_digits import DIGITS, MODELS, Project, write_digits
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.testing.contract import CHECKS, batch_of, evaluated, new_model, open_task, same_results
-
-UNDRAWN = Path(__file__).parents[4] / "undrawn"
-
-
-class Project:
-    """A folder with nothing but the user's files, and `stk` started in it."""
-
-    def __init__(self, folder: Path, experiments: str = "experiments") -> None:
-        self.folder, self.experiments = folder, folder / experiments
-
-    def stk(self, *words: str, code: int = 0, faults: str = "") -> str:
-        environ = {**os.environ, "STK_FAULTS": faults, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(UNDRAWN)}
-        environ["STK_EXPERIMENT_DIR"] = str(self.experiments)
-        command = [sys.executable, "-m", "slurm", *words]
-        done = subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
-
-    @property
-    def run(self) -> RunDir:
-        (found,) = self.experiments.glob("digits-*")
-        return RunDir(found)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("finished") / "project")
     write_digits(project.folder)
-    (project.folder / "terminal.txt").write_text(project.stk("run", "digits.yaml"))
+    (project.folder / "terminal.txt").write_text(project.stk("run", "digits.yaml") + project.errors)
     return project
 
 
@@ -120,28 +96,22 @@ def test_loss_is_nan_if_all_samples_have_weight_0(config: Path) -> None:
     assert math.isnan(task.metrics("test", evaluation)["loss"])
 
 
-def test_predictions_are_written_for_each_sample(config: Path, tmp_path: Path) -> None:
-    predict = "\n\ndef predict(model, batch):\n    return model(batch[0]).argmax(1)\n"
+def predicted(config: Path, run: RunDir, result: str) -> list[Any]:
+    """What a run writes for the test set if `predict` returns this."""
+    predict = f"\n\ndef predict(model, batch):\n    return {result}\n"
     (config.parent / "digits.py").write_text(DIGITS + predict)
-
     task = open_task(load(config))
-    evaluation = evaluated(task, new_model(task), "test")
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    task.write_report(run, "test", evaluation)
-    lines = (run.artifacts / "test_predictions.jsonl").read_text().splitlines()
-    assert len(lines) == 120
-    assert all(0 <= int(line) < 10 for line in lines)
+    task.write_report(run, "test", evaluated(task, new_model(task), "test"))
+    return [*map(json.loads, (run.artifacts / "test_predictions.jsonl").read_text().splitlines())]
 
 
-def test_predictions_of_different_lengths_are_written_for_each_sample(config: Path, tmp_path: Path) -> None:
-    predict = "\n\ndef predict(model, batch):\n    return [row[: label + 1] for row, label in zip(*batch)]\n"
-    (config.parent / "digits.py").write_text(DIGITS + predict)
+def test_predictions_are_written_for_each_sample(config: Path, run: RunDir) -> None:
+    found = predicted(config, run, "model(batch[0]).argmax(1)")
+    assert len(found) == 120
+    assert set(found) <= set(range(10))
 
-    task = open_task(load(config))
-    evaluation = evaluated(task, new_model(task), "test")
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    task.write_report(run, "test", evaluation)
-    lines = (run.artifacts / "test_predictions.jsonl").read_text().splitlines()
-    assert {len(json.loads(line)) for line in lines} == set(range(1, 11))
+
+def test_predictions_of_different_lengths_are_written_for_each_sample(config: Path, run: RunDir) -> None:
+    found = predicted(config, run, "[row[: label + 1] for row, label in zip(*batch)]")
+    assert len(found) == 120
+    assert {*map(len, found)} == {*range(1, 11)}

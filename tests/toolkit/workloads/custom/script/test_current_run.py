@@ -113,13 +113,6 @@ def test_torchrun_may_start_the_ranks_of_a_run(script: Interrupted) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["run.log(step=1, loss='low')", "run.checkpoint(-1).__enter__()"])
-def test_invalid_call_is_reported_with_its_line_and_leaves_no_run(script: Interrupted, line: str) -> None:
-    (script.work / "train.py").write_text(f"import stk\nrun = stk.current_run()\n{line}\n")
-    assert "train.py:3: run." in script.refusal()
-
-
-@pytest.mark.slow
 def test_failure_is_recorded_with_its_class_and_step(script: Interrupted) -> None:
     failing = "run.log(step=3, loss=1); raise ValueError('the 7th row')"
     (script.work / "train.py").write_text(f"import stk\nrun = stk.current_run()\n{failing}\n")

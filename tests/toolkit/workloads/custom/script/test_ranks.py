@@ -31,23 +31,16 @@ def chosen(
     return found
 
 
-@pytest.mark.parametrize(
-    "case, index",
-    [
-        ({"local_rank": "3"}, 3),
-        ({"local_rank": "3", "current": 2}, 2),
-        ({"local_rank": "3", "bound": torch.device("cuda", 1)}, 1),
-        ({"local_rank": "3", "visible": 1}, 0),
-        ({"current": 1}, 1),
-    ],
-    ids=[
-        "no current device",
-        "a current device",
-        "a device of the group",
-        "one visible",
-        "without a launcher",
-    ],
-)
+CASES: dict[str, tuple[dict[str, Any], int]] = {
+    "no current device": ({"local_rank": "3"}, 3),
+    "a current device": ({"local_rank": "3", "current": 2}, 2),
+    "a device of the group": ({"local_rank": "3", "bound": torch.device("cuda", 1)}, 1),
+    "one visible": ({"local_rank": "3", "visible": 1}, 0),
+    "without a launcher": ({"current": 1}, 1),
+}
+
+
+@pytest.mark.parametrize("case, index", CASES.values(), ids=CASES)
 def test_ranks_of_a_script_use_their_own_gpu(
     case: dict[str, Any], index: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

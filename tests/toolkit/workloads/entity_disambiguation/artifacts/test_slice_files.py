@@ -90,8 +90,3 @@ def test_the_scores_of_a_split_without_mentions_are_0_in_the_csv_as_in_bootleg(t
         DisambiguationFiles(run).disambig_metrics("test").read_text().splitlines()[1]
         == "NED,empty,test,final_loss,0,0,0.0,0.0,0.0,0.0"
     )
-
-
-def test_the_slice_of_all_mentions_cannot_be_left_out(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        write_slices(RunDir(tmp_path), "test", {}, dataset="dev")

@@ -97,12 +97,6 @@ def test_sentences_are_divided_into_splits(user: User) -> None:
     }
 
 
-def test_spans_are_converted(user: User) -> None:
-    write(user.root / "all.jsonl", [record()])
-    assert user.stk("entities", "convert", "all.jsonl", "both.jsonl").out == "wrote both.jsonl: 1 sentences\n"
-    assert json.loads((user.root / "both.jsonl").read_text())["char_spans"] == [[13, 24], [34, 41]]
-
-
 def test_slices_are_shown_and_written(user: User, db: Path) -> None:
     write(user.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
     write(user.root / "dev.jsonl", [record(gold=[True, True], qids=["Q1008", "Q180573"])])

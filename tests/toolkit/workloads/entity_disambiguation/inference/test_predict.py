@@ -19,12 +19,12 @@ from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     tiny_entities,
     write_lines,
 )
-from tests.toolkit.workloads.moved_run import moved_run, stk
+from tests.toolkit.workloads.moved_run import check_scores, moved_run, stk
 from toolkit.analysis.prediction.load import load_model
 from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.config import Experiment
 from toolkit.errors import DataError
-from toolkit.files import read_json, read_json_lines
+from toolkit.files import read_json_lines
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.inference.predictor import sentence_of
@@ -124,6 +124,4 @@ def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_pa
 def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
     """Check that a file with the test set gets the scores of the finished run."""
     file = write_lines(tmp_path / "labelled.jsonl", list(lines("test")))
-    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
-    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
-    assert not Path("files").exists()
+    check_scores(scored, run, file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.workloads.spelling.benchmarks.baselines import Corrector, baselines, english_words, unknown_words
+from toolkit.workloads.spelling.benchmarks.baselines import Corrector, baselines, unknown_words
 
 WORDS = {"the": 100, "cat": 20, "cart": 10, "sat": 10, "don't": 5, "well-known": 2, "Rome": 2}
 
@@ -46,9 +46,3 @@ def test_each_kind_of_benchmark_has_its_baselines() -> None:
     assert made["sec"]["symspell (baseline)"]("teh cat") == "the cat"
     assert made["sec"]["do nothing (baseline)"]("teh cat") == "teh cat"
     assert made["tokenization_repair"]["do nothing (baseline)"]("teh cat") == "teh cat"
-
-
-def test_the_words_of_symspell_are_read() -> None:
-    words = english_words()
-    assert len(words) == 82834
-    assert words["the"] == 23135851162

@@ -67,12 +67,6 @@ def test_the_same_seed_makes_the_same_files(tmp_path):
     assert written(tmp_path / "c", "sec", seed=1)[0] != lines(tmp_path / "a/sec/own/test/corrupt.txt")
 
 
-def test_a_benchmark_is_not_overwritten(tmp_path):
-    written(tmp_path, "sec")
-    with pytest.raises(DataError, match="holds a benchmark already; remove it"):
-        written(tmp_path, "sec")
-
-
 def test_a_benchmark_without_texts_is_refused_and_leaves_no_file(tmp_path):
     with pytest.raises(DataError, match="there are no texts"):
         write_benchmark(tmp_path, TASKS["sec"], [], 22)

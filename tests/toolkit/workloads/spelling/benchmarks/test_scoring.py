@@ -118,13 +118,6 @@ def test_invalid_benchmark_is_reported_once_and_the_others_are_scored(tmp_path: 
     assert fault.endswith("sec/neuspell/jfleg/correct.txt cannot be read: No such file or directory")
 
 
-def test_baselines_are_scored_beside_files_of_predictions(tmp_path: Path) -> None:
-    correction_benchmark(tmp_path)
-    results, _ = scored(tmp_path, {"sec": {"shouts": str.upper}})
-    assert [each.model for each in results] == ["shouts", "idle_1", "right"]
-    assert results[0].figures["precision"] == 0
-
-
 def test_progress_is_reported(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     steps: list[float] = []

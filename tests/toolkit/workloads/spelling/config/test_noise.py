@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
-from tests.toolkit.workloads.spelling.noisy import data_with_noise, tree  # noqa: F401
+from tests.toolkit.workloads.spelling.noisy import tree
 from toolkit.config import check
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.serialize import to_plain
 from toolkit.workloads.spelling.config.noise import (
-    NOISES,
     ChainedNoise,
     MixedNoise,
     NoNoise,
     SubstringNoise,
     WhitespaceNoise,
 )
-
-pytestmark = pytest.mark.usefixtures("data_with_noise")
 
 
 def noise_in(section: Any) -> Any:
@@ -49,12 +45,6 @@ def test_a_checked_experiment_can_be_written_and_checked_again():
     inner = {"kind": "switch", "choices": ["none", {"kind": "artificial", "at_least": 1}], "weights": [1, 3]}
     experiment = check(tree({"kind": "chained", "steps": [inner, "save", "replace", "whitespace"]}))
     assert check(to_plain(experiment)) == experiment
-
-
-def test_the_default_of_kind_is_the_name_of_the_kind():
-    for name, cls in NOISES.items():
-        (kind,) = (each for each in dataclasses.fields(cls) if each.name == "kind")
-        assert kind.default == name
 
 
 @pytest.mark.parametrize(

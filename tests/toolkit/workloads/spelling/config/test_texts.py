@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -13,26 +12,13 @@ from toolkit.registry import metrics_of
 
 
 @pytest.fixture
-def detection() -> dict[str, Any]:
+def tree() -> dict[str, Any]:
     return {
         "name": "words",
         "task": {"kind": "sed_words"},
         "model": {"kind": "transformer"},
         "data": {"datasets": ["a.txt", "b.txt"], "tokenizer_path": "bpe.json", "dictionary": "words.txt"},
     }
-
-
-@pytest.fixture
-def changed(detection):
-    """The tree with some sections changed."""
-
-    def run(**sections):
-        tree = copy.deepcopy(detection)
-        for name, values in sections.items():
-            tree.setdefault(name, {}).update(values)
-        return tree
-
-    return run
 
 
 def test_data_sets_have_limits_and_shares_for_validation(changed):

@@ -12,7 +12,7 @@ import yaml
 from slurm.cli import main
 from tests.docs.readme import ROOT
 from tests.toolkit.nlp.sentences import TEXTS
-from tests.toolkit.workloads.spelling.noisy import data_with_noise, tree  # noqa: F401
+from tests.toolkit.workloads.spelling.noisy import tree
 from toolkit.config import check
 from toolkit.workloads.spelling.benchmarks.make import RATE, RATE_OF_SEQUENCES, tasks_of
 from toolkit.workloads.spelling.config.noise import NOISES
@@ -46,7 +46,6 @@ def test_commands_of_the_page_work_in_their_order(files: Path, capsys: pytest.Ca
     assert all(f"| `{kind}` | {size}" in PAGE for kind, size in sizes.items())
 
 
-@pytest.mark.usefixtures("data_with_noise")
 def test_the_noises_of_the_page_are_valid() -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     described = [each for block in blocks for each in yaml.safe_load_all(block)]

@@ -43,7 +43,7 @@ def moved(of_words: RunDir, lab: Lab, tmp_path: Path) -> Iterator[RunDir]:
     """A copy of a run whose data, texts and tokenizers are missing."""
     copy = RunDir(tmp_path / of_words.run_id)
     shutil.copytree(of_words.path, copy.path, symlinks=True)
-    folder = lab.folder / "words"
+    folder = lab.folder / "tiny_words"
     away = folder.rename(tmp_path / "away")
     yield copy
     away.rename(folder)

@@ -40,39 +40,29 @@ def test_precision_and_recall_of_an_example_are_one_half() -> None:
     assert (found.counts.f1, found.counts.precision, found.counts.recall) == (0.5, 0.5, 0.5)
 
 
-def test_a_perfect_correction_scores_1() -> None:
-    assert counts("teh catsat on a m at", "the cat sat on a mat", "the cat sat on a mat") == (4, 0, 0)
-
-
-def test_an_unchanged_text_has_only_false_negatives() -> None:
-    assert counts("teh cat zat", "teh cat zat", "the cat sat") == (0, 0, 2)
-
-
-def test_a_spoilt_word_is_a_false_positive() -> None:
-    assert counts("the cat sat", "the cad sat", "the cat sat") == (0, 1, 0)
-
-
-def test_both_parts_of_a_split_word_must_be_right() -> None:
-    assert counts("thecat sat", "the cat sat", "the cat sat") == (2, 0, 0)
-    assert counts("thecat sat", "the cad sat", "the cat sat") == (1, 1, 1)
-
-
-def test_wrongly_merged_words_are_all_false_positives() -> None:
-    assert counts("the ca t sat", "theca t sat", "the cat sat") == (0, 2, 1)
-
-
-def test_words_after_a_split_and_a_merge_are_compared_at_their_places() -> None:
-    assert counts("thecat s at heer", "the cat sat here", "the cat sat here") == (4, 0, 0)
+@pytest.mark.parametrize(
+    "text, prediction, gold, found",
+    [
+        ("teh catsat on a m at", "the cat sat on a mat", "the cat sat on a mat", (4, 0, 0)),  # perfect
+        ("teh cat zat", "teh cat zat", "the cat sat", (0, 0, 2)),  # unchanged
+        ("the cat sat", "the cad sat", "the cat sat", (0, 1, 0)),  # a spoilt word
+        ("thecat sat", "the cat sat", "the cat sat", (2, 0, 0)),  # both parts of a split word are right
+        ("thecat sat", "the cad sat", "the cat sat", (1, 1, 1)),  # one of them is
+        ("the ca t sat", "theca t sat", "the cat sat", (0, 2, 1)),  # wrongly merged words
+        ("thecat s at heer", "the cat sat here", "the cat sat here", (4, 0, 0)),  # after a split and a merge
+        ("  teh\tcat ", " the   cat", "the cat\u00a0", (1, 0, 0)),  # white space
+    ],
+)
+def test_words_are_counted_at_their_places(
+    text: str, prediction: str, gold: str, found: tuple[int, int, int]
+) -> None:
+    assert counts(text, prediction, gold) == found
 
 
 def test_an_unchanged_line_without_errors_counts_1() -> None:
     found = score(("fine", "fine", "fine"), ("teh", "teh", "the"), ("fine", "fin", "fine"))
     assert (found.lines, found.f1_sum) == (3, 1.0)
     assert found.sequence_f1 == pytest.approx(1 / 3)
-
-
-def test_white_space_is_normalised_first() -> None:
-    assert counts("  teh\tcat ", " the   cat", "the cat\u00a0") == (1, 0, 0)
 
 
 def test_the_score_of_no_lines_is_0() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.workloads.spelling.spelling_files import tiny_words, write_texts
+from tests.toolkit.workloads.spelling.spelling_files import tiny_words, write_pairs
 from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation
@@ -52,10 +52,7 @@ def task(tmp_path: Path) -> Made:
     """Makes a task on a benchmark of these lines."""
 
     def made(cls: type[DetectionTask], golds: list[str], **data: Any) -> DetectionTask:
-        folder = tmp_path / "benchmark"
-        folder.mkdir()
-        write_texts(folder / "corrupt.txt", CORRUPT)
-        write_texts(folder / "correct.txt", golds)
+        folder = write_pairs(tmp_path / "benchmark", CORRUPT, golds)
         experiment = tiny_words(tmp_path)
         section = dataclasses.replace(experiment.data, test=(str(folder),), noise=NoNoise(), **data)
         kind = SedSequence() if cls is SedSequenceTask else experiment.task
@@ -81,9 +78,8 @@ def test_each_word_is_counted_once_and_each_error_by_its_kind(task: Made) -> Non
     assert (metrics["real_word_rate"], metrics["non_word_rate"]) == (1.0, 0.5)
 
 
-def test_predictions_have_a_line_for_each_line_of_the_file(task: Made, tmp_path: Path) -> None:
+def test_predictions_have_a_line_for_each_line_of_the_file(task: Made, run: RunDir) -> None:
     detection = task(SedWordsTask, GOLDS)
-    run = RunDir(tmp_path / "run")
     detection.write_report(run, "test", scored(detection, 2))
     written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
     assert written.splitlines() == ["1 0 1 0", "", " ".join(["0"] * 110), "1 0", "1 0"]
@@ -91,9 +87,8 @@ def test_predictions_have_a_line_for_each_line_of_the_file(task: Made, tmp_path:
     assert (facts["texts"], facts["left_out"], facts["counts"]["true_positives"]) == (3, 2, 2)
 
 
-def test_texts_may_have_a_single_label(task: Made, tmp_path: Path) -> None:
+def test_texts_may_have_a_single_label(task: Made, run: RunDir) -> None:
     detection = task(SedSequenceTask, ["1", "0", "0", "0", "1"])
-    run = RunDir(tmp_path / "run")
     found = scored(detection, 1)
     detection.write_report(run, "test", found)
     written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")

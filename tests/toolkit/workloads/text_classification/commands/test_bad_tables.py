@@ -32,7 +32,10 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
         reviews().encode(), ["data.tokenizer=pretrained", "data.tokenizer_path=folder.tsv"],
         ["folder.tsv", "there is no tokenizer.json"],
     ),
-    "ragged rows": (reviews().encode() + b"a\tb\tc\n", [], ["reviews.tsv:122", "3 fields", "2"]),
+    "ragged rows": (
+        reviews().encode() + b"a\tb\tc\n", [],
+        ["reviews.tsv:122: 3 fields, expected 2 as in the header (text, label)"],
+    ),
     "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
     "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),
     "Feather": (

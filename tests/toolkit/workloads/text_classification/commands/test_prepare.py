@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from tests.slurm.commands.test_prepare import prepare_without_torch
 from tests.slurm.support.user import User
@@ -29,22 +28,9 @@ def test_the_numbers_of_fragments_and_of_texts_are_shown(user: User) -> None:
     answer = user.call("prepare", user.config, "data.max_tokens=2", "data.fold=word", "--json")
     found = json.loads(answer.out)
     assert found["samples"] == sum(found["splits"].values()) > found["texts"] == 120
+    assert found["skipped"]["unknown_labels"]["rows"] == 0
     told = user.call("prepare", user.config, "data.max_tokens=2", "data.fold=word").out
     assert " from 120 texts; 2 labels, " in told
-
-
-def test_json_is_one_document_with_the_skipped_rows(user: User) -> None:
-    (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
-    answer = user.call("prepare", user.config, "data.labels=[good]", "--json")
-    found = json.loads(answer.out)
-    assert answer.err == ""
-    assert Path(found["path"]).is_dir()
-    assert (found["built"], found["splits"]) == (True, {"train": 40, "validation": 5, "test": 5})
-    assert found["skipped"]["unknown_labels"] == {
-        "rows": 1,
-        "labels": [{"label": "godo", "rows": 1, "first": f"{user.root}/reviews.tsv:52"}],
-    }
-    assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
 
 
 def test_a_table_is_prepared_without_torch(user: User) -> None:

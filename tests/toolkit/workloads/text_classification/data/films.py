@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
+from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.samples import Samples
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 ADJECTIVES = ("good", "bad", "dull", "bright", "slow", "warm", "thin")
 
@@ -25,6 +29,20 @@ def some_rows(n: int) -> list[tuple[str, str]]:
 def write_table(path: Path, rows: list[tuple[str, str]]) -> str:
     path.write_text("".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows]))
     return str(path)
+
+
+def read(path: Path, content: bytes | str | None = None, data: TextTable | None = None) -> list[Row]:
+    """The rows of a file, into which this content is written first if it is given."""
+    if content is not None:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(read_rows(path, data or TextTable()))
+
+
+def fault(path: Path, content: bytes | str | None = None, data: TextTable | None = None) -> str:
+    """Why such a file is refused."""
+    with pytest.raises(DataError) as caught:
+        read(path, content, data)
+    return str(caught.value)
 
 
 def left_over(data: TextTable) -> list[str]:

@@ -215,12 +215,6 @@ def test_a_second_preparation_tokenizes_nothing(letters: TextTable) -> None:
     assert set(told) == {"hash"}
 
 
-def test_a_faulty_setting_of_the_tokenizer_leaves_no_files(letters: TextTable) -> None:
-    with pytest.raises(DataError, match=r"data\.max_tokens is 2"):
-        prepare(dataclasses.replace(letters, max_tokens=2))
-    assert [file for file in Path(letters.prepared_dir).iterdir() if file.suffix != ".lock"] == []
-
-
 def test_more_tokens_than_a_block_are_stored_correctly(tmp_path: Path) -> None:
     texts = [" ".join(f"w{(text * 31 + word) % 997}" for word in range(700)) for text in range(500)]
     data = TextTable(

@@ -15,10 +15,9 @@ import yaml
 
 from tests.tiers import first_quick
 from tests.toolkit.support.tiny import rows
-from tests.toolkit.workloads.moved_run import moved_run, stk
+from tests.toolkit.workloads.moved_run import check_scores, moved_run, stk
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.analysis.prediction.load import load_model
-from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 #: By the kind of model.
@@ -183,6 +182,4 @@ def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
     """Check that a file with the test set gets the scores of the finished run."""
     file = tmp_path / "labelled.tsv"
     file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
-    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
-    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
-    assert not Path("files").exists()
+    check_scores(scored, run, file)

@@ -62,20 +62,6 @@ def test_matthews_correlation_of_very_many_samples_does_not_cancel_out() -> None
     assert classification(np.array([[half, half], [half, half]])).matthews == 0.0
 
 
-def test_scores_equal_the_golden_case_of_pytext() -> None:
-    """Golds A B B B, predictions A A B C: C is only predicted, and lowers the averages."""
-    scores = classification(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]]))
-    assert scores.accuracy == 0.5
-    a, b, c = scores.classes()
-    assert (a.precision, a.recall, a.f1) == pytest.approx((1 / 2, 1, 2 / 3))
-    assert (b.precision, b.recall, b.f1) == pytest.approx((1, 1 / 3, 1 / 2))
-    assert (c.precision, c.recall, c.f1, c.support) == (0.0, 0.0, 0.0, 0)
-    macro = scores.macro()
-    assert round(macro["macro_precision"], 3) == 0.5
-    assert round(macro["macro_recall"], 3) == 0.444
-    assert round(macro["macro_f1"], 3) == 0.389
-
-
 def test_json_holds_the_matrix_and_every_score() -> None:
     stored = json.loads(json.dumps(classification(np.array([[2, 1], [0, 3]])).to_json()))
     assert stored["confusion"] == [[2, 1], [0, 3]]

@@ -18,22 +18,6 @@ from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
 LABELS = ("neg", "pos")
 
 
-def test_the_surest_mistakes_come_first(new_run: RunDir) -> None:
-    write_predictions(
-        new_run,
-        [
-            ("neg", "neg", [-0.001, -7.0], "right"),
-            ("pos", "neg", [math.log(0.3), math.log(0.7)], "unsure"),
-            ("neg", "pos", [math.log(0.9), math.log(0.1)], "sure"),
-        ],
-    )
-    sure, unsure = worst_mistakes(new_run, "test", LABELS)
-    assert (sure.text, sure.row_index, sure.prediction, sure.target) == ("sure", "2", "neg", "pos")
-    assert sure.confidence == pytest.approx(0.9)
-    assert sure.target_probability == pytest.approx(0.1)
-    assert unsure.confidence == pytest.approx(0.7)
-
-
 def test_at_most_limit_mistakes_are_returned(new_run: RunDir) -> None:
     write_predictions(new_run, [("neg", "pos", [-0.01 * n, -3.0], f"text {n}") for n in range(1, 50)])
     found = worst_mistakes(new_run, "test", LABELS, limit=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,11 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
-from toolkit.run.run_dir import RunDir
-
-TESTS = Path(__file__).parents[5]
-PYTHONPATH = os.pathsep.join(map(str, (TESTS.parent, TESTS / "undrawn")))
+from tests.toolkit.workloads.custom.own_digits import DIGITS, Project, write_digits
 
 #: As in training a batch is a pair: the label, which a row lacks, is any number.
 PREDICT = """
@@ -32,34 +27,16 @@ def predict(model, batch):
 """
 
 
-class Project:
-    """A folder with the user's files; `stk` is started in it."""
-
-    def __init__(self, folder: Path, code: str) -> None:
-        self.folder = folder
-        write_digits(folder)
-        (folder / "digits.py").write_text("import json\n\n" + code)
-
-    def stk(self, *words: object, code: int = 0, given: str = "") -> str:
-        environ = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": PYTHONPATH}
-        environ["STK_EXPERIMENT_DIR"] = str(self.folder / "experiments")
-        command = [sys.executable, "-m", "slurm", *map(str, words)]
-        done = subprocess.run(
-            command, cwd=self.folder, env=environ, input=given, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code, done.stderr
-        return done.stdout if code == 0 else done.stderr
-
-    @property
-    def run(self) -> RunDir:
-        (found,) = (self.folder / "experiments").glob("digits-*")
-        return RunDir(found)
+def project_in(folder: Path, code: str) -> Project:
+    write_digits(folder)
+    (folder / "digits.py").write_text("import json\n\n" + code)
+    return Project(folder)
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run that was trained once and moved; the user's files are deleted."""
-    project = Project(tmp_path_factory.mktemp("project") / "there", DIGITS + PREDICT)
+    project = project_in(tmp_path_factory.mktemp("project") / "there", DIGITS + PREDICT)
     project.stk("run", "digits.yaml")
     moved = project.folder.parent / "here"
     (moved / "experiments").mkdir(parents=True)
@@ -153,7 +130,7 @@ def test_model_loads_in_a_separate_process_of_the_user(project: Project, pixels:
 
 
 def test_missing_predict_function_is_reported_with_an_example(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", DIGITS)
+    project = project_in(tmp_path / "project", DIGITS)
     run = tmp_path / "project" / "experiments" / "digits-1"
     (run / "code" / "project").mkdir(parents=True)
     shutil.copy(project.folder / "digits.py", run / "code" / "project")
@@ -165,6 +142,6 @@ def test_missing_predict_function_is_reported_with_an_example(tmp_path: Path) ->
 
 
 def test_run_of_a_command_cannot_predict(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", DIGITS)
+    project = project_in(tmp_path / "project", DIGITS)
     project.stk("run", "name=done", "--", sys.executable, "-c", "pass")
     assert "a command trains no model that is known here" in project.stk("predict", "done", code=2)

@@ -12,7 +12,7 @@ from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.data.entities.contents import Limits
 from toolkit.workloads.entity_disambiguation.data.entities.database import import_profiles
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
-from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile, read_profiles
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import read_profiles
 
 
 def test_a_profile_is_read_with_normalised_aliases(tmp_path: Path) -> None:
@@ -98,4 +98,3 @@ def test_an_exported_database_is_imported_unchanged(tmp_path: Path) -> None:
     database = import_profiles(write(tmp_path / "p.jsonl", PROFILES))
     write_lines(tmp_path / "out.jsonl", (profile.to_json() for profile in database.profiles()))
     assert [*import_profiles(tmp_path / "out.jsonl").profiles()] == [*database.profiles()]
-    assert isinstance(next(iter(database.profiles())), Profile)

@@ -87,6 +87,8 @@ def test_blank_lines_count_in_line_numbers(tmp_path: Path) -> None:
         ({"spans": [[3, 5], [8, 9.5]]}, r"expected \[start, end\] in whole numbers"),
         ({"spans": [[3, 5], [8, 11]]}, r"spans: words \[8, 11\] lie outside the text, which has 10 words"),
         ({"spans": [[5, 3], [8, 9]]}, "the end must be after the start"),
+        ({"spans": [[5, 5], [8, 9]]}, "the end must be after the start"),
+        ({"spans": [[-1, 1], [8, 9]]}, "lie outside the text"),
         ({"char_spans": [[0, 6], [40, 44]]}, r"char_spans: characters \[40, 44\] lie outside the text"),
         ({"char_spans": [[-3, 6], [0, 4]]}, "lie outside the text"),
         (
@@ -157,8 +159,3 @@ def test_an_escaped_pair_of_surrogates_is_one_character(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(json.dumps(record(sentence="\U0001f600 is in Ivory Coast , not in Vietnam .")))
     assert only(path).text.startswith("\U0001f600")
-
-
-def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.jsonl cannot be read: No such file"):
-        list(read_sentences(tmp_path / "none.jsonl"))

@@ -146,16 +146,11 @@ def test_a_blank_span_cannot_be_converted(tmp_path: Path) -> None:
 
 
 def test_an_alias_without_candidates_is_reported_with_its_line(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.jsonl", [record(), record(aliases=["ivory coast", "viet nam"])])
-    _, sentence = read_sentences_unchecked(path)
+    lines = [record(sent_idx_unq=1), record(sent_idx_unq=2, aliases=["ivory coast", "viet nam"])]
+    path = write(tmp_path / "s.jsonl", lines)
+    _, sentence = read_sentences(path)
     with pytest.raises(DataError, match=rf"^{path}:2: aliases\[1\] 'viet nam' is not in the database"):
         database(tmp_path).check_aliases(sentence, path)
     empty = EntityDatabase(Contents(candidates={"ivory coast": [("Q1", 1)], "viet nam": []}))
     with pytest.raises(DataError, match=rf"^{path}:2: aliases\[1\] 'viet nam' has no candidates"):
         empty.check_aliases(sentence, path)
-
-
-def read_sentences_unchecked(path: Path) -> list[object]:
-    """Two sentences, without the check for equal ids at the end of the file."""
-    reader = read_sentences(path)
-    return [next(reader), next(reader)]

@@ -12,16 +12,6 @@ from toolkit.workloads.entity_disambiguation.data.entities.spans import (
     words_of_characters,
 )
 
-TORNADOES = (
-    "An outbreak of severe thunderstorms and tornadoes struck seven provinces in Vietnam with at least one "
-    "fatality being reported as tornado-related ."
-)
-
-
-def test_word_span_of_the_bootleg_sample_is_vietnam() -> None:
-    start, end = characters_of_words(TORNADOES, (11, 12))
-    assert TORNADOES[start:end] == "Vietnam"
-
 
 @given(st.text(), st.data())
 def test_words_are_the_same_after_conversion_to_characters_and_back(text: str, data: st.DataObject) -> None:
@@ -49,21 +39,3 @@ def test_span_of_characters_becomes_the_words_that_it_touches(text: str, data: s
     start, end = words_of_characters(text, (left, right))
     places = word_places(text)
     assert all((place[0] < right and left < place[1]) == (start <= i < end) for i, place in enumerate(places))
-
-
-def test_a_part_of_a_word_counts_as_the_word() -> None:
-    assert words_of_characters("a Vietnam-based firm", (2, 9)) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    "span, problem",
-    [
-        ((2, 4), r"words \[2, 4\] lie outside the text, which has 3 words"),
-        ((-1, 1), "lie outside"),
-        ((1, 1), "the end must be after the start"),
-        ((2, 1), "the end must be after the start"),
-    ],
-)
-def test_invalid_spans_are_refused(span: tuple[int, int], problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        characters_of_words("one two three", span)

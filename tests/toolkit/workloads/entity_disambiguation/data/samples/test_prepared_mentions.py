@@ -13,20 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.toolkit.support.tiny import query as rows
 from tests.toolkit.workloads.entity_disambiguation.entity_files import database, line, lines, qid
 from toolkit.data.provenance import origins
 from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
-from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
 
 Make = Callable[..., EntityMentions]
-
-
-def rows(prepared: MentionSet, query: str) -> list[Any]:
-    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
-        return connection.execute(query).fetchall()
 
 
 def refused(data: EntityMentions) -> str:
@@ -174,8 +170,6 @@ def test_at_most_max_candidates_are_kept(other: Make) -> None:
     [
         ({"aliases": ["nowhere"]}, r"own_train.jsonl:2: aliases\[0\] 'nowhere' is not in the database"),
         ({"sent_idx_unq": 1}, r"own_train.jsonl:2: sent_idx_unq 1 is also that of line 1"),
-        ({"spans": [[3, 400]]}, r"own_train.jsonl:2: spans: words \[3, 400\] lie outside the text"),
-        ({"qids": []}, r"own_train.jsonl:2: qids has 0 entries"),
     ],
 )
 def test_a_faulty_line_is_reported_and_leaves_no_files(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.toolkit.workloads.spelling.spelling_files import write_texts
+from tests.toolkit.workloads.spelling.spelling_files import write_pairs
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.config.noise import (
     ArtificialNoise,
@@ -114,10 +114,7 @@ def test_known_repairs_and_labels_are_derived_from_files(
     repairs: list[int],
     labels: list[int],
 ) -> None:
-    folder = tmp_path / "benchmark"
-    folder.mkdir()
-    write_texts(folder / "corrupt.txt", [text])
-    write_texts(folder / "correct.txt", [gold])
+    folder = write_pairs(tmp_path / "benchmark", [text], [gold])
     found = made(noise=NoNoise(), test=(str(folder),))
     assert row(found, layout.REPAIRS, 0, "test") == [layout.UNKNOWN, *repairs, layout.UNKNOWN]
     assert row(found, layout.LABELS, 0, "test") == labels
@@ -127,8 +124,7 @@ def test_known_repairs_and_labels_are_derived_from_files(
 def test_labels_give_no_tokens_to_write(
     made: Callable[..., SpellingSet], make: Make, tmp_path: Path, gold: str, tokens: int
 ) -> None:
-    write_texts(tmp_path / "corrupt.txt", ["a b"])
-    write_texts(tmp_path / "correct.txt", [gold])
+    write_pairs(tmp_path, ["a b"], [gold])
     found = made(test=(str(tmp_path),), output_tokenizer_path=make().tokenizer_path)
     words = row(found, layout.OUTPUT_WORDS, 0, "test")
     assert len({*words} - {-1}) == tokens

@@ -8,13 +8,13 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.toolkit.support.tiny import query as rows
 from tests.toolkit.workloads.spelling.data.samples.conftest import Make
-from tests.toolkit.workloads.spelling.spelling_files import WORDS, texts, write_texts
+from tests.toolkit.workloads.spelling.spelling_files import WORDS, texts, write_pairs, write_texts
 from toolkit.data.provenance import origins
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.errors import DataError
@@ -28,11 +28,6 @@ from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeature
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
-
-
-def rows(prepared: SpellingSet, query: str) -> list[Any]:
-    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
-        return connection.execute(query).fetchall()
 
 
 def words_wrong(prepared: SpellingSet, split: str) -> list[list[int]]:
@@ -180,13 +175,6 @@ def test_an_empty_line_counts_once_for_any_number_of_draws(make: Make, tmp_path:
     assert "left out: 4 lines (empty)" in prepared.summary()
 
 
-def test_json_lines_may_have_targets(make: Make, tmp_path: Path) -> None:
-    records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}]
-    path = write_texts(tmp_path / "own.jsonl", [json.dumps(record) for record in records])
-    prepared = prepare(make(test=(str(path),), noise=NoNoise()))
-    assert words_wrong(prepared, "test") == [[0, 1], [0, 0]]
-
-
 def test_words_of_a_pair_of_other_numbers_of_words_have_no_labels(make: Make, tmp_path: Path) -> None:
     pairs = {"alot of stone": "a lot of stone", "the ri ver": "the river", "a stoen": "a stone"}
     records = [{"sequence": text, "target_sequence": target} for text, target in pairs.items()]
@@ -211,8 +199,7 @@ def test_words_of_a_pair_of_other_numbers_of_words_have_no_labels(make: Make, tm
 def test_folders_of_benchmarks_have_targets_or_labels(
     make: Make, tmp_path: Path, golds: list[str], words: list[list[int]], errors: list[int]
 ) -> None:
-    write_texts(tmp_path / "corrupt.txt", ["a stoen", "the river"])
-    write_texts(tmp_path / "correct.txt", golds)
+    write_pairs(tmp_path, ["a stoen", "the river"], golds)
     prepared = prepare(make(test=(str(tmp_path),)))
     assert words_wrong(prepared, "test") == words
     assert prepared.split("test").errors.tolist() == errors

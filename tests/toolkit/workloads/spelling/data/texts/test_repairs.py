@@ -35,7 +35,3 @@ def test_repairs_change_only_white_space(text: str, data: st.DataObject) -> None
         st.lists(st.sampled_from([KEEP, INSERT, DELETE]), min_size=len(text), max_size=len(text))
     )
     assert differs_in_space(text, repaired(text, repairs))
-
-
-def test_a_space_is_inserted_before_a_character_and_deleted_at_its_own_place() -> None:
-    assert repairs_of("th ecat", "the cat") == [KEEP, KEEP, DELETE, KEEP, INSERT, KEEP, KEEP]

@@ -23,11 +23,6 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path):
         list(read_texts(tmp_path / "t.txt"))
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"none\.txt cannot be read: No such file"):
-        list(read_texts(tmp_path / "none.txt"))
-
-
 @pytest.fixture(scope="module")
 def hundred(tmp_path_factory):
     path = tmp_path_factory.mktemp("texts") / "t.txt"

@@ -15,11 +15,10 @@ from torch import nn
 from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_corrections,
     tiny_word_corrections,
-    write_texts,
+    write_pairs,
 )
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
-from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, lists_of
 from toolkit.testing.contract import evaluated
 from toolkit.workloads.spelling.data.samples import layout
@@ -50,11 +49,8 @@ Made = Callable[..., CorrectionTask[Any]]
 def made(tmp_path: Path) -> Made:
     """Makes a task on a benchmark of these lines."""
 
-    def run(kind: Callable[..., Experiment], *overrides: str, correct: Sequence[str] = CORRECT) -> Any:
-        folder = tmp_path / "benchmark"
-        folder.mkdir(exist_ok=True)
-        write_texts(folder / "corrupt.txt", CORRUPT)
-        write_texts(folder / "correct.txt", list(correct))
+    def run(kind: Callable[..., Experiment], *overrides: str, correct: list[str] = CORRECT) -> Any:
+        folder = write_pairs(tmp_path / "benchmark", CORRUPT, correct)
         experiment = kind(tmp_path, f"data.test=[{folder}]", *overrides)
         return (SecNmtTask if kind is tiny_corrections else SecWordsNmtTask)(experiment)
 
@@ -95,10 +91,9 @@ def test_written_texts_are_compared_with_the_right_texts(made):
     assert metrics["mned"] > 0
 
 
-def test_corrections_have_a_line_for_each_line_of_the_file(made, tmp_path):
+def test_corrections_have_a_line_for_each_line_of_the_file(made, run):
     task = made(tiny_corrections)
     write_instead(task, WRITTEN)
-    run = RunDir(tmp_path / "run")
     task.write_report(run, "test", scored(task))
     written = SpellingFiles(run).corrections("test").read_text(encoding="utf-8").splitlines()
     assert written == ["the stone under river", "", CORRUPT[2].strip(), "river, window", "stone the garden"]
@@ -107,10 +102,9 @@ def test_corrections_have_a_line_for_each_line_of_the_file(made, tmp_path):
     assert facts["counts"]["true_positives"] == 2
 
 
-def test_words_without_an_end_stay_unchanged(made, tmp_path):
+def test_words_without_an_end_stay_unchanged(made, run):
     task = made(tiny_word_corrections)
     write_instead(task, {"stoen": "stone", "under": None})
-    run = RunDir(tmp_path / "run")
     task.write_report(run, "test", scored(task))
     written = SpellingFiles(run).corrections("test").read_text(encoding="utf-8").splitlines()
     assert written == ["the stone under river", "", CORRUPT[2].strip(), "river, window", "stone the"]
@@ -207,9 +201,8 @@ def test_a_tokenizer_of_characters_is_refused_for_words(made, tmp_path):
         made(tiny_word_corrections, f"data.tokenizer_path={tmp_path}/characters.json")
 
 
-def test_the_report_of_validation_has_counts_but_no_texts(made, tmp_path):
+def test_the_report_of_validation_has_counts_but_no_texts(made, run):
     task = made(tiny_corrections)
-    run = RunDir(tmp_path / "run")
     task.write_report(run, "validation", evaluated(task, task.model(), "validation"))
     assert not SpellingFiles(run).corrections("validation").exists()
     facts = json.loads(SpellingFiles(run).correction_counts("validation").read_text(encoding="utf-8"))

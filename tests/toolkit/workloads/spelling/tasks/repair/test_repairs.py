@@ -19,7 +19,7 @@ from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_repair,
     tiny_words,
     untrained_repair,
-    write_texts,
+    write_pairs,
 )
 from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
@@ -83,10 +83,7 @@ class _Deletes(nn.Module):
 @pytest.fixture
 def task(tmp_path: Path) -> TokenizationRepairTask:
     """The task on a benchmark of these lines."""
-    folder = tmp_path / "benchmark"
-    folder.mkdir()
-    write_texts(folder / "corrupt.txt", CORRUPT)
-    write_texts(folder / "correct.txt", GOLDS)
+    folder = write_pairs(tmp_path / "benchmark", CORRUPT, GOLDS)
     experiment = tiny_repair(tmp_path)
     section = dataclasses.replace(experiment.data, test=(str(folder),), noise=NoNoise())
     return TokenizationRepairTask(dataclasses.replace(experiment, data=section))
@@ -96,8 +93,8 @@ def scored(task: Any, model: nn.Module) -> Evaluation:
     return evaluated(task, model, "test", batch_size=2)
 
 
-def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairTask, tmp_path: Path) -> None:
-    run, found = RunDir(tmp_path / "run"), scored(task, _Deletes())
+def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairTask, run: RunDir) -> None:
+    found = scored(task, _Deletes())
     task.write_report(run, "test", found)
     lines = SpellingFiles(run).repairs("test").read_text(encoding="utf-8").splitlines()
     assert lines == ["thecat", "thecat", "", " ".join("a" * 300), "thecat"]
@@ -111,8 +108,7 @@ def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairT
 
 
 def test_labels_are_refused_for_the_repair_of_texts(tmp_path: Path) -> None:
-    write_texts(tmp_path / "corrupt.txt", ["th ecat"])
-    write_texts(tmp_path / "correct.txt", ["0 1"])
+    write_pairs(tmp_path, ["th ecat"], ["0 1"])
     with pytest.raises(DataError, match=r"correct\.txt has labels, expected texts: .*tokenization_repair"):
         TokenizationRepairTask(tiny_repair(tmp_path, f"data.test=[{tmp_path}]"))
 
@@ -142,9 +138,8 @@ def test_the_repair_model_starts_with_the_best_weights_of_its_run(
 
 
 def test_files_of_a_plus_model_have_a_line_for_each_text(
-    plus: TokenizationRepairPlusTask, tmp_path: Path
+    plus: TokenizationRepairPlusTask, run: RunDir
 ) -> None:
-    run = RunDir(tmp_path / "run")
     found = scored(plus, plus.model())
     plus.write_report(run, "test", found)
     files = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +69,6 @@ def test_unknown_labels_do_not_change_the_shares_of_the_splits(tmp_path: Path) -
     assert [int((found.text_split == split).sum()) for split in range(3)] == [70, 20, 10]
 
 
-def test_an_unknown_label_can_be_refused(tmp_path: Path) -> None:
-    rows = [*some(10, "ham"), ("x", "spma"), *some(10, "spam")]
-    told = refused(one_file(tmp_path, rows, labels=("ham", "spam"), unknown_labels="refuse"))
-    assert "mails.tsv:12: label 'spma' is not one of data.labels (ham, spam); did you mean 'spam'?" in told
-
-
 def test_the_error_of_a_file_without_known_labels_lists_the_labels_found(tmp_path: Path) -> None:
     told = refused(one_file(tmp_path, [*some(5, "Ham"), *some(5, "Spam")], labels=("ham", "spam")))
     assert "mails.tsv: no row has one of the labels (ham, spam); found: Ham, Spam" in told
@@ -94,19 +87,12 @@ def test_labels_that_are_only_in_the_validation_set_are_unknown(tmp_path: Path) 
     assert found.skipped.to_json()["unknown_labels"]["labels"] == [
         {"label": "spam", "rows": 1, "first": f"{tmp_path}/dev.tsv:4"}
     ]
-    told = refused(dataclasses.replace(data, unknown_labels="refuse"))
-    assert "dev.tsv:4: label 'spam' does not occur in the training split" in told
 
 
 def test_given_labels_may_be_missing_in_the_training_set(tmp_path: Path) -> None:
     data = files(tmp_path, some(5, "ham"), some(2, "spam"), labels=("spam", "ham"))
     found = surveyed(data)
     assert (found.labels, found.text_label.tolist()) == (("spam", "ham"), [1] * 5 + [0] * 2)
-
-
-def test_split_with_only_labels_unknown_in_training_is_refused(tmp_path: Path) -> None:
-    rows = [(f"text {number}", f"label {number}") for number in range(20)]
-    assert "is column 'label' (data.label_column) not the label?" in refused(one_file(tmp_path, rows))
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\u2003"])
@@ -119,11 +105,6 @@ def test_rows_without_a_label_or_a_text_are_counted(tmp_path: Path, empty: str) 
         "empty_labels": {"rows": 2, "first": f"{tmp_path}/mails.tsv:2"},
         "empty_texts": {"rows": 2, "first": f"{tmp_path}/mails.tsv:13"},
     }
-
-
-def test_an_empty_label_can_be_refused(tmp_path: Path) -> None:
-    rows = [*some(10, "ham"), ("x", " ")]
-    assert "mails.tsv:12: the label is empty" in refused(one_file(tmp_path, rows, unknown_labels="refuse"))
 
 
 def test_a_column_without_texts_is_refused(tmp_path: Path) -> None:

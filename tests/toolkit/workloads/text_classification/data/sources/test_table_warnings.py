@@ -55,41 +55,24 @@ def test_labels_are_alike_if_they_are_equal_without_case_and_blanks(labels: list
     assert len({plain(label) for label in alone}) == len(alone)
 
 
-def test_labels_that_differ_by_case_or_blanks_are_reported_together(tmp_path: Path) -> None:
-    rows = [
-        *texts("one", 40, "ham"),
-        *texts("two", 40, "Ham"),
-        *texts("three", 40, "ham "),
-        *texts("x", 40, "no"),
-    ]
+@pytest.mark.parametrize(
+    "counts, named, unnamed",
+    [
+        ({"ham": 40, "Ham": 40, "ham ": 40, "no": 40}, ["ham", "Ham", "ham "], ["no"]),
+        ({"1": 30, "1.0": 30, "2": 30}, ["1", "1.0"], ["2"]),
+        ({"ham": 30}, ["ham"], []),
+        ({"ham": 30, "NaN": 30}, ["NaN"], []),
+    ],
+    ids=["case and blanks", "equal numbers", "a single label", "a missing value"],
+)
+def test_doubtful_labels_are_reported_in_one_line(
+    tmp_path: Path, counts: dict[str, int], named: list[str], unnamed: list[str]
+) -> None:
+    rows = [row for place, label in enumerate(counts) for row in texts(f"t{place}", counts[label], label)]
     data = one_file(tmp_path, rows)
     (line,) = told(data)
-    assert all(repr(label) in line for label in ("ham", "Ham", "ham "))
-    assert "'no'" not in line
-    assert before(data) == [line]
-
-
-def test_labels_that_are_the_same_number_are_reported_together(tmp_path: Path) -> None:
-    rows = [*texts("a", 30, "1"), *texts("b", 30, "1.0"), *texts("c", 30, "2")]
-    data = one_file(tmp_path, rows)
-    (line,) = told(data)
-    assert "'1'" in line
-    assert "'1.0'" in line
-    assert "'2'" not in line
-    assert before(data) == [line]
-
-
-def test_a_single_label_is_reported(tmp_path: Path) -> None:
-    data = one_file(tmp_path, texts("a", 30, "ham"))
-    (line,) = told(data)
-    assert "'ham'" in line
-    assert before(data) == [line]
-
-
-def test_a_label_that_looks_like_a_missing_value_is_reported(tmp_path: Path) -> None:
-    data = one_file(tmp_path, [*texts("a", 30, "ham"), *texts("b", 30, "NaN")])
-    (line,) = told(data)
-    assert "'NaN'" in line
+    assert all(repr(label) in line for label in named)
+    assert not any(repr(label) in line for label in unnamed)
     assert before(data) == [line]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.toolkit.workloads.text_classification.data.films import fault, read
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
@@ -17,17 +18,6 @@ from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 CSV = b'text,label\n"x, y",a\n'
 ROWS = [Row(2, "x, y", "a")]
-
-
-def read(path: Path, content: bytes, data: TextTable | None = None) -> list[Row]:
-    path.write_bytes(content)
-    return list(read_rows(path, data or TextTable()))
-
-
-def fault(path: Path, content: bytes, data: TextTable | None = None) -> str:
-    with pytest.raises(DataError) as caught:
-        read(path, content, data)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.toolkit.workloads.text_classification.data.films import fault, read
+from tests.toolkit.workloads.text_classification.data.sources.formats.test_table import FILE_PER_EXAMPLE
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
-
-FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 OTHERS = st.recursive(
@@ -27,17 +27,6 @@ OTHERS = st.recursive(
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "reviews.jsonl"
-
-
-def read(path: Path, content: str, data: TextTable | None = None) -> list[Row]:
-    path.write_bytes(content.encode())
-    return list(read_rows(path, data or TextTable()))
-
-
-def fault(path: Path, content: str, data: TextTable | None = None) -> str:
-    with pytest.raises(DataError) as caught:
-        read(path, content, data)
-    return str(caught.value)
 
 
 @FILE_PER_EXAMPLE

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.toolkit.workloads.text_classification.data.films import fault, read
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
@@ -22,19 +23,6 @@ FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_f
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 TEXTS = st.text(CHARACTERS, max_size=12) | st.text('",\n\r a', max_size=6)
 LABELS = TEXTS.filter(str.strip)
-
-
-def read(path: Path, content: bytes | str, data: TextTable | None = None) -> list[Row]:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return list(read_rows(path, data or TextTable()))
-
-
-def fault(path: Path, content: bytes | str | None = None, data: TextTable | None = None) -> str:
-    if content is not None:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(DataError) as caught:
-        list(read_rows(path, data or TextTable()))
-    return str(caught.value)
 
 
 @pytest.fixture
@@ -139,17 +127,6 @@ def test_an_empty_file_is_refused(csv_file: Path, content: str) -> None:
     assert "is empty; expected a line that names the columns" in fault(csv_file, content)
 
 
-def test_a_header_without_rows_is_refused(csv_file: Path) -> None:
-    assert "has a header but no rows" in fault(csv_file, "text,label\n\n")
-
-
-def test_missing_column_is_reported_with_the_existing_columns(csv_file: Path) -> None:
-    told = fault(csv_file, "Text,label,id\nx,a,1\n")
-    assert f"{csv_file}:1: no column 'text', found: Text, label, id" in told
-    assert "data.text_column" in told
-    assert "did you mean 'Text'?" in told
-
-
 def test_both_missing_columns_are_reported_at_once(csv_file: Path) -> None:
     told = fault(csv_file, "Text,class,id\nx,a,1\n")
     assert "no column 'text' and 'label', found: Text, class, id" in told
@@ -164,19 +141,6 @@ def test_the_error_of_a_single_column_mentions_the_delimiter(csv_file: Path) -> 
 
 def test_two_columns_with_the_same_name_are_refused(csv_file: Path) -> None:
     assert "2 columns are named 'text'" in fault(csv_file, "text,text,label\nx,y,a\n")
-
-
-@pytest.mark.parametrize("row, found", [("only", 1), ("a,b,c", 3)])
-def test_a_row_with_the_wrong_number_of_fields_is_reported_with_both_numbers(
-    csv_file: Path, row: str, found: int
-) -> None:
-    told = fault(csv_file, f"text,label\nx,a\n{row}\n")
-    assert f"{csv_file}:3: {found} fields, expected 2 as in the header (text, label)" in told
-
-
-def test_an_unclosed_quote_is_reported_with_the_row_of_the_quote(csv_file: Path) -> None:
-    told = fault(csv_file, 'text,label\nx,a\n"never closed,a\n' + "y,b\n" * 100)
-    assert f"{csv_file}:3: in the row that begins here, a quoted field is never closed" in told
 
 
 def test_text_after_a_closing_quote_is_a_fault(csv_file: Path) -> None:
@@ -239,10 +203,6 @@ def test_errors_of_a_file_without_a_header_have_the_given_columns(tsv_file: Path
 def test_header_is_refused_if_columns_are_named(tsv_file: Path) -> None:
     told = fault(tsv_file, "text\tlabel\nfine\t1\n", TextTable(columns=("text", "label")))
     assert f"{tsv_file}:1: the line names the columns itself, so leave data.columns out" in told
-
-
-def test_error_of_a_file_without_a_header_mentions_data_columns(tsv_file: Path) -> None:
-    assert "name them in data.columns" in fault(tsv_file, "fine\t1\ndull\t0\n")
 
 
 def test_files_in_the_root_folder_are_not_suggested() -> None:

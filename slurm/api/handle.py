@@ -12,7 +12,7 @@ from typing import Any
 from slurm.runs.cancel_requeue import cancel
 from slurm.status.filters import Choice
 from slurm.status.rows import RunStatus, status
-from slurm.status.submissions import last_submission
+from slurm.status.submissions import last_submission, recover_lost
 from toolkit.analysis.prediction.request import check_predicts
 from toolkit.errors import RunCancelled, RunFailed, StkError, UserError
 from toolkit.files import read_json, read_json_lines
@@ -139,6 +139,7 @@ class Run:
 
         Raises stk.UserError if only another terminal or host can stop it.
         """
+        recover_lost(self._run)
         (now,) = status([self._run])
         return cancel(self._run, now)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from slurm.client import programs
 from slurm.status.rows import RunStatus
-from toolkit.errors import SchedulerError
+from toolkit.errors import SchedulerError, SlurmRefused
 
 #: Seconds until a release is repeated. Each release moves the start time, so it must not be repeated earlier.
 _AGAIN_S = 4 * programs.RELEASE_DELAY_S
@@ -32,6 +33,10 @@ class Releaser:
             return False
         try:
             programs.release_now(row.job_id)
+        except SlurmRefused:
+            # As for another user's job.
+            self._asked[start] = math.inf
+            return False
         except SchedulerError:
             # The job may have started, or no controller answers: the next round tries again.
             return False

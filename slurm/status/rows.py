@@ -12,6 +12,7 @@ from slurm.status import numbers
 from slurm.status.run_files import Folder, read_folder
 from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
+from toolkit.run.events import last_events
 from toolkit.run.records.from_json import whole
 from toolkit.run.records.headline import main_metric
 from toolkit.run.run_dir import RunDir
@@ -180,7 +181,20 @@ def _recorded_goal(document: dict[str, Any], metric: str | None) -> str | None:
 def _reason(folder: Folder, found: RunState) -> str:
     """Return the reason, with hints on missing saves and damaged files."""
     faults = [fault for fault in folder.faults if fault not in found.reason]
-    return "; ".join(filter(None, [found.reason, _unsaved(folder, found), *faults]))
+    return "; ".join(
+        filter(None, [found.reason, _failed_save(folder, found), _unsaved(folder, found), *faults])
+    )
+
+
+def _failed_save(folder: Folder, found: RunState) -> str:
+    """Return a hint if the newest save of a live run failed, as on a full disk; else an empty text."""
+    if not found.is_live or not folder.attempts:
+        return ""
+    saves = [event for event in last_events(folder.run) if event.name in ("save", "save_failed")]
+    if not saves or saves[-1].name == "save":
+        return ""
+    facts = saves[-1].facts
+    return f"its save of step {facts.get('step')} failed: {str(facts.get('reason')).rpartition(': ')[2]}"
 
 
 def _unsaved(folder: Folder, found: RunState) -> str:

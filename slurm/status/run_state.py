@@ -163,6 +163,9 @@ def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunStat
 
 
 def _ended(folder: Folder, job: JobState | None) -> RunState:
+    if folder.has_intent:
+        reason = "it was being submitted, and its job is not known; stk submit looks for it"
+        return RunState(state="unknown", doing="being submitted", reason=reason)
     cannot_ask = job is not None and job.reason.startswith(CANNOT_ASK)
     if folder.failure and not (cannot_ask and _may_start_again(folder.run)):
         return _of_failure(folder.failure)
@@ -250,9 +253,6 @@ def _without_evidence(folder: Folder, job: JobState | None) -> RunState:
             "its processes are gone without an error message (killed? full disk?); stk resume continues it"
         )
         return RunState(state="failed", doing=phrases.failed("killed"), reason=reason)
-    if submission is None and folder.has_intent:
-        reason = "it was being submitted, and its job is not known; stk submit looks for it"
-        return RunState(state="unknown", doing="being submitted", reason=reason)
     reason = "neither the scheduler nor the run folder says how it ended; stk resume continues it"
     sign = heartbeat(folder.run, folder.last_attempt)
     if sign and (ahead_s := -silent_s(sign)) > SILENCE_S:

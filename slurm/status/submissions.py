@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
 from slurm.client.stop_reason import job_target
-from toolkit.errors import RunBusy
+from toolkit.errors import RunBusy, UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
@@ -189,6 +189,13 @@ def recover(run: RunDir) -> Submission | None:
     return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True)
 
 
+def recover_lost(run: RunDir) -> None:
+    """Record the job of a submitter that died, if there is one. Raises RunBusy, SchedulerError."""
+    if run.intent.exists():
+        with exclusively(run):
+            recover(run)
+
+
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
     """Return the id of the job or array with this name and working directory; None without one.
 
@@ -221,6 +228,11 @@ def hold(path: Path, what: str) -> Iterator[None]:
         lock.acquire(timeout=_LOCK_S)
     except Timeout:
         raise RunBusy(f"{what} is being submitted by another process right now") from None
+    except PermissionError:
+        raise UserError(
+            f"{what} belongs to another user, who alone can submit, continue and cancel it; stk reproduce "
+            "makes a run of your own"
+        ) from None
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from pathlib import Path
 from slurm.status.rows import status
 from slurm.status.submissions import Awaited, exclusively, last_submission
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.submit import Submitted, check, submit
+from slurm.submission.submit import Submitted, check, resolve_if_possible, submit
 from toolkit.config import load_with_origins
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
@@ -115,6 +115,9 @@ def submit_links(
 
 def _live(run: RunDir) -> Submitted | None:
     """Return the existing submission of a live run; None if the run is not live."""
+    if run.intent.exists():
+        with exclusively(run):
+            resolve_if_possible(run)
     (now,) = status([run])
     return Submitted(run, last_submission(run), joined=now.state) if now.is_live else None
 

@@ -28,6 +28,7 @@ from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import cannot_write, create_run, run_of
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import take_new_code
+from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, archive_run
 
 
@@ -94,12 +95,13 @@ def submit(
             refuse_if_live(target, must_know=True)
     existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
-        resolve_if_possible(run)
+        resolve_if_possible(run, must_know=cluster == "slurm")
         if run.result.exists():
             return Submitted(run, None)
         refuse_if_live(run, must_know=cluster == "slurm")
         if existed:
             take_new_code(run, experiment, asked=new_code)
+            take_new_settings(run, experiment)
         reset_counters(run)
         if cluster == "local":
             return Submitted(run, _start_here(run, experiment, awaits))
@@ -126,9 +128,12 @@ def check(experiment: Experiment, run: RunDir, awaits: str | None = None) -> Non
     preflight(experiment.resources)
 
 
-def resolve_if_possible(run: RunDir) -> None:
-    """Find the job of a submitter that died, if a controller answers."""
-    if run.intent.exists() and programs.is_available():
+def resolve_if_possible(run: RunDir, *, must_know: bool = False) -> None:
+    """Find the job of a submitter that died, if a controller answers.
+
+    must_know   whether to raise SlurmUnavailable if none answers: the run must not be submitted twice
+    """
+    if run.intent.exists() and (must_know or programs.is_available()):
         resolve_lost(run)
 
 
@@ -189,9 +194,10 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
 def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
     """Yield the run's folder, locked against other submitters; restore it if the submission fails."""
     run = run_of(experiment, parent)
-    old = archive(run) if fresh and run.path.exists() else None
-    existed = run.path.exists()
-    create_run(experiment, parent)
+    old = begin_anew(experiment, parent) if fresh and run.path.exists() else None
+    existed = run.path.exists() and old is None
+    if old is None:
+        create_run(experiment, parent)
     with exclusively(run):
         try:
             if not run.code.exists() or run.code.is_symlink():
@@ -204,8 +210,24 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
                 if old is not None:
                     old.rename(run.path)
             if isinstance(error, OSError):
-                raise cannot_write(run, error) from error
+                raise cannot_write(run, error, may_have_job=run.intent.exists()) from error
             raise
+
+
+def begin_anew(experiment: Experiment, parent: Path) -> Path:
+    """Set a run's folder aside and make a new one; return the old folder's path.
+
+    Raises RunBusy if the run is live, and what `create_run` raises: the old folder is then put back.
+    """
+    run = run_of(experiment, parent)
+    old = archive(run)
+    try:
+        create_run(experiment, parent)
+    except (StkError, OSError):
+        if not run.path.exists():
+            old.rename(run.path)
+        raise
+    return old
 
 
 def archive(run: RunDir) -> Path:

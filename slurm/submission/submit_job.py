@@ -55,10 +55,11 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
     except StkError:
         run.intent.unlink(missing_ok=True)
         raise
+    size = plan.world_size
+    submission = record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=size, **facts)
     # After the submission: `stk resume` must not use resources that were refused.
     write_atomic(run.job, to_yaml(plan.resources))
-    size = plan.world_size
-    return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=size, **facts)
+    return submission
 
 
 def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:

@@ -28,6 +28,7 @@ from toolkit.run.kept_code.edited_code import (
     other_code_warnings,
     take_new_code,
 )
+from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_arrays, read_record, write_record
 
@@ -108,6 +109,13 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False
     for run, experiment in there if warnings and not dry_run else ():
         with exclusively(run):
             take_new_code(run, experiment, asked=asked)
+            take_new_settings(run, experiment)
+    live = sum(one.now is not None and one.now.is_live for one in known)
+    if asked and live:
+        warnings.append(
+            f"runs that are live and keep their code: {live}. stk sweep cancel ends them, stk sweep resume "
+            "--new-code continues them"
+        )
     if any(asked or begins_anew(one.run) for one in known if not one.skipped):
         warnings += other_code_warnings((one.run, one.experiment) for one in known if one.skipped)
     return warnings
@@ -121,7 +129,8 @@ def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[s
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]
     now, later = states(runs), waiting(folder)
-    live = [row.job_id for row in now.values() if row.is_live and row.job_id]
+    removed = states([folder.run(each.run_id) for each in record.removed])
+    live = [row.job_id for row in [*now.values(), *removed.values()] if row.is_live and row.job_id]
     known = []
     for run in runs:
         row = now.get(run)

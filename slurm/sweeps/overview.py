@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rich.console import Group
 from rich.text import Text
 
+from slurm.status.columns import reason
 from slurm.status.rows import RunStatus
 from slurm.sweeps.candidates import states
 from toolkit.registry import metric_of
@@ -90,9 +91,9 @@ def drawn(found: Overview) -> Group:
     table = terminal_table(titles, keys, cells)
     notes = [Text(f"… and {len(ordered) - _MOST_ROWS} more", "bright_black")] * (len(ordered) > _MOST_ROWS)
     notes += [
-        Text(f"{row.run_id}: {clean(row.reason)}", style="bright_black")
+        Text(f"{row.run_id}: {reason(row)}", style="bright_black")
         for _, row in ordered[:_MOST_ROWS]
-        if row is not None and row.reason and row.state not in ("pending", "finished")
+        if row is not None and row.state != "finished" and reason(row)
     ]
     if found.record.removed:
         notes.append(Text(f"{len(found.record.removed)} runs of earlier commands no longer belong to it"))

@@ -29,7 +29,7 @@ from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from slurm.sweeps.candidates import Candidate
 from toolkit.config import to_yaml
 from toolkit.errors import SchedulerError, StkError, UserError
-from toolkit.files import read_json, write_quickly
+from toolkit.files import read_json, read_object, write_quickly
 from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import fill_run
 from toolkit.run.run_dir import RunDir
@@ -103,9 +103,9 @@ def _remove_new_folders(made: Sequence[RunDir]) -> None:
 
 def _with_current_states(wanted: Sequence[Candidate]) -> list[Candidate]:
     """Read the states again, under the locks; return the runs with them. Raises SchedulerError."""
+    for one in wanted:
+        resolve_if_possible(one.run, must_know=True)
     known = [one for one in wanted if one.now is not None or one.run.submissions.exists()]
-    for one in known:
-        resolve_if_possible(one.run)
     now = dict(zip((one.run for one in known), status([one.run for one in known]), strict=True))
     for row in now.values():
         row.check_known()
@@ -215,7 +215,9 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
     """Record the job in each run of an array; without a job, remove the intents."""
     for task, run_id in enumerate(array.runs):
         run = sweep.run(run_id)
-        if (read_json(run.intent) or {}).get("name") != array.name:
+        # After a crash of the machine the intent may be missing: it was not flushed to the disk.
+        name = read_object(run.intent).get("name", array.name)
+        if name != array.name or any(one.name == array.name for one in submissions(run)):
             continue
         if job_id is None:
             run.intent.unlink(missing_ok=True)

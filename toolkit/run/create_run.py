@@ -65,13 +65,14 @@ def _make_folder(path: Path) -> bool:
     return True
 
 
-def cannot_write(run: RunDir, error: OSError) -> UserError:
+def cannot_write(run: RunDir, error: OSError, *, may_have_job: bool = False) -> UserError:
     # The error may name another file, such as a source file that was removed before it was copied.
     file = f" ({error.filename})" if error.filename not in (None, str(run.path)) else ""
-    return UserError(
-        f"cannot write the run folder {run.path}: {error.strerror or error}{file}. "
-        "STK_EXPERIMENT_DIR chooses another place."
-    )
+    if may_have_job:
+        hint = "A job of the run may have been submitted: make room there and repeat the command."
+    else:
+        hint = "STK_EXPERIMENT_DIR chooses another place."
+    return UserError(f"cannot write the run folder {run.path}: {error.strerror or error}{file}. {hint}")
 
 
 def _check_same(run: RunDir) -> None:

@@ -26,7 +26,7 @@ from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
-from slurm.submission.submit import archive, refuse_if_live
+from slurm.submission.submit import begin_anew, refuse_if_live
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import SchedulerError, UserError
@@ -42,6 +42,7 @@ from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.create_run import create_run, run_of
 from toolkit.run.failure.format import format_failure
 from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, take_new_code
+from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.output.json_text import json_text
 from toolkit.system.world import World
@@ -220,15 +221,17 @@ def has_worked(target: RunDir) -> bool:
 
 
 def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> bool:
-    """Check that the run can start; return whether its folder exists. Raises DataError, RunBusy."""
+    """Check that the run can start; return whether it continues. Raises DataError, RunBusy."""
     check_inputs(experiment)
     if arguments.fresh and target.path.exists():
-        archive(target)
-    elif target.path.exists():
+        begin_anew(experiment, target.path.parent)
+        return False
+    if target.path.exists():
         refuse_if_live(target)
         warn(change_warnings(target, experiment, new_code=arguments.new_code))
         with exclusively(target):
             take_new_code(target, experiment, asked=arguments.new_code)
+            take_new_settings(target, experiment)
     return target.path.exists()
 
 

@@ -13,10 +13,13 @@ from slurm.client.topology import scrub
 from slurm.commands.common import warn
 from slurm.commands.experiments.run import explain, take_away
 from slurm.commands.experiments.submit import choose
+from slurm.commands.results.report import written
 from slurm.config.rank_count import local_processes
+from slurm.status.submissions import recover_lost
 from slurm.sweeps.actions import cancel, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
+from slurm.sweeps.submit_array import settle_arrays
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.launch.machines.coordination import Nodes
@@ -49,8 +52,11 @@ def _cancel(arguments: Namespace) -> int:
     """Cancel runs that wait or train."""
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
-    rows = states([folder.run(each.run_id) for each in members])
-    cancelled, elsewhere, warnings = cancel(folder, list(rows.values()))
+    settle_arrays(folder)
+    runs = [folder.run(each.run_id) for each in members]
+    for run in runs:
+        recover_lost(run)
+    cancelled, elsewhere, warnings = cancel(folder, list(states(runs).values()))
     warn(warnings)
     if arguments.json:
         print(json.dumps({"sweep": folder.name, "cancelled": cancelled, "elsewhere": elsewhere}))
@@ -58,6 +64,9 @@ def _cancel(arguments: Namespace) -> int:
     print(f"runs cancelled: {len(cancelled)}" if cancelled else "no run is live: nothing to cancel")
     for run_id in elsewhere:
         print(f"{run_id} runs in a terminal or on another host: end it there")
+    rest = states([folder.run(each.run_id) for each in record.everyone if each not in members])
+    if live := sum(row.is_live for row in rest.values()):
+        print(f"removed runs that are live: {live}; --cancel-removed ends them too")
     return 0
 
 
@@ -101,12 +110,13 @@ def _report(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     found = overview(folder, record)
     results = read_results(folder, record, found.states, metric=arguments.metric, goal=arguments.goal)
-    page = write_report(folder, results)
+    page = written(lambda: write_report(folder, results))
     if arguments.json:
         print(json_text(to_json(results)))
     else:
         Console().print(drawn(results))
-        print(f"report  {page}")
+        if page is not None:
+            print(f"report  {page}")
     return 0
 
 

@@ -23,6 +23,7 @@ from tests.slurm.status.folders import ended, new_run, started, submitted
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 from toolkit.files import write_json
+from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
 
@@ -191,6 +192,15 @@ def test_run_with_a_held_lock_is_running(run: RunDir) -> None:
         assert is_training_here(run)
         assert state(run).state == "running"
     assert not is_training_here(run)
+
+
+def test_failed_save_of_a_live_run_is_named_until_the_next_one(run: RunDir) -> None:
+    started(run)
+    note_event(run, "save_failed", step=6, reason=f"{run.checkpoint(6)}: No space left on device")
+    with FileLock(run.alive):
+        assert state(run).reason == "its save of step 6 failed: No space left on device"
+        note_event(run, "save", step=9)
+        assert state(run).reason == ""
 
 
 def local(pid: int, **facts: Any) -> Submission:

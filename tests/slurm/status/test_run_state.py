@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from slurm.client.queue import UNKNOWN, JobState
 from slurm.status.run_state import CANNOT_ASK
-from slurm.status.submissions import record
+from slurm.status.submissions import intend, record
 from tests.slurm.status.folders import beats, ended, new_run, started, state_of, submitted
 from toolkit.files import append_json_line, write_json
 from toolkit.run.events import note_event
@@ -33,6 +33,14 @@ def run(tmp_path: Path) -> RunDir:
     run = new_run(tmp_path)
     submitted(run)
     return run
+
+
+def test_run_that_was_being_submitted_again_is_unknown_and_not_failed(run: RunDir) -> None:
+    started(run)
+    ended(run)
+    assert state_of(run).state == "cancelled"
+    intend(run, "tiny.1")
+    assert (state_of(run).state, state_of(run).doing) == ("unknown", "being submitted")
 
 
 # -- a job that runs -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.status.dependency import standing, waits_for, why_not_begun
+from slurm.status.submissions import intend
 from slurm.submission import evaluation
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
@@ -103,6 +104,17 @@ def test_live_run_is_waited_for_without_resubmission(user: User, fake: FakeSlurm
     assert answer.code == 0
     assert "job     101, pending already" in answer.out
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
+
+
+def test_chain_goes_on_behind_a_job_whose_answer_was_lost(
+    user: User, fake: FakeSlurm, files: list[str]
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    intend(run, f"{run.run_id}.0")
+    fake.add("101", name=f"{run.run_id}.0", work_dir=str(run.path))
+    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+    assert answer.code == 0, answer.err
+    assert fake.jobs[-1]["dependency"] == "afterok:101"
 
 
 def test_chain_whose_last_run_is_live_is_refused(user: User, fake: FakeSlurm, files: list[str]) -> None:

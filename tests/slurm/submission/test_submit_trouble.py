@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import resource
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,7 @@ from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
+from toolkit.errors import SlurmUnavailable, UserError
 from toolkit.files import read_json_lines
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -165,6 +168,56 @@ def test_a_submitter_that_is_killed_after_sbatch_leaves_no_duplicate(user: User,
     (line,) = read_json_lines(run.submissions)
     assert (line["job_id"], line["recovered"]) == ("101", True)
     assert not run.intent.exists()
+
+
+def test_lost_job_is_found_to_be_cancelled(user: User, fake: FakeSlurm) -> None:
+    fake.submits("die")
+    user.call("submit", user.config)
+    assert "job 101 cancelled" in user.stk("cancel", user.run().run_id).out
+    assert fake.calls("scancel") == [["--", "101"]]
+
+
+def test_run_with_a_lost_job_is_not_submitted_while_no_controller_answers(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went away after the choice of the cluster."""
+    fake.submits("die")
+    user.call("submit", user.config)
+    fake.submits("commit")
+    monkeypatch.setattr("slurm.submission.submit.choose_cluster", lambda wanted: "slurm")
+    monkeypatch.setattr("slurm.submission.submit.check", lambda *_: None)
+    fake.goes_away()
+    run = user.run()
+    with pytest.raises(SlurmUnavailable):
+        submit.submit(user.experiment(), run.path.parent, "slurm")
+    assert run.intent.exists()
+
+
+def test_job_is_recorded_even_if_nothing_more_can_be_written(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("slurm.submission.submit_job.write_atomic", fail)
+    answer = user.stk("submit", user.config)
+    assert (answer.code, user.job_ids) == (2, ["101"])
+    assert "No space left" in answer.err
+
+
+def test_fresh_start_that_cannot_be_made_puts_the_run_back(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    (run.path / "kept").touch()
+
+    def fail(*_: object) -> None:
+        raise UserError("cannot write")
+
+    monkeypatch.setattr("slurm.submission.submit.create_run", fail)
+    assert user.stk("submit", user.config, "--fresh").code == 2
+    assert (run.path / "kept").exists()
+    assert list((user.experiments / "old").iterdir()) == []
 
 
 def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -> None:

@@ -44,6 +44,38 @@ def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -
     assert "nothing to cancel" in user.stk("sweep", "cancel", "tiny").out
 
 
+def test_cancel_leaves_a_run_that_continues_in_a_terminal_and_ends_the_others(
+    user: User, fake: FakeSlurm
+) -> None:
+    ask(user, user.config, "seed=1,2")
+    fake.change("101_0", state="CANCELLED", reason="None")
+    run = user.run("seed=1")
+    with FileLock(run.alive):
+        found = ask(user, "cancel", "tiny")
+    assert (found["cancelled"], found["elsewhere"]) == ([user.run("seed=2").run_id], [run.run_id])
+    assert fake.calls("scancel") == [["--", "101_1"]]
+
+
+def test_cancel_names_removed_runs_that_are_live(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    user.stk("sweep", user.config, "seed=1", "--name", "tiny")
+    assert "removed runs that are live: 1" in user.stk("sweep", "cancel", "tiny").out
+
+
+def test_new_code_that_live_runs_do_not_get_is_named(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    assert "live and keep their code: 2" in user.stk("sweep", user.config, "seed=1,2", "--new-code").err
+
+
+def test_status_says_why_a_pending_run_never_starts(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    fake.change("101_0", reason="PartitionTimeLimit")
+    fake.change("101_1", reason="Priority")
+    told = user.stk("sweep", "status", "tiny").out
+    assert "lower resources.time" in told
+    assert "Priority" not in told
+
+
 def test_cancel_ends_the_next_job_of_a_run_that_submits_it_just_then(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

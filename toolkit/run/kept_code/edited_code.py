@@ -20,6 +20,7 @@ from toolkit.registry import kept_files
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
 from toolkit.run.kept_code.code_snapshot import CORE, code_files, copy_or_nothing
+from toolkit.run.new_settings import setting_messages
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
 
@@ -91,9 +92,10 @@ def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> lis
 
 
 def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
-    """Return the messages of several runs that continue: one line for runs with equal edits."""
+    """Return the messages of several runs that continue, also with new settings: one line for equal ones."""
     found: dict[tuple[str, bool], list[str]] = {}
     of_one: list[str] = []
+    runs = list(runs)
     for run, experiment in runs:
         of_one += (elsewhere := _of_elsewhere(run, experiment))
         edits = edits_since(run, experiment)
@@ -106,7 +108,8 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
             is_new = _takes_new_code(run, elsewhere, asked=new_code)
             found.setdefault((str(edits), is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
-    return [*(_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()), *of_one]
+    of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
+    return [*of_code, *of_one, *setting_messages(runs)]
 
 
 def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
@@ -169,7 +172,7 @@ def _continues(ids: list[str], edits: str, new_code: bool) -> str:
         return f"{who} with new code; changed: {edits}"
     return (
         f"{who} with {their} stored code; changed since then: {edits} "
-        "(--new-code takes the new code, --fresh starts anew)"
+        "(--new-code takes the new code, `stk submit --fresh` starts anew)"
     )
 
 
@@ -180,7 +183,7 @@ def _not_taken(run: RunDir, edits: Edits, new_code: bool) -> list[str]:
         return []
     return [
         f"{run.run_id} has written {few(own, _NAMED)} itself, so your changes there are not taken: "
-        f"the run keeps its own version in {run.work} (--fresh starts anew)"
+        f"the run keeps its own version in {run.work} (`stk submit --fresh` starts anew)"
     ]
 
 

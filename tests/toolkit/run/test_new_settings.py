@@ -1,0 +1,61 @@
+"""A run that continues takes what has changed in its experiment without changing its identity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.toolkit.support.tiny import tiny
+from toolkit.config import load_resolved
+from toolkit.run.create_run import create_run
+from toolkit.run.new_settings import setting_messages, take_new_settings
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return create_run(tiny(tmp_path), tmp_path / "runs")
+
+
+def test_run_that_continues_takes_changed_settings(run: RunDir, tmp_path: Path) -> None:
+    changed = tiny(tmp_path, "checkpoint.keep=5", "train.hang_timeout_s=900")
+    assert [*setting_messages([(run, changed)])] == [
+        f"{run.run_id} continues with train.hang_timeout_s=900.0 (was 300.0), checkpoint.keep=5 (was 2)"
+    ]
+    take_new_settings(run, changed)
+    stored = load_resolved(run.config)
+    assert (stored.checkpoint.keep, stored.train.hang_timeout_s) == (5, 900.0)
+    assert create_run(changed, run.path.parent) == run
+    assert [*setting_messages([(run, changed)])] == []
+
+
+def test_unchanged_settings_leave_the_file_as_it_is(run: RunDir, tmp_path: Path) -> None:
+    before = run.config.stat()
+    take_new_settings(run, tiny(tmp_path, "resources.time=5"))
+    assert run.config.stat() == before
+    assert [*setting_messages([(run, tiny(tmp_path))])] == []
+
+
+def test_key_that_the_code_of_an_old_run_may_not_know_is_named_and_not_taken(
+    run: RunDir, tmp_path: Path
+) -> None:
+    """The run keeps its own code, which refuses unknown keys."""
+    before = yaml.safe_load(run.config.read_text())
+    del before["train"]["check_ranks_every"]
+    run.config.write_text(yaml.safe_dump(before))
+    changed = tiny(tmp_path, "train.check_ranks_every=9")
+    take_new_settings(run, changed)
+    assert yaml.safe_load(run.config.read_text()) == before
+    (message,) = setting_messages([(run, changed)])
+    assert "without train.check_ranks_every=9" in message
+
+
+def test_equal_changes_of_several_runs_are_one_message(run: RunDir, tmp_path: Path) -> None:
+    other = create_run(tiny(tmp_path, "seed=9"), run.path.parent)
+    runs = [
+        (run, tiny(tmp_path, "checkpoint.keep=3")),
+        (other, tiny(tmp_path, "seed=9", "checkpoint.keep=3")),
+    ]
+    assert [*setting_messages(runs)] == ["2 runs continue with checkpoint.keep=3 (was 2)"]

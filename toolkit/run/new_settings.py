@@ -1,0 +1,75 @@
+"""Settings that may change when a run continues, because they are not part of its identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from toolkit.config import to_plain
+from toolkit.config.composition.compose import file_faults, read_mapping
+from toolkit.config.composition.yaml_files import dump
+from toolkit.config.schema import Experiment
+from toolkit.files import write_atomic
+from toolkit.run.run_dir import RunDir
+
+_SECTIONS = ("train", "checkpoint")
+
+
+class _Change(NamedTuple):
+    """A changed key; `is_known` is false if the run began without it, so that its code may not know it."""
+
+    section: str
+    name: str
+    before: Any
+    now: Any
+    is_known: bool
+
+
+def take_new_settings(run: RunDir, experiment: Experiment) -> None:
+    """Write the changed settings of an experiment into the config of its run, which must not be live."""
+    stored, changes = _compare(run, experiment)
+    taken = [each for each in changes if each.is_known]
+    for each in taken:
+        stored[each.section][each.name] = each.now
+    if taken:
+        write_atomic(run.config, "".join(dump({name: value}) for name, value in stored.items()))
+
+
+def setting_messages(runs: Iterable[tuple[RunDir, Experiment]]) -> Iterator[str]:
+    """Yield the changes with which runs continue: one line for runs with equal changes."""
+    found: dict[str, list[str]] = {}
+    for run, experiment in runs:
+        _, changes = _compare(run, experiment)
+        if taken := ", ".join(f"{_key(each)} (was {each.before})" for each in changes if each.is_known):
+            found.setdefault(f"with {taken}", []).append(run.run_id)
+        if others := ", ".join(_key(each) for each in changes if not each.is_known):
+            why = (
+                f"without {others}, which it did not have at its beginning (`stk submit --fresh` starts anew)"
+            )
+            found.setdefault(why, []).append(run.run_id)
+    for how, ids in found.items():
+        yield f"{ids[0]} continues {how}" if len(ids) == 1 else f"{len(ids)} runs continue {how}"
+
+
+def _key(change: _Change) -> str:
+    return f"{change.section}.{change.name}={'null' if change.now is None else change.now}"
+
+
+def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Sequence[_Change]]:
+    """Return the stored sections and the changes; neither if nothing has changed, or the run is new."""
+    if not run.config.exists():
+        return {}, ()
+    plain = to_plain(experiment)
+    text = run.config.read_text(encoding="utf-8")
+    # Without parsing, which takes long for the many runs of a sweep.
+    sections = [name for name in _SECTIONS if name in plain and dump({name: plain[name]}) not in text]
+    if not sections:
+        return {}, ()
+    stored = read_mapping(run.config, file_faults(run.config))
+    return stored, [
+        _Change(section, name, known.get(name), value, name in known)
+        for section in sections
+        if isinstance(known := stored.get(section), dict)
+        for name, value in plain[section].items()
+        if known.get(name) != value
+    ]

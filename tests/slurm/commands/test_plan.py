@@ -166,13 +166,6 @@ def weights_of_another_model(user: User) -> tuple[Path, int]:
     return weights, tokens
 
 
-def test_experiment_with_missing_data_is_not_submitted(user: User, fake: FakeSlurm) -> None:
-    (user.root / "reviews.tsv").unlink()
-    answer = user.stk("submit", user.config)
-    assert (answer.code, fake.jobs, user.runs) == (2, [], [])
-    assert f"data.path: {user.root}/reviews.tsv does not exist" in answer.err
-
-
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_warnings_are_shown_with_file_and_line_and_stop_nothing(
     user: User, fake: FakeSlurm, command: str

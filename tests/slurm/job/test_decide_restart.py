@@ -32,11 +32,6 @@ from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.events import note_event
 
 
-@pytest.fixture
-def job(fake: FakeSlurm, user: User) -> PretendJob:
-    return PretendJob(fake, user)
-
-
 def after(job: PretendJob, code: int) -> str:
     return decide(job.run, code, job.environ, 0.0).text
 
@@ -86,13 +81,6 @@ def test_submitted_but_unrecorded_job_is_found_instead_of_submitted_again(job: P
     assert job.fake.calls("sbatch") == []
 
 
-def test_cancelled_job_is_not_requeued(job: PretendJob) -> None:
-    job.stops("SIGTERM")
-    job.is_cancelled()
-    after(job, 75)
-    assert (job.requeues, job.submitted, job.why) == ([], ["101"], "cancelled")
-
-
 # ---- ends for which Slurm is the reason
 
 
@@ -132,20 +120,6 @@ def test_job_requeued_by_slurm_is_left_alone(job: PretendJob) -> None:
 
 
 # ---- failures
-
-
-def test_infrastructure_failure_requeues_the_job(job: PretendJob) -> None:
-    job.starts()
-    job.failure("io")
-    assert "starting again" in after(job, 1)
-    assert (job.requeues, job.why) == ([["requeue", "101"]], "io")
-
-
-def test_batch_script_is_asked_to_restart_the_step_in_place(job: PretendJob) -> None:
-    """The job keeps its hosts, so nothing is waited for."""
-    job.starts()
-    outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
-    assert (outcome.again, job.requeues, job.why) == (True, [], "killed")
 
 
 def test_job_with_a_host_to_avoid_is_not_restarted_in_place(job: PretendJob) -> None:
@@ -216,10 +190,11 @@ def test_step_that_srun_could_not_create_is_started_again(job: PretendJob) -> No
     assert job.why == "launch"
 
 
-def test_step_that_dies_before_it_is_recorded_is_requeued(job: PretendJob) -> None:
+def test_step_is_restarted_in_place_but_requeued_if_it_then_dies_unrecorded(job: PretendJob) -> None:
     """In place it could die for ever, because no attempt would be counted."""
     job.starts()
-    assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
+    assert (outcome.again, job.requeues, job.why) == (True, [], "killed")
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert job.requeues == [["requeue", "101"]]
 
@@ -236,13 +211,6 @@ def test_max_crashes_limits_restarts_in_place(fake: FakeSlurm, user: User) -> No
     job.starts()
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert (job.requeues, job.outcome) == ([], "not_requeued")
-
-
-def test_failure_of_user_code_is_not_restarted(job: PretendJob) -> None:
-    job.starts()
-    job.failure("exception")
-    assert "not started again" in after(job, 1)
-    assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
 
 
 def test_silently_killed_rank_counts_as_a_crash(job: PretendJob) -> None:
@@ -416,12 +384,15 @@ def with_webhook(fake: FakeSlurm, user: User, *overrides: str) -> PretendJob:
     return PretendJob(fake, user, "resources.webhook_env=HOOK_URL", events, *overrides)
 
 
-def test_webhook_is_told_of_a_failure_that_ends_the_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_failure_of_user_code_ends_the_run_and_the_webhook_is_told_once(
+    fake: FakeSlurm, user: User, told: Receiver
+) -> None:
     job = with_webhook(fake, user)
     job.starts()
     job.failure("exception")
+    assert "not started again" in after(job, 1)
     after(job, 1)
-    after(job, 1)
+    assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
     (message,) = told.messages
     assert (message["event"], message["job"], message["reason"]) == (
         "failure",
@@ -448,15 +419,18 @@ def test_webhook_is_told_of_a_held_run(fake: FakeSlurm, user: User, told: Receiv
     assert "3 attempts in a row made no step" in message["reason"]
 
 
-def test_webhook_is_not_told_of_a_cancelled_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_cancelled_job_is_not_requeued_and_the_webhook_not_told(
+    fake: FakeSlurm, user: User, told: Receiver
+) -> None:
     job = with_webhook(fake, user)
     job.stops("SIGTERM")
     job.is_cancelled()
     after(job, 75)
     assert told.messages == []
+    assert (job.requeues, job.submitted, job.why) == ([], ["101"], "cancelled")
 
 
-def test_failing_webhook_does_not_change_the_decision(
+def test_infrastructure_failure_requeues_the_job_even_if_the_webhook_fails(
     fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = with_webhook(fake, user)
@@ -464,6 +438,6 @@ def test_failing_webhook_does_not_change_the_decision(
     job.starts()
     job.failure("io")
     assert "starting again" in after(job, 1)
-    assert job.requeues == [["requeue", "101"]]
+    assert (job.requeues, job.why) == ([["requeue", "101"]], "io")
     (event,) = job.events("not_notified")
     assert event["what"] == "requeue"

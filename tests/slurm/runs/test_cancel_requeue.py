@@ -46,13 +46,6 @@ def cancel(run: RunDir) -> str:
     return cancel_requeue.cancel(run, now)
 
 
-def test_the_job_of_a_run_is_cancelled(run: RunDir, fake: FakeSlurm) -> None:
-    submitted(run)
-    fake.add("101", state="RUNNING", work_dir=str(run.path))
-    assert "cancelled" in cancel(run)
-    assert fake.calls("scancel") == [["--", "101"]]
-
-
 def test_next_job_submitted_during_the_cancellation_is_cancelled_too(run: RunDir, fake: FakeSlurm) -> None:
     """As at a time limit. The submitter may have been ended before it wrote the id down."""
     submitted(run)

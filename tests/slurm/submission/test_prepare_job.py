@@ -175,11 +175,6 @@ def test_bad_data_are_reported_in_the_log(user: User, fake: FakeSlurm) -> None:
     assert done.stderr == ""
 
 
-@pytest.fixture
-def job(fake: FakeSlurm, user: User) -> PretendJob:
-    return PretendJob(fake, user)
-
-
 def watch(job: PretendJob, progress: KeptProgress) -> TimeLimitWatch:
     return TimeLimitWatch(load_resolved(job.run.config), progress, job.environ)
 

@@ -25,7 +25,7 @@ from tests.toolkit.support.checkpointing import (
 )
 from tests.toolkit.support.ranks import in_ranks, run_ranks
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.store import Identity, load, load_weights
+from toolkit.checkpoint.store import Identity
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
@@ -117,16 +117,6 @@ def test_only_rank_0_writes(run: RunDir) -> None:
     world = World(rank=1, size=2, local_rank=1, local_size=2)
     checkpoints(run, Group(world, torch.device("cpu"))).save(state_at(3))
     assert not run.checkpoints.exists()
-
-
-def test_weights_alone_can_be_loaded(saved: RunDir) -> None:
-    model = new_state().model
-    load_weights(saved.checkpoint(10), model)
-    state = new_state()
-    load(saved.checkpoint(10), state)
-    assert all(
-        torch.equal(value, state.model.state_dict()[name]) for name, value in model.state_dict().items()
-    )
 
 
 def load_rank(world: World, path: Path, identity: Identity) -> tuple[int, float]:

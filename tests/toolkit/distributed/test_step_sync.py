@@ -89,12 +89,6 @@ def test_non_finite_loss_of_one_row_is_known_to_all_ranks(bad: float, tmp_path: 
         assert second["bad_rows"] == ()
 
 
-def test_rank_without_samples_contributes_zero() -> None:
-    sync = StepSync(CPU, ROWS, ())
-    agreement = sync.combine(sync.local_rows(0, False, 0.0))
-    assert (agreement.loss, agreement.count, agreement.tokens, agreement.sums) == (0.0, 0.0, 0.0, {})
-
-
 def test_losses_are_summed_in_double_precision() -> None:
     sync = StepSync(CPU, 2, ())
     for row, value in enumerate((1e8, 1.0)):

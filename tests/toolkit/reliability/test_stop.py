@@ -91,11 +91,6 @@ def test_signal_blocked_during_the_start_reaches_the_flag() -> None:
     assert process.returncode == 0
 
 
-def test_flag_without_a_signal_has_no_reason(flagged: Flagged) -> None:
-    output, _ = flagged.process.communicate("\n\n")
-    assert output.split() == ["None", "None"]
-
-
 def wait_to_be_ended(ready: Connection) -> None:
     """As a worker of a pool, which is ended by SIGTERM."""
     ready.send(None)

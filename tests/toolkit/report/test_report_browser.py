@@ -14,7 +14,7 @@ import matplotlib.image
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.report.report_folders import with_seed, write_finished, write_usage
+from tests.toolkit.report.report_folders import write_finished, write_usage
 from toolkit.files import append_json_line
 from toolkit.report.advice import Advice
 from toolkit.report.comparison.document import write_comparison
@@ -200,11 +200,3 @@ def test_time_lines_and_curves_are_drawn_in_both_color_schemes(
     for colour, least in ((theme.series[2], 4000), (theme.series[0], 200), (theme.series[1], 200)):
         wanted = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
         assert (abs(image - wanted).max(axis=2) < 0.05).sum() > least
-
-
-def test_compared_runs_are_shown_with_all_pictures(tmp_path: Path) -> None:
-    runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(3)]
-    seen = probe(write_comparison(compare(runs), tmp_path / "comparison.html"), tmp_path)
-    # Five scores and their means, the training, and the time lines.
-    assert [natural_width > 800 for _, natural_width, _ in seen["images"]] == [True] * (5 + 5 + 1 + 1)
-    assert seen["cut"] == 0

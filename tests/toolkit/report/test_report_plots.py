@@ -18,7 +18,6 @@ from tests.toolkit.report.drawn import comparison_plots, run_plots
 from tests.toolkit.report.report_folders import with_seed, write_attempts, write_finished, write_metrics
 from toolkit.files import append_json_line
 from toolkit.report.plotting.themes import DARK, LIGHT, Theme
-from toolkit.report.rendering.writing import write_report
 from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
@@ -31,17 +30,6 @@ def pixels(png: bytes) -> Any:
 def count_of(image: Any, colour: str) -> int:
     """Count the pixels that have a colour, but for rounding."""
     return int((np.abs(image - np.array(to_rgb(colour))).max(axis=2) < 0.02).sum())
-
-
-def test_a_finished_run_has_decodable_pictures(finished_run: RunDir) -> None:
-    write_report(finished_run)
-    names = {path.name for path in finished_run.report.glob("*.png")}
-    assert names == {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "timeline.png"}
-    for name in names:
-        height, width, channels = matplotlib.image.imread(finished_run.report / name).shape
-        assert 300 <= height <= 2000
-        assert 600 <= width <= 2200
-        assert channels in (3, 4)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

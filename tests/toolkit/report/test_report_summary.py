@@ -175,18 +175,11 @@ def test_a_failure_file_of_a_finished_run_is_ignored(finished_run: RunDir) -> No
 
 
 @pytest.mark.parametrize("name", ["config", "result", "failure"])
-def test_a_damaged_file_is_named(new_run: RunDir, name: str) -> None:
+@pytest.mark.parametrize("text, problem", [("{broken: [", ""), ("[1, 2]", ".*a list instead of keys")])
+def test_a_damaged_file_is_named(new_run: RunDir, name: str, text: str, problem: str) -> None:
     path: Path = getattr(new_run, name)
-    path.write_text("{broken: [")
-    with pytest.raises(DataError, match=path.name):
-        summarize(new_run)
-
-
-@pytest.mark.parametrize("name", ["config", "result", "failure"])
-def test_a_file_with_a_list_instead_of_keys_is_named(new_run: RunDir, name: str) -> None:
-    path: Path = getattr(new_run, name)
-    path.write_text("[1, 2]")
-    with pytest.raises(DataError, match=f"{path.name}.*a list instead of keys"):
+    path.write_text(text)
+    with pytest.raises(DataError, match=path.name + problem):
         summarize(new_run)
 
 

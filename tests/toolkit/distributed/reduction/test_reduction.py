@@ -243,19 +243,6 @@ def test_micro_batches_sum_to_the_gradient_of_the_whole_batch() -> None:
         np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)
 
 
-def test_frozen_parameters_get_no_gradient() -> None:
-    frozen, free = nn.Linear(3, 3).requires_grad_(False), nn.Linear(3, 1)
-    model = nn.Sequential(frozen, free)
-    reduction = ExactReduction(model, ALONE)
-    reduction.start(NOTHING)
-    with reduction.micro_batch(last=True):
-        model(torch.ones(2, 3)).sum().backward()
-    reduction.finish()
-    assert frozen.weight.grad is None
-    assert free.bias.grad is not None
-    assert free.bias.grad.tolist() == [2.0]
-
-
 def test_exact_reduction_of_mixed_types_is_refused() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double())
     with pytest.raises(

@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.support.ranks import in_ranks
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from tests.toolkit.support.ranks import in_ranks, joined
 from toolkit.distributed.reduction import block
 from toolkit.distributed.step_sync import StepSync
-from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.task import Loss
 
@@ -33,7 +30,7 @@ def loss(number: int, value: float | None = None) -> Loss:
 
 def exchange_rank(world: World, folder: Path, stop_rank: int, bad: float | None) -> list[dict[str, Any]]:
     """Two steps: all micro-batches, then only the first three, and nobody stops."""
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         sync = StepSync(group.device, ROWS, ("correct", "other"))
         own = block(world.rank, world.size, ROWS)
         for number in own:

@@ -34,12 +34,10 @@ class Flagged:
         assert self.answer() == "None"
 
     def answer(self) -> str:
-        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def reason_after(self, *signals: signal.Signals) -> str:
         """A signal that was sent has been handled before the next line is read."""
-        assert self.process.stdin is not None
         reason = ""
         for number in signals:
             self.process.send_signal(number)

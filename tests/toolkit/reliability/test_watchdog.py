@@ -322,12 +322,11 @@ def test_time_asleep_does_not_count_as_standing_still(
 
 @pytest.mark.parametrize("limit_s, is_silent", [(2.0, True), (600.0, False), (None, True)])
 def test_allowed_silence_of_a_rank_grows_with_the_limit_of_its_phase(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit_s: float | None, is_silent: bool
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, limit_s: float | None, is_silent: bool
 ) -> None:
     """Drawing the report can hold up its thread for seconds."""
     now = [1000.0]
     monkeypatch.setattr("toolkit.reliability.watchdog.time.monotonic", lambda: now[0])
-    run = RunDir(tmp_path)
     world = World(rank=0, size=2, local_rank=0, local_size=2, nonce="n")
     watchdog = Watchdog(run, world, 2.0, lambda: Pulse(phase="communication", step=7, limit_s=2.0))
     run.heartbeat("n", 1).parent.mkdir()

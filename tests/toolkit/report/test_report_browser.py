@@ -66,13 +66,8 @@ def chromium(page: Path, *options: str, folder: Path) -> subprocess.CompletedPro
     """Open a page in a browser with a profile of its own; its console goes to standard error."""
     assert BROWSER is not None
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    command += [
-        "--hide-scrollbars",
-        "--enable-logging=stderr",
-        f"--user-data-dir={folder / 'profile'}",
-        *options,
-        page.as_uri(),
-    ]
+    command += ["--hide-scrollbars", "--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}"]
+    command += [*options, page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
 
 
@@ -84,7 +79,6 @@ def probe(page: Path, folder: Path, *options: str) -> Any:
     copy.write_text(html.replace("</body>", _PROBE), encoding="utf-8")
     dump = chromium(copy, "--dump-dom", *options, folder=folder).stdout
     found = re.search(r'<pre id="probe">(.*?)</pre>', dump, re.DOTALL)
-    assert found is not None
     return json.loads(found[1])
 
 

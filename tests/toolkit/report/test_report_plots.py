@@ -67,13 +67,8 @@ def test_a_curve_of_nan_values_has_no_plot(new_run: RunDir) -> None:
 
 def test_the_second_plot_shows_the_metric_that_selects_the_best(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0", metric="macro_f1:max")
-    assert list(run_plots(summarize(run))) == [
-        "loss.png",
-        "macro_f1.png",
-        "learning_rate.png",
-        "epochs.png",
-        "timeline.png",
-    ]
+    drawn = ["loss", "macro_f1", "learning_rate", "epochs", "timeline"]
+    assert list(run_plots(summarize(run))) == [f"{name}.png" for name in drawn]
 
 
 def test_drawing_is_deterministic_and_restores_the_matplotlib_settings(finished_run: RunDir) -> None:
@@ -89,20 +84,9 @@ def test_compared_runs_are_drawn_in_different_colours(tmp_path: Path) -> None:
         line = {"step": 400, "split": "validation", "loss": 0.1 * number, "accuracy": 0.5}
         append_json_line(run.metrics, line)
     plots = comparison_plots([summarize(run) for run in runs])
-    assert list(plots) == [
-        "loss.png",
-        "loss_seeds.png",
-        "accuracy.png",
-        "accuracy_seeds.png",
-        "macro_precision.png",
-        "macro_precision_seeds.png",
-        "macro_recall.png",
-        "macro_recall_seeds.png",
-        "macro_f1.png",
-        "macro_f1_seeds.png",
-        "train_loss.png",
-        "timelines.png",
-    ]
+    scores = ("loss", "accuracy", "macro_precision", "macro_recall", "macro_f1")
+    drawn = [f"{name}{of}.png" for name in scores for of in ("", "_seeds")]
+    assert list(plots) == [*drawn, "train_loss.png", "timelines.png"]
     image = pixels(plots["loss.png"](LIGHT))
     assert all(count_of(image, colour) > 50 for colour in LIGHT.series)
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.support.ranks import in_ranks, worlds
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from tests.toolkit.support.ranks import in_ranks, joined, worlds
 from toolkit.errors import RendezvousError
 from toolkit.files import append_json_line, read_json_lines
 from toolkit.run.attempts.attempt import Attempt
@@ -147,7 +145,7 @@ def test_full_disk_does_not_end_the_attempt(run: RunDir, monkeypatch: pytest.Mon
 def join_rank(world: World, folder: Path) -> tuple[int, int]:
     run = RunDir(folder)
     start = Attempt(run, world)
-    with process_group.join(run, world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         start.joined(group)
         start.started(0, resumed=False)
         start.ended(3, "finished")

@@ -26,7 +26,6 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     def loaded(name: str) -> ModuleType:
         loader = importlib.machinery.SourceFileLoader(name, str(SCRIPTS / name))
         spec = importlib.util.spec_from_loader(name, loader)
-        assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
         return module

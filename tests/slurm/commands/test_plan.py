@@ -80,7 +80,6 @@ def test_plan_shows_the_number_of_steps_once_the_data_are_prepared(user: User) -
     assert user.stk("prepare", user.config).code == 0
     head = user.stk("plan", user.config, "train.epochs=1000").out.partition("\n\n")[0]
     of_epoch = steps_per_epoch(user.experiment())
-    assert of_epoch is not None
     assert f"{1000 * of_epoch:,} steps: 1000 epochs of {of_epoch:,}" in head
 
 

@@ -177,7 +177,6 @@ def test_ctrl_c_ends_watch_without_an_error(job: PretendJob) -> None:
     finally:
         signal.signal(signal.SIGINT, keep)
     try:
-        assert process.stdout is not None
         assert "running" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)

@@ -72,7 +72,6 @@ def settled_reason(stop: JobStop, lead_s: float = 0.5) -> str | None:
     """The reason once the controller was asked as often as it takes."""
     for _ in range(3):
         reason = stop.reason_to_stop(lead_s)
-        assert stop.watch is not None
         stop.watch.wait()
     return reason
 

@@ -199,8 +199,6 @@ def launching(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-IS", "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     try:
         process.stdout.readline()
         yield process
@@ -213,7 +211,6 @@ def launching(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_launcher_lives_as_long_as_its_process(run: RunDir) -> None:
     with launching(run) as process:
         assert is_launcher_alive(run, local(process.pid))
-        assert process.stdin is not None
         process.stdin.close()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert not is_launcher_alive(run, local(process.pid)), "a zombie is dead"

@@ -126,7 +126,6 @@ def test_chain_waits_for_a_foreground_run_until_cancelled(user: User, runs: tupl
         (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
         assert (row["state"], row["reason"]) == ("pending", f"waits for {first.run_id} to finish")
         waiting = last_submission(second)
-        assert waiting is not None
         wait_until_listening(waiting.pid)
         assert user.stk("cancel", second.run_id).code == 0
         wait_for_the_end_of(waiting.pid)
@@ -143,7 +142,6 @@ def test_next_run_is_not_started_after_a_failure_and_says_why(user: User) -> Non
     assert answer.code == 0, answer.err
     second = RunDir(Path(json.loads(answer.out)["then"][0]["run_dir"]))
     last = last_submission(second)
-    assert last is not None
     wait_for_the_end_of(last.pid)
     assert f"{user.run().run_id}, which it waited for, is failed" in str(why_not_begun(second))
     assert not second.attempts.exists()

@@ -233,7 +233,6 @@ def test_warning_signal_is_handled_even_if_the_script_ignored_it(job: PretendJob
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGUSR2)
     assert "needs a longer resources.time" in process.stdout.readline()

@@ -60,7 +60,6 @@ class Watched:
     def opened(self) -> str:
         """The run that the keys lead to."""
         assert self.show() is Ending.OPENED
-        assert self.overview.selected is not None
         return self.overview.selected.run_id
 
 

@@ -77,7 +77,6 @@ def sbatch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
         )
-        assert process.stderr is not None
         shown = b""
         while b"end of defined options" not in shown:
             more = os.read(process.stderr.fileno(), 1 << 16)

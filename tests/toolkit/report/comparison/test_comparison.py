@@ -284,6 +284,7 @@ def test_page_has_its_sections_and_inline_pictures(folder: Path) -> None:
     assert title == "4 runs compared"
     assert sections == ["Runs", "Means over seeds", "What differs", "Curves", "Scores (test)", "Costs"]
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+    assert len(page.addresses) == 2 * len([*folder.glob("*.png")]), "each in light and dark"
 
 
 def test_json_contains_runs_groups_and_differences(folder: Path) -> None:

@@ -36,6 +36,14 @@ def after(job: PretendJob, code: int) -> str:
     return decide(job.run, code, job.environ, 0.0).text
 
 
+def hangs_twice(job: PretendJob, host: str = "bad", **facts: Any) -> None:
+    """Two attempts end because a rank on one host hung, and the second has just failed."""
+    for step in (2, 3):
+        facts |= {"last_step": step, "step": step, "host": host, "blamed": host}
+        job.starts(time_end=1.0, why="hang", rank=1, **facts)
+    job.failure("hang")
+
+
 # ---- stops
 
 
@@ -154,9 +162,7 @@ def test_crash_near_the_end_of_a_job_keeps_the_job_if_that_is_asked_for(fake: Fa
 def test_avoided_host_with_a_domain_in_its_name_needs_no_second_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
     job.environ |= {"SLURM_JOB_NODELIST": "good"}
-    for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", host="bad.org", step=step, blamed="bad.org")
-    job.failure("hang")
+    hangs_twice(job, "bad.org")
     assert decide(job.run, 77, job.environ, 0.0, in_place=True).again
 
 
@@ -253,9 +259,7 @@ def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:
 
 
 def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
-    for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", host="bad", rank=1, step=step, blamed="bad")
-    job.failure("hang")
+    hangs_twice(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([], ["101", "102"])
     assert "#SBATCH --exclude=bad\n" in job.script("102")
@@ -266,18 +270,7 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
     job = PretendJob(fake, user, "resources.exclude=other", job_id="101_2")
     job.environ |= {"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "2"}
     job.says()
-    for step in (2, 3):
-        job.starts(
-            time_end=1.0,
-            last_step=step,
-            why="hang",
-            host="bad",
-            rank=1,
-            step=step,
-            blamed="bad",
-            job_id="101",
-        )
-    job.failure("hang")
+    hangs_twice(job, job_id="101")
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101_2"]], ["101_2"])
     assert ["update", "jobid=101_2", "excnodelist=other,bad"] in fake.calls("scontrol")
@@ -285,9 +278,7 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
 
 def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
-    for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", host="bad", rank=1, step=step, blamed="bad")
-    job.failure("hang")
+    hangs_twice(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 

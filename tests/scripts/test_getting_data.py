@@ -5,22 +5,18 @@ from __future__ import annotations
 import csv
 import dataclasses
 import hashlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import os
-import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+from tests.scripts.getting import run, zipped
 
 SNIPPETS = (
     "1\t2.27\tA caf\u00e9, ''warm'' and \"bright\".\r\n"
@@ -35,22 +31,6 @@ REVIEWS = [
 ]
 
 
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """A script as a module."""
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-
-    def loaded(name: str) -> ModuleType:
-        loader = importlib.machinery.SourceFileLoader(name, str(SCRIPTS / name))
-        spec = importlib.util.spec_from_loader(name, loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-        return module
-
-    return loaded
-
-
 def tarball(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
@@ -58,14 +38,6 @@ def tarball(files: dict[str, bytes]) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
     return buffer.getvalue()
 
 
@@ -220,22 +192,13 @@ def test_unexpected_counts_are_refused_and_leave_no_table(
     assert list((tmp_path / "data").iterdir()) == []
 
 
-def run(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPTS / script), *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
-
-
 EVERY = ("get_movie_reviews", "get_wiki_topics", "get_spam_mails", "get_minilm")
 
 
 @pytest.mark.parametrize("script", EVERY)
 def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path, script: str) -> None:
     (tmp_path / "some.zip").write_bytes(MOVIES)
-    done = run(script, "--archive", str(tmp_path / "some.zip"), "--output", str(tmp_path / "data" / "table"))
+    done = run(script, "--archive", tmp_path / "some.zip", "--output", tmp_path / "data" / "table")
     assert done.returncode == 1
     assert done.stderr.startswith(f"{script}: the archive of ")
     assert done.stderr.count("\n") == 1

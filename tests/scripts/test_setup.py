@@ -34,10 +34,8 @@ def test_second_script_waits_until_the_first_has_installed(tmp_path: Path) -> No
         return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
 
     with start() as first:
-        assert first.stdout is not None
         assert first.stdout.readline().startswith("Installing")
         with start() as second:
-            assert second.stdout is not None
             assert second.stdout.readline().startswith("Waiting")
             (tmp_path / "go").touch()
             assert (first.stdout.read(), second.stdout.read()) == ("done\n", "done\n")

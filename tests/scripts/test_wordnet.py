@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.machinery
-import importlib.util
 import io
 import json
-import os
-import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.scripts.getting import run
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "get_wordnet"
 #: In the form of wndb(5WN), exceptions and senseidx(5WN).
 FILES = {
     "data.verb": (
@@ -49,14 +46,8 @@ FILES = {
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    loader = importlib.machinery.SourceFileLoader("get_wordnet", str(SCRIPT))
-    spec = importlib.util.spec_from_loader("get_wordnet", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+def script(load: Callable[[str], ModuleType]) -> ModuleType:
+    return load("get_wordnet")
 
 
 @pytest.fixture
@@ -169,18 +160,16 @@ def test_wordnet_without_a_file_is_refused(script: ModuleType, tmp_path: Path) -
 # ---- the script as it is started
 
 
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
-
-
 def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "some.deb").write_bytes(package({}))
-    done = run("--archive", tmp_path / "some.deb", tmp_path / "some.deb", "--output", tmp_path / "data")
+    done = run(
+        "get_wordnet",
+        "--archive",
+        tmp_path / "some.deb",
+        tmp_path / "some.deb",
+        "--output",
+        tmp_path / "data",
+    )
     found = hashlib.sha256(package({})).hexdigest()
     assert done.returncode == 1
     assert done.stderr.startswith(f"get_wordnet: the archive of wordnet-base=1:3.0-37 has sha256 {found}")
@@ -190,7 +179,7 @@ def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path)
 
 def test_existing_folder_is_left_alone(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    done = run("--output", folder)
+    done = run("get_wordnet", "--output", folder)
     assert (done.returncode, done.stdout) == (0, f"{folder} is there already\n")
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
@@ -200,7 +189,7 @@ def test_error_without_packages_names_the_archive_option(tmp_path: Path) -> None
         f'Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "-";\nDir::State::lists "{tmp_path}";\n'
         f'Dir::Cache::pkgcache "";\nDir::Cache::srcpkgcache "";\n'
     )
-    done = run(STK_DATA_DIR=str(tmp_path), APT_CONFIG=str(tmp_path / "apt.conf"))
+    done = run("get_wordnet", STK_DATA_DIR=str(tmp_path), APT_CONFIG=str(tmp_path / "apt.conf"))
     assert done.returncode == 1
     assert "get_wordnet: could not fetch wordnet-base=1:3.0-37 with apt-get (" in done.stderr
     assert "pass --archive FILE" in done.stderr

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from slurm.client.topology import scrub
+from tests.slurm.support.clock import Clock
 from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.stubs import Stubs
 from tests.slurm.support.user import User
 from toolkit.config.checking.validate import check
@@ -43,6 +45,17 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
     # Tables are as wide as the terminal.
     monkeypatch.setenv("COLUMNS", "200")
     return user
+
+
+@pytest.fixture
+def job(fake: FakeSlurm, user: User) -> PretendJob:
+    """A submitted job of the user's, and its run."""
+    return PretendJob(fake, user)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture

@@ -150,9 +150,7 @@ def test_keys_may_stand_before_and_after_options(user: User) -> None:
 
 def test_closed_output_pipe_is_no_error(user: User) -> None:
     process = user.start("plan", user.config)
-    assert process.stdout is not None
     process.stdout.close()
-    assert process.stderr is not None
     assert process.stderr.read() == ""
     assert process.wait(60) == 0
     process.stderr.close()

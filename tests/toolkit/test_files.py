@@ -76,14 +76,6 @@ def test_atomic_write_replaces_the_whole_file_and_leaves_nothing_beside_it(tmp_p
     assert names(tmp_path) == ["file"]
 
 
-def test_failed_atomic_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    target = tmp_path / "folder"
-    target.mkdir()
-    with pytest.raises(OSError, match="folder"):
-        write_atomic(target, "a file cannot take a folder's place")
-    assert names(tmp_path) == ["folder"]
-
-
 def test_reader_never_sees_a_partial_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("b" * 200_000)

@@ -161,20 +161,11 @@ def test_a_host_without_gres_and_features_has_none() -> None:
 
 
 def test_accounting_has_a_record_for_each_start_of_a_job() -> None:
-    rows = [
-        (
-            "7",
-            "7",
-            "REQUEUED",
-            "0:0",
-            "2026-11-21T10:00:00",
-            "2026-11-21T10:00:01",
-            "2026-11-21T10:05:00",
-            "n1",
-        ),
-        ("7", "7", "CANCELLED by 1000", "0:15", "2026-11-21T10:05:00", "Unknown", "Unknown", "None assigned"),
-    ]
-    first, last = parse_accounting("".join(SEPARATOR.join(row) + "\n" for row in rows))
+    text = (
+        "7|7|REQUEUED|0:0|2026-11-21T10:00:00|2026-11-21T10:00:01|2026-11-21T10:05:00|n1\n"
+        "7|7|CANCELLED by 1000|0:15|2026-11-21T10:05:00|Unknown|Unknown|None assigned\n"
+    )
+    first, last = parse_accounting(text.replace("|", SEPARATOR))
     assert (first.state, first.ended, first.hosts) == ("REQUEUED", datetime(2026, 11, 21, 10, 5), "n1")
     assert (last.state, last.exit_code, last.started, last.hosts) == ("CANCELLED by 1000", "0:15", None, "")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 from pathlib import Path
 
@@ -11,13 +10,12 @@ import pytest
 
 from slurm.client import programs
 from slurm.client.programs import AnswerLost
-from tests.patience import PATIENCE_S
+from tests.patience import wait_for_the_end_of
 from tests.slurm.support.stubs import Stubs
 from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 NO_CONTROLLER = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
-UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified\n"
 
 
 def test_a_program_answers_on_standard_output(stubs: Stubs) -> None:
@@ -91,45 +89,23 @@ def test_a_program_that_hangs_is_ended_with_its_children(stubs: Stubs, tmp_path:
     stubs.add("squeue", f"/bin/sleep 600 & echo $! > '{child}'; wait")
     with pytest.raises(SlurmUnavailable, match="no answer in 2 s from: squeue --me"):
         programs.call("squeue", "--me", timeout_s=2)
-    assert _ends(int(child.read_text()))
-
-
-def _ends(pid: int) -> bool:
-    """Whether a process comes to its end: a signal to a group reaches an orphan in its own time."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], PATIENCE_S)[0])
-    finally:
-        os.close(handle)
+    wait_for_the_end_of(int(child.read_text()))
 
 
 def test_a_users_display_preferences_do_not_reach_the_programs(
     stubs: Stubs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (
-        "SQUEUE_FORMAT",
-        "SINFO_PARTITION",
-        "SACCT_FORMAT",
-        "SCANCEL_INTERACTIVE",
-        "SLURM_TIME_FORMAT",
-        "SLURM_CLUSTERS",
-    ):
+    preferences = {
+        *("SQUEUE_FORMAT", "SINFO_PARTITION", "SACCT_FORMAT"),
+        *("SCANCEL_INTERACTIVE", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS"),
+    }
+    for name in preferences:
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm/slurm.conf")
     stubs.add("squeue", "/usr/bin/env")
     names = {line.partition("=")[0] for line in programs.call("squeue").splitlines()}
     assert "SLURM_CONF" in names
-    assert not names & {
-        "SQUEUE_FORMAT",
-        "SINFO_PARTITION",
-        "SACCT_FORMAT",
-        "SCANCEL_INTERACTIVE",
-        "SLURM_TIME_FORMAT",
-        "SLURM_CLUSTERS",
-    }
+    assert not names & preferences
 
 
 def test_slurm_is_available_where_a_controller_is_up(stubs: Stubs) -> None:
@@ -207,11 +183,6 @@ def test_all_jobs_are_asked_for_in_one_call(stubs: Stubs) -> None:
 def test_asking_for_no_jobs_calls_no_program(stubs: Stubs) -> None:
     assert programs.jobs() == []
     assert programs.accounting([]) == []
-
-
-def test_unknown_job_is_left_out(stubs: Stubs) -> None:
-    stubs.fails("squeue", UNKNOWN_ID)
-    assert programs.jobs(ids=["99999"]) == []
 
 
 def test_other_refusals_of_squeue_raise_slurm_refused(stubs: Stubs) -> None:

@@ -12,7 +12,6 @@ from slurm.client.retarget import move_dependants, renamed
 from slurm.submission.submit_job import chain
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
-from tests.slurm.support.user import User
 from toolkit.errors import SlurmRefused
 
 
@@ -73,8 +72,7 @@ def test_new_uneven_job_itself_keeps_waiting_for_the_old_job(fake: FakeSlurm) ->
     assert [job["dependency"] for job in fake.jobs] == ["afterany:101"] * 2 + ["afterany:200"] * 2
 
 
-def test_run_that_continues_in_a_new_job_moves_its_dependants_there(user: User, fake: FakeSlurm) -> None:
-    job = PretendJob(fake, user)
+def test_run_that_continues_in_a_new_job_moves_its_dependants_there(job: PretendJob, fake: FakeSlurm) -> None:
     fake.add("900", dependency="afterok:101")
     following = chain(job.run, "101", job.environ)
     jobs = {job["job_id"]: job["dependency"] for job in fake.jobs if "dependency" in job}
@@ -84,8 +82,7 @@ def test_run_that_continues_in_a_new_job_moves_its_dependants_there(user: User, 
     assert (event["jobs"], event["next_job_id"]) == (["900"], following.job_id)
 
 
-def test_run_continues_if_its_dependants_cannot_be_moved(user: User, fake: FakeSlurm) -> None:
-    job = PretendJob(fake, user)
+def test_run_continues_if_its_dependants_cannot_be_moved(job: PretendJob, fake: FakeSlurm) -> None:
     fake.add("900", dependency="afterok:101")
     fake.refuses_to("update jobid=900 dependency=afterok:103", "slurm_update error: Access denied")
     following = chain(job.run, "101", job.environ)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from slurm.client.topology import how_started, scrub, world_from_step
+from tests.slurm.support.environments import ENVIRONMENTS
 from toolkit.errors import SchedulerError
 from toolkit.system.world import World
 
-ENVIRONMENTS: dict[str, dict[str, str]] = json.loads(
-    (Path(__file__).parents[1] / "support" / "recorded" / "environments.json").read_text()
-)
 UNEVEN_JOB = [f"step over both components of an uneven job, rank {rank}" for rank in range(5)]
 
 
@@ -22,14 +17,14 @@ def _started(name: str, *, has_terminal: bool = False) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in ENVIRONMENTS if "rank" in name and "--pty, rank 0" not in name]
+    "name",
+    [
+        *(name for name in ENVIRONMENTS if "rank" in name and name != "srun -n 4 --pty, rank 0"),
+        "srun of 1 task",
+    ],
 )
 def test_a_task_of_a_step_is_a_rank(name: str) -> None:
     assert _started(name) == "rank"
-
-
-def test_the_only_task_of_a_step_is_a_rank() -> None:
-    assert _started("srun of 1 task") == "rank"
 
 
 @pytest.mark.parametrize(
@@ -45,12 +40,6 @@ def test_a_shell_in_an_allocation_is_a_shell(name: str) -> None:
 )
 def test_a_batch_script_is_a_shell(name: str) -> None:
     assert _started(name) == "shell"
-
-
-@pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if name.startswith("step of 2 tasks within")])
-def test_a_step_in_an_interactive_shell_is_a_rank_despite_inherited_variables(name: str) -> None:
-    assert "SLURM_PTY_PORT" in ENVIRONMENTS[name]
-    assert _started(name, has_terminal=False) == "rank"
 
 
 def test_the_program_that_srun_pty_itself_started_on_several_tasks_is_a_rank() -> None:

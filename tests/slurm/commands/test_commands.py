@@ -6,14 +6,12 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from filelock import FileLock
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.slurm.support.environments import ENVIRONMENTS
 from tests.slurm.support.user import Answer, User, surroundings
 from toolkit.files import append_json_line, read_json, read_json_lines
@@ -55,15 +53,6 @@ def enter(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def weights(run: RunDir) -> bytes:
     return (run.last / "model.safetensors").read_bytes()
-
-
-def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
-    """Wait for something to come true; a process that ends before it does fails the test."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert process is None or process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def is_training(run: RunDir) -> bool:

@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 from tests.slurm.support.user import CODE, User
 from tests.tiers import first_quick
@@ -54,11 +53,7 @@ def signalled(
         stderr=subprocess.STDOUT,
         text=True,
     )
-    deadline = time.monotonic() + PATIENCE_S
-    while not here.exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(here.exists, process)
     process.send_signal(number)
     go.touch()
     output, _ = process.communicate(timeout=PATIENCE_S)

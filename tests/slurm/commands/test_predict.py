@@ -98,11 +98,9 @@ def test_a_bad_row_is_named_and_leaves_no_file(user: User, finished: RunDir) -> 
 def test_closed_output_pipe_ends_predict_quietly(user: User, finished: RunDir) -> None:
     rows = user.write("many.jsonl", '{"x": 1}\n' * 20_000)
     process = user.start("predict", finished.run_id, rows)
-    assert process.stdout is not None
     assert process.stdout.readline().startswith('{"y"')
     process.stdout.close()
     assert process.wait(PATIENCE_S) == 0
-    assert process.stderr is not None
     assert process.stderr.read() == ""
 
 
@@ -112,8 +110,6 @@ def test_predictions_are_written_row_by_row_for_slow_input(user: User, finished:
     process = subprocess.Popen(
         command, cwd=user.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     for _ in range(2):
         process.stdin.write('{"x": 1}\n')
         process.stdin.flush()

@@ -6,14 +6,13 @@ import json
 import re
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.slurm.support.user import Answer, User, user_in
 from toolkit.files import read_json_lines
 from toolkit.run.events import note_event
@@ -43,6 +42,14 @@ def train(user: User, *arguments: str) -> RunDir:
 @pytest.fixture(scope="module")
 def finished(user: User) -> RunDir:
     return train(user, THREE)
+
+
+@pytest.fixture
+def copy(finished: RunDir, tmp_path: Path) -> RunDir:
+    """A copy of the finished run, to be changed."""
+    run = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, run.path, symlinks=True)
+    return run
 
 
 def contents(run: RunDir) -> dict[str, int]:
@@ -92,11 +99,7 @@ def test_replay_json_is_one_document(user: User, finished: RunDir) -> None:
     assert found["trained_on"] == ["1 process on cpu"]
 
 
-def test_replay_on_another_kind_of_device_is_no_comparison(
-    user: User, finished: RunDir, tmp_path: Path
-) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_replay_on_another_kind_of_device_is_no_comparison(user: User, copy: RunDir) -> None:
     copy.attempts.write_text(copy.attempts.read_text().replace('"device": "cpu"', '"device": "cuda"'))
     records = copy.step_records.read_text()
     copy.step_records.write_text(re.sub(r'("step": 7, .*"loss": )\d', r"\g<1>9", records))
@@ -105,9 +108,7 @@ def test_replay_on_another_kind_of_device_is_no_comparison(
 
 
 @pytest.mark.slow
-def test_replay_of_a_step_before_new_code_warns(user: User, finished: RunDir, tmp_path: Path) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_replay_of_a_step_before_new_code_warns(user: User, copy: RunDir) -> None:
     note_event(copy, NEW_CODE, files=["model.py"], step=7)
     answer = user.stk("replay", copy.path, "--step", 7)
     assert "before the run took new code (model.py, from step 8 on)" in answer.err
@@ -124,11 +125,7 @@ def test_a_step_that_the_run_does_not_have_is_refused(user: User, finished: RunD
 
 
 @pytest.mark.slow
-def test_replay_that_differs_from_its_record_exits_with_1(
-    user: User, finished: RunDir, tmp_path: Path
-) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_replay_that_differs_from_its_record_exits_with_1(user: User, copy: RunDir) -> None:
     lines = copy.step_records.read_text().splitlines()
     second = json.loads(lines[1])
     lines[1] = json.dumps({**second, "loss": second["loss"] + 1})
@@ -159,11 +156,7 @@ def test_a_live_run_can_be_replayed(user: User) -> None:
     run = user.run(*long)
     process = user.start("run", user.config, *long)
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not any(step >= 20 for step in run.checkpoint_steps()):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: any(step >= 20 for step in run.checkpoint_steps()), process)
         found = document(user.stk("replay", run.run_id, "--step", 18, "--json"))
         assert process.poll() is None, "it ended too early for this to show anything"
         assert (found["verdict"], found["step"]) == ("exact", 18)
@@ -172,18 +165,14 @@ def test_a_live_run_can_be_replayed(user: User) -> None:
         process.communicate(timeout=PATIENCE_S)
 
 
-def test_replay_refuses_a_run_whose_code_is_too_old(user: User, finished: RunDir, tmp_path: Path) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_replay_refuses_a_run_whose_code_is_too_old(user: User, copy: RunDir) -> None:
     (copy.code / "toolkit" / "analysis" / "replay.py").unlink()
     answer = user.stk("replay", copy.path, "--step", 1)
     assert (answer.code, "is older than `stk replay`" in answer.err) == (2, True)
 
 
 @pytest.mark.slow
-def test_replay_names_missing_data(user: User, finished: RunDir, tmp_path: Path) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_replay_names_missing_data(user: User, copy: RunDir) -> None:
     text = copy.config.read_text()
     copy.config.write_text(text.replace("reviews.tsv", "nowhere.tsv"))
     answer = user.call("replay", copy.path, "--step", 1)
@@ -236,9 +225,7 @@ def test_another_seed_reads_other_samples_from_the_first_step(user: User, finish
     assert re.search(r"^  samples  A [0-9a-f]{8}   B [0-9a-f]{8}$", answer.out, re.MULTILINE)
 
 
-def test_difference_without_a_known_cause_says_so(user: User, finished: RunDir, tmp_path: Path) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_difference_without_a_known_cause_says_so(user: User, finished: RunDir, copy: RunDir) -> None:
     lines = [json.loads(line) for line in copy.step_records.read_text().splitlines()]
     for line in lines:
         if line["step"] == 5 and "loss" in line:
@@ -251,9 +238,7 @@ def test_difference_without_a_known_cause_says_so(user: User, finished: RunDir, 
     assert "None of that explains it." in answer.out
 
 
-def test_a_run_without_records_cannot_be_compared(user: User, finished: RunDir, tmp_path: Path) -> None:
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def test_a_run_without_records_cannot_be_compared(user: User, finished: RunDir, copy: RunDir) -> None:
     copy.step_records.unlink()
     answer = user.stk("diff", finished.path, copy.path)
     assert answer.code == 2

@@ -5,25 +5,19 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
-from tests.slurm.support.user import CODE, User
+from tests.slurm.support.user import CODE
 from toolkit.files import read_json_lines, write_json
 from toolkit.run.failure.classes import NO_PROGRESS
 
 SLEEP = "slurm.commands.runs.watch.sleep"
 
 RELEASE = ["update", "jobid=101", "starttime=now+5"]
-
-
-@pytest.fixture
-def job(fake: FakeSlurm, user: User) -> PretendJob:
-    return PretendJob(fake, user)
 
 
 def waits(job: PretendJob, reason: str = "BeginTime", restarts: str = "1") -> None:
@@ -37,10 +31,6 @@ def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
     answer = job.user.stk("requeue", job.run.run_id)
     assert (answer.code, "asked to save" in answer.out) == (0, True)
     assert job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
-
-
-def test_requeue_records_its_request_in_the_run(job: PretendJob) -> None:
-    job.user.stk("requeue", job.run.run_id)
     (event,) = job.events("requeue_requested")
     assert event["job_id"] == "101"
 
@@ -98,6 +88,12 @@ def watch(job: PretendJob, *arguments: str) -> list[str]:
     return answer.out.splitlines()
 
 
+def after_looks(monkeypatch: pytest.MonkeyPatch, count: int, happen: Callable[[], object]) -> None:
+    """Let something happen after so many pauses of `stk watch`, and after each later one."""
+    rounds = iter(range(count))
+    monkeypatch.setattr(SLEEP, lambda _: next(rounds, None) is None and happen())
+
+
 def test_watch_ends_when_no_run_is_live(job: PretendJob) -> None:
     job.fake.change("101", state="CANCELLED")
     (line,) = watch(job)
@@ -141,13 +137,7 @@ def test_watch_does_not_release_a_first_start_at_a_chosen_time(
 def test_watch_releases_a_job_only_once(job: PretendJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking again would move its start."""
     waits(job)
-    rounds = iter(range(3))
-
-    def sleep(_: float) -> None:
-        if next(rounds, None) is None:
-            job.fake.change("101", state="CANCELLED")
-
-    monkeypatch.setattr(SLEEP, sleep)
+    after_looks(monkeypatch, 3, lambda: job.fake.change("101", state="CANCELLED"))
     watch(job)
     assert job.fake.calls("scontrol").count(RELEASE) == 1
 
@@ -157,13 +147,7 @@ def test_watch_retries_a_refused_release(job: PretendJob, monkeypatch: pytest.Mo
     """While it is completing Slurm refuses, or takes it and forgets it."""
     waits(job)
     job.fake.refuses_to(" ".join(RELEASE), "slurm_update error: Job is no longer pending execution")
-    rounds = iter(range(2))
-
-    def sleep(_: float) -> None:
-        if next(rounds, None) is None:
-            job.fake.change("101", state="CANCELLED")
-
-    monkeypatch.setattr(SLEEP, sleep)
+    after_looks(monkeypatch, 2, lambda: job.fake.change("101", state="CANCELLED"))
     watch(job)
     assert job.fake.calls("scontrol").count(RELEASE) == 3
 
@@ -174,13 +158,7 @@ def test_many_looks_ask_slurm_once_and_release_no_job_twice(
     """The first answer says that the job waits; the folder says when the run has finished."""
     waits(job)
     job.fake.refuses_to(" ".join(RELEASE), "slurm_update error: Job is no longer pending execution")
-    rounds = iter(range(50))
-
-    def sleep(_: float) -> None:
-        if next(rounds, None) is None:
-            write_json(job.run.result, {"step": 8})
-
-    monkeypatch.setattr(SLEEP, sleep)
+    after_looks(monkeypatch, 50, lambda: write_json(job.run.result, {"step": 8}))
     lines = watch(job)
     assert [line.split(" ")[2] for line in lines] == ["requeued", "finished"]
     assert (len(job.fake.calls("squeue")), len(job.fake.calls("sacct"))) == (1, 0)
@@ -199,7 +177,6 @@ def test_ctrl_c_ends_watch_without_an_error(job: PretendJob) -> None:
     finally:
         signal.signal(signal.SIGINT, keep)
     try:
-        assert process.stdout is not None
         assert "running" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)

@@ -26,7 +26,6 @@ class Server:
 
     def __init__(self, user: User, run_id: str) -> None:
         self.process = user.start("serve", run_id, "--port", "0", environ={"STK_SERVE_TOKEN": "right"})
-        assert self.process.stdout is not None
         address = self.process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:")
         self.port = int(address.split(":")[2].split("/")[0])
@@ -110,7 +109,6 @@ def test_a_port_that_is_taken_is_named(user: User) -> None:
 
 def test_token_is_generated_if_none_is_given(user: User) -> None:
     process = user.start("serve", user.run().run_id, "--port", "0")
-    assert process.stdout is not None
     process.stdout.readline()
     _, token = process.stdout.readline().split()
     assert len(token) >= 32

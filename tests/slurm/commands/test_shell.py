@@ -119,6 +119,7 @@ def test_colours_are_used_only_on_terminals_without_no_color(
     # Bold is no colour; but nothing is coloured.
     plain = on_terminal(cleanable, command, *options, NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|38;)", plain)
+    assert command == "clean" or not _ESCAPE.search(plain)
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

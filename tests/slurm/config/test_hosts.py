@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from slurm.config.resources import Resources
 from slurm.config.world_size import world_size
 from toolkit.config import check, load, load_submitted, to_yaml
 from toolkit.config.identity import identity
@@ -142,15 +141,6 @@ def test_hosts_with_and_without_gpus_train_together_only_on_the_cpu(
     assert check({**tree, "resources": {"hosts": {"node-a": 0, "node-b": 0}}})
 
 
-def test_more_processes_on_the_hosts_than_samples_in_a_step_are_refused(
-    tree: dict[str, Any], faults: Faults
-) -> None:
-    (fault,) = faults(
-        check, {**tree, "resources": {"hosts": {"node-a": 5, "node-b": 4}}, "train": {"batch_size": 8}}
-    )
-    assert (fault.key, "9 processes" in fault.problem) == ("resources.hosts", True)
-
-
 @pytest.mark.parametrize(
     "resources", [{"hosts": {"a": 3, "b": 1}}, {"groups": [{"nodes": 2, "gpus": 2}]}, {"tasks_per_node": 4}]
 )
@@ -168,10 +158,6 @@ def test_world_size_variable_may_be_any_of_a_range_of_hosts(tree: dict[str, Any]
     resources = {"nodes": "2-4", "environment": {"WORLD_SIZE": 3}}
     assert check({**tree, "resources": resources})
     assert faults(check, {**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 1}}})
-
-
-def test_hosts_are_empty_by_default() -> None:
-    assert Resources().hosts == {}
 
 
 def test_text_is_refused_as_a_number_of_gpus(write, broken):

@@ -18,7 +18,9 @@ def test_groups_exclude_nodes_and_tasks_per_node(broken, name):
     "resources, key",
     [
         ({"nodes": 3, "tasks_per_node": 3}, "resources.tasks_per_node"),
+        ({"nodes": "1-3", "tasks_per_node": 3}, "resources.tasks_per_node"),
         ({"groups": [{"nodes": 3, "gpus": 3}]}, "resources.groups"),
+        ({"hosts": {"node-a": 5, "node-b": 4}}, "resources.hosts"),
     ],
 )
 def test_more_processes_than_samples_in_a_step_are_refused(broken, good, resources, key):
@@ -81,12 +83,6 @@ def test_nodes_is_a_number_or_a_range_whose_maximum_counts(good, nodes, most):
     resources = good(resources={"nodes": nodes, "tasks_per_node": 2}).resources
     assert resources.nodes == (int(nodes) if str(nodes).isdecimal() else nodes)
     assert world_size(resources) == 2 * most
-
-
-def test_processes_of_the_largest_number_of_hosts_must_have_samples(good, broken):
-    assert good(resources={"nodes": "1-4", "tasks_per_node": 2}, train={"batch_size": 8})
-    (fault,) = broken(resources={"nodes": "1-5", "tasks_per_node": 2}, train={"batch_size": 8})
-    assert "10 processes" in fault.problem
 
 
 def test_reversed_range_of_hosts_is_refused_with_a_suggestion(broken):

@@ -65,13 +65,10 @@ def test_local_drill_reports_the_signals_that_the_ranks_received(
 def test_local_drill_reports_lost_steps_and_times(drilled: tuple[list[Row], list[str], list[str]]) -> None:
     warned, killed, preempted = drilled[0]
     assert (warned.lost_steps, preempted.lost_steps) == (0, 0)
-    assert killed.lost_steps is not None
     assert 2 <= killed.lost_steps <= STRIDE + 2
     assert [row.processes for row in (warned, killed, preempted)] == ["2 → 2", "2 → 1", "1 → 2"]
     for row in (warned, killed, preempted):
         assert row.left_s is not None
-        assert row.away_s is not None
-        assert row.back_s is not None
         assert 0 < row.back_s <= row.away_s
 
 

@@ -32,13 +32,16 @@ from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.events import note_event
 
 
-@pytest.fixture
-def job(fake: FakeSlurm, user: User) -> PretendJob:
-    return PretendJob(fake, user)
-
-
 def after(job: PretendJob, code: int) -> str:
     return decide(job.run, code, job.environ, 0.0).text
+
+
+def hangs_twice(job: PretendJob, host: str = "bad", **facts: Any) -> None:
+    """Two attempts end because a rank on one host hung, and the second has just failed."""
+    for step in (2, 3):
+        facts |= {"last_step": step, "step": step, "host": host, "hosts": [host], "blamed": host}
+        job.starts(time_end=1.0, why="hang", rank=1, **facts)
+    job.failure("hang")
 
 
 # ---- stops
@@ -86,13 +89,6 @@ def test_submitted_but_unrecorded_job_is_found_instead_of_submitted_again(job: P
     assert job.fake.calls("sbatch") == []
 
 
-def test_cancelled_job_is_not_requeued(job: PretendJob) -> None:
-    job.stops("SIGTERM")
-    job.is_cancelled()
-    after(job, 75)
-    assert (job.requeues, job.submitted, job.why) == ([], ["101"], "cancelled")
-
-
 # ---- ends for which Slurm is the reason
 
 
@@ -134,20 +130,6 @@ def test_job_requeued_by_slurm_is_left_alone(job: PretendJob) -> None:
 # ---- failures
 
 
-def test_infrastructure_failure_requeues_the_job(job: PretendJob) -> None:
-    job.starts()
-    job.failure("io")
-    assert "starting again" in after(job, 1)
-    assert (job.requeues, job.why) == ([["requeue", "101"]], "io")
-
-
-def test_batch_script_is_asked_to_restart_the_step_in_place(job: PretendJob) -> None:
-    """The job keeps its hosts, so nothing is waited for."""
-    job.starts()
-    outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
-    assert (outcome.again, job.requeues, job.why) == (True, [], "killed")
-
-
 def test_job_with_a_host_to_avoid_is_not_restarted_in_place(job: PretendJob) -> None:
     """After two crashes there."""
     job.starts()
@@ -180,9 +162,7 @@ def test_crash_near_the_end_of_a_job_keeps_the_job_if_that_is_asked_for(fake: Fa
 def test_avoided_host_with_a_domain_in_its_name_needs_no_second_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
     job.environ |= {"SLURM_JOB_NODELIST": "good"}
-    for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", host="bad.org", step=step, blamed="bad.org")
-    job.failure("hang")
+    hangs_twice(job, "bad.org")
     assert decide(job.run, 77, job.environ, 0.0, in_place=True).again
 
 
@@ -216,10 +196,11 @@ def test_step_that_srun_could_not_create_is_started_again(job: PretendJob) -> No
     assert job.why == "launch"
 
 
-def test_step_that_dies_before_it_is_recorded_is_requeued(job: PretendJob) -> None:
+def test_step_is_restarted_in_place_but_requeued_if_it_then_dies_unrecorded(job: PretendJob) -> None:
     """In place it could die for ever, because no attempt would be counted."""
     job.starts()
-    assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
+    assert (outcome.again, job.requeues, job.why) == (True, [], "killed")
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert job.requeues == [["requeue", "101"]]
 
@@ -236,13 +217,6 @@ def test_max_crashes_limits_restarts_in_place(fake: FakeSlurm, user: User) -> No
     job.starts()
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert (job.requeues, job.outcome) == ([], "not_requeued")
-
-
-def test_failure_of_user_code_is_not_restarted(job: PretendJob) -> None:
-    job.starts()
-    job.failure("exception")
-    assert "not started again" in after(job, 1)
-    assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
 
 
 def test_silently_killed_rank_counts_as_a_crash(job: PretendJob) -> None:
@@ -284,15 +258,8 @@ def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:
     assert job.run.failure.exists()
 
 
-def hangs_twice_on_a_bad_host(job: PretendJob, **facts: Any) -> None:
-    place = {"host": "bad", "hosts": ["bad"], "rank": 1, "blamed": "bad"}
-    for step in (2, 3):
-        job.starts(time_end=1.0, last_step=step, why="hang", step=step, **place, **facts)
-    job.failure("hang")
-
-
 def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
-    hangs_twice_on_a_bad_host(job)
+    hangs_twice(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([], ["101", "102"])
     assert "#SBATCH --exclude=bad\n" in job.script("102")
@@ -303,7 +270,7 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
     job = PretendJob(fake, user, job_id="101_2")
     job.environ |= {"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "2"}
     job.says(ExcNodeList="other")
-    hangs_twice_on_a_bad_host(job, job_id="101")
+    hangs_twice(job, job_id="101")
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101_2"]], ["101_2"])
     assert ["update", "jobid=101_2", "excnodelist=other,bad"] in fake.calls("scontrol")
@@ -316,7 +283,7 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
 
 def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
-    hangs_twice_on_a_bad_host(job)
+    hangs_twice(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 
@@ -413,12 +380,15 @@ def with_webhook(fake: FakeSlurm, user: User, *overrides: str) -> PretendJob:
     return PretendJob(fake, user, "resources.webhook_env=HOOK_URL", events, *overrides)
 
 
-def test_webhook_is_told_of_a_failure_that_ends_the_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_failure_of_user_code_ends_the_run_and_the_webhook_is_told_once(
+    fake: FakeSlurm, user: User, told: Receiver
+) -> None:
     job = with_webhook(fake, user)
     job.starts()
     job.failure("exception")
+    assert "not started again" in after(job, 1)
     after(job, 1)
-    after(job, 1)
+    assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
     (message,) = told.messages
     assert (message["event"], message["job"], message["reason"]) == (
         "failure",
@@ -445,15 +415,18 @@ def test_webhook_is_told_of_a_held_run(fake: FakeSlurm, user: User, told: Receiv
     assert "3 attempts in a row made no step" in message["reason"]
 
 
-def test_webhook_is_not_told_of_a_cancelled_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
+def test_cancelled_job_is_not_requeued_and_the_webhook_not_told(
+    fake: FakeSlurm, user: User, told: Receiver
+) -> None:
     job = with_webhook(fake, user)
     job.stops("SIGTERM")
     job.is_cancelled()
     after(job, 75)
     assert told.messages == []
+    assert (job.requeues, job.submitted, job.why) == ([], ["101"], "cancelled")
 
 
-def test_failing_webhook_does_not_change_the_decision(
+def test_infrastructure_failure_requeues_the_job_even_if_the_webhook_fails(
     fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = with_webhook(fake, user)
@@ -461,6 +434,6 @@ def test_failing_webhook_does_not_change_the_decision(
     job.starts()
     job.failure("io")
     assert "starting again" in after(job, 1)
-    assert job.requeues == [["requeue", "101"]]
+    assert (job.requeues, job.why) == ([["requeue", "101"]], "io")
     (event,) = job.events("not_notified")
     assert event["what"] == "requeue"

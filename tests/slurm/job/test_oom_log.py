@@ -8,9 +8,7 @@ import pytest
 
 from slurm.job.decide_restart import decide
 from slurm.job.oom_log import crash_hint
-from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
-from tests.slurm.support.user import User
 from toolkit.files import read_json
 from toolkit.run.attempts.crash_record import CrashHint
 
@@ -45,8 +43,7 @@ def test_missing_log_gives_no_hint(tmp_path: Path) -> None:
     assert crash_hint(tmp_path / "101.batch.log") == CrashHint()
 
 
-def test_a_rank_that_ran_out_of_memory_is_named_and_started_once_more(fake: FakeSlurm, user: User) -> None:
-    job = PretendJob(fake, user)
+def test_a_rank_that_ran_out_of_memory_is_named_and_started_once_more(job: PretendJob) -> None:
     job.starts()
     job.run.job_log("101").write_text("srun: error: here: task 1: Out Of Memory\n")
     assert "starting again: oom_killed, rank 1 on here" in decide(job.run, 137, job.environ, 0.0).text

@@ -20,14 +20,12 @@ def test_a_shell_in_an_allocation_starts_its_own_processes(name: str) -> None:
 
 def test_a_task_of_a_step_and_a_process_of_torchrun_are_ranks() -> None:
     world = world_of_this_process(ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"])
-    assert world is not None
     assert (world.rank, world.size) == (2, 4)
     torchrun = {
         "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
         "MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
     }  # fmt: skip
     world = world_of_this_process(torchrun)
-    assert world is not None
     assert (world.rank, world.size, world.master_port) == (1, 2, 29500)
 
 
@@ -42,7 +40,6 @@ def test_task_with_a_wrong_rank_leaves_the_reason_for_the_others(
     assert (answer.code, answer.out) == (3, "")
     assert "SLURM_PROCID" in answer.err
     told = read_refusal(user.run(), step_nonce(environ))
-    assert told is not None
     assert "SLURM_PROCID" in told
 
 

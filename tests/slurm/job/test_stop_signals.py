@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,7 +14,7 @@ from hypothesis import strategies as st
 
 from slurm.job.stop_signals import REQUEST_EVENT, JobStop, JobWatch, margin_s
 from tests.slurm.support.fake_slurm import FakeSlurm
-from tests.slurm.support.user import ROOT, User
+from tests.slurm.support.user import User
 from toolkit.files import read_json_lines
 from toolkit.run.create_run import create_run
 from toolkit.run.events import note_event
@@ -75,7 +72,6 @@ def settled_reason(stop: JobStop, lead_s: float = 0.5) -> str | None:
     """The reason once the controller was asked as often as it takes."""
     for _ in range(3):
         reason = stop.reason_to_stop(lead_s)
-        assert stop.watch is not None
         stop.watch.wait()
     return reason
 
@@ -91,21 +87,6 @@ def test_first_signal_becomes_the_reason_to_stop(number: signal.Signals) -> None
     os.kill(os.getpid(), signal.SIGTERM)
     assert stop.reason_to_stop() == number.name, "the first reason stands"
     assert [name for name, _ in stop.signals] == ["SIGCONT", number.name, "SIGTERM"]
-
-
-def test_signal_before_the_handlers_are_installed_is_not_lost() -> None:
-    """A launcher starts its ranks with the signals held back, for importing torch takes seconds."""
-    program = (
-        "import json, os, signal\n"
-        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\n"
-        "from slurm.job.stop_signals import JobStop\n"
-        "print(json.dumps(JobStop().install().reason_to_stop()))\n"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert json.loads(shown.stdout) == "SIGTERM"
 
 
 @pytest.mark.usefixtures("handlers")

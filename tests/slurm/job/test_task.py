@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -63,13 +62,6 @@ def in_job(fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch) -> Fake
     monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
     fake.answers("--all show job 12", "JobId=12\n   PreemptTime=None\n")
     return fake
-
-
-def test_a_job_is_a_path_and_survives_its_pickle() -> None:
-    job = TrainJob("/scratch/me/tiny-1")
-    assert pickle.loads(pickle.dumps(job)) == job
-    assert b"/scratch/me/tiny-1" in pickle.dumps(job)
-    assert len(pickle.dumps(job)) < 200
 
 
 def test_finished_rank_exits_with_0(worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir) -> None:

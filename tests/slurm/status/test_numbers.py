@@ -9,7 +9,6 @@ import pytest
 
 from slurm.status import numbers
 from toolkit.run.attempts.records import AttemptRecord
-from toolkit.run.records.headline import main_metric
 
 START = AttemptRecord(
     attempt=1, time_start=1000.0, first_step_after_start_s=10.0, first_step=0, device="cuda", world_size=4
@@ -67,13 +66,6 @@ def test_only_finite_numbers_are_metrics() -> None:
     odd = {"a": 1, "b": "x", "c": float("nan"), "d": True, "e": None, "test": {"f1": 0.5, "g": []}}
     assert numbers.metrics({"metrics": odd}) == {"a": 1, "test_f1": 0.5}
     assert numbers.metrics({"metrics": [1]}) == {}
-
-
-def test_main_metric_is_the_first_validation_metric_besides_the_loss() -> None:
-    scores = {"train_loss": 1.0, "validation_loss": 0.5, "validation_f1": 0.8, "validation_accuracy": 0.9}
-    assert main_metric(scores) == ("f1", 0.8)
-    assert main_metric({"train_loss": 1.0, "validation_loss": 0.5}) == ("loss", 0.5)
-    assert main_metric({"train_loss": 1.0}) is None
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from slurm.status import submissions
 from slurm.status.submissions import (
-    Submission,
     exclusively,
     intend,
     last_submission,
@@ -22,7 +20,7 @@ from slurm.status.submissions import (
     resolve_lost,
 )
 from tests.slurm.support.fake_slurm import FakeSlurm
-from toolkit.errors import RunBusy, SchedulerError
+from toolkit.errors import SchedulerError
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
 
@@ -94,17 +92,6 @@ def test_slurm_is_not_asked_without_an_intent(run: RunDir, fake: FakeSlurm) -> N
     assert fake.calls("squeue") == []
 
 
-def test_a_job_without_a_record_is_found_by_its_name_and_folder(run: RunDir, fake: FakeSlurm) -> None:
-    intend(run, "tiny.0")
-    fake.add("101", name="tiny.0", work_dir=str(run.path))
-    found = resolve_lost(run)
-    assert found == last_submission(run)
-    assert found is not None
-    assert (found.job_id, found.name, found.cluster) == ("101", "tiny.0", "slurm")
-    assert json.loads(run.submissions.read_text())["recovered"] is True
-    assert not run.intent.exists()
-
-
 def test_a_job_is_found_through_a_link_to_its_folder(run: RunDir, fake: FakeSlurm, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     intend(run, "tiny.0")
@@ -116,15 +103,7 @@ def test_uneven_job_is_recorded_as_a_whole(run: RunDir, fake: FakeSlurm) -> None
     intend(run, "tiny.0")
     fake.add("101+0", name="tiny.0", work_dir=str(run.path))
     found = resolve_lost(run)
-    assert found is not None
     assert found.job_id == "101"
-
-
-def test_job_of_the_same_name_in_another_folder_is_not_adopted(run: RunDir, fake: FakeSlurm) -> None:
-    intend(run, "tiny.0")
-    fake.add("101", name="tiny.0", work_dir="/home/you/experiments/tiny-0123abcd")
-    assert resolve_lost(run) is None
-    assert submissions.submissions(run) == []
 
 
 def test_intent_without_a_job_is_kept_by_recover_and_dropped_by_resolve_lost(
@@ -145,26 +124,9 @@ def test_an_intent_outlives_a_controller_that_does_not_answer(run: RunDir, fake:
     assert run.intent.exists()
 
 
-def test_only_one_submits_at_a_time(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
-    with (
-        FileLock(run.lock),
-        pytest.raises(RunBusy, match="tiny-0123abcd is being submitted"),
-        exclusively(run),
-    ):
-        pass
-    with exclusively(run):
-        pass
-
-
 def test_lock_is_released_after_an_error(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
     with pytest.raises(KeyError), exclusively(run):
         raise KeyError
     with exclusively(run):
         pass
-
-
-def test_submissions_with_equal_facts_are_equal() -> None:
-    facts = {"cluster": "slurm", "job_id": "1", "host": "h", "name": "n", "time": 1.0}
-    assert Submission(**facts) == Submission(**facts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -163,36 +162,12 @@ def test_rich_draws_the_same_table() -> None:
 # -- the command in a terminal, and elsewhere ------------------------------------------------------
 
 
-def shown(folder: Path, terminal: bool, **environ: str) -> str:
-    """What `stk status` writes to a terminal of 80 columns, or to a file."""
-    own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    env = {**own, "TERM": "xterm-256color", "STK_EXPERIMENT_DIR": str(folder), **environ}
-    command = [sys.executable, "-m", "slurm", "status"]
-    if not terminal:
-        return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
-    master, slave = pty.openpty()
-    with os.fdopen(master, "rb", buffering=0) as reader:
-        process = subprocess.Popen(command, env={**env, "COLUMNS": "80"}, stdout=slave, stdin=slave)
-        os.close(slave)
-        written = b""
-        try:
-            while block := reader.read(4096):
-                written += block
-        except OSError:
-            pass  # Linux's word for the end of a terminal
-        assert process.wait() == 0
-    return written.decode()
-
-
-def test_terminal_gets_colours_unless_no_color_is_set(tmp_path: Path) -> None:
-    new_run(tmp_path, "one-1")
-    assert "\x1b[" in shown(tmp_path, terminal=True)
-    assert "\x1b[" not in shown(tmp_path, terminal=True, NO_COLOR="1")
-
-
 def test_a_file_gets_plain_lines_of_full_width(tmp_path: Path) -> None:
     name = "a-name-that-is-longer-than-any-terminal-" * 3
     new_run(tmp_path, name)
-    written = shown(tmp_path, terminal=False)
+    own = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    command = [sys.executable, "-m", "slurm", "status"]
+    env = {**own, "STK_EXPERIMENT_DIR": str(tmp_path)}
+    written = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert "\x1b[" not in written
     assert name in written

@@ -57,12 +57,6 @@ def test_the_second_job_waits_for_the_first_and_the_third_for_the_second(
     assert f"waits   for {user.run().run_id} to finish" in answer.out
 
 
-def test_a_plain_submission_depends_on_nothing(user: User, fake: FakeSlurm) -> None:
-    user.stk("submit", user.config)
-    assert "--dependency" not in script(user.run())
-    assert "kill-on-invalid-dep" not in script(user.run())
-
-
 def test_json_lists_following_runs_beside_the_first(user: User, fake: FakeSlurm, files: list[str]) -> None:
     answer = json.loads(user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json").out)
     assert answer["run_id"] == user.run().run_id
@@ -292,10 +286,6 @@ def test_the_submission_names_the_run_that_it_waits_for(
     first, second = user.run(), only(user, "second")
     (line,) = read_json_lines(second.submissions)
     assert line["awaits"] == str(first.path)
-    assert waits_for(second) == f"waits for {first.run_id} to finish"
-    assert why_not_begun(second) == f"not begun: {first.run_id}, which it waited for, has not finished"
-    assert standing(second, "pending", "Dependency") == ("pending", waits_for(second))
-    assert standing(second, "cancelled", "") == ("cancelled", why_not_begun(second))
     assert standing(first, "failed", "boom") == ("failed", "boom")
     write_json(first.failure, {"class": "exception"})
     assert why_not_begun(second) == f"not begun: {first.run_id}, which it waited for, failed"

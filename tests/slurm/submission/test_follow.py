@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from filelock import FileLock
 
 from slurm.status.dependency import why_not_begun
 from slurm.status.submissions import last_submission, record, submissions
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_for_the_end_of
 from tests.slurm.support.user import CONFIG, ROOT, User
 from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
@@ -63,19 +62,6 @@ def wait_until_listening(pid: int) -> None:
         # Nothing tells of a handler that is set: the kernel can only be asked again.
         time.sleep(0.02)
     raise AssertionError("it does not listen")
-
-
-def wait_for_the_end_of(pid: int) -> None:
-    """Return when a process has ended, also one that another process started."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        ended, _, _ = select.select([handle], [], [], PATIENCE_S)
-        assert ended, f"process {pid} does not end"
-    finally:
-        os.close(handle)
 
 
 def test_follower_becomes_the_next_launcher_when_the_first_run_has_finished(
@@ -140,7 +126,6 @@ def test_chain_waits_for_a_foreground_run_until_cancelled(user: User, runs: tupl
         (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
         assert (row["state"], row["reason"]) == ("pending", f"waits for {first.run_id} to finish")
         waiting = last_submission(second)
-        assert waiting is not None
         wait_until_listening(waiting.pid)
         assert user.stk("cancel", second.run_id).code == 0
         wait_for_the_end_of(waiting.pid)
@@ -157,7 +142,6 @@ def test_next_run_is_not_started_after_a_failure_and_says_why(user: User) -> Non
     assert answer.code == 0, answer.err
     second = RunDir(Path(json.loads(answer.out)["then"][0]["run_dir"]))
     last = last_submission(second)
-    assert last is not None
     wait_for_the_end_of(last.pid)
     assert f"{user.run().run_id}, which it waited for, is failed" in str(why_not_begun(second))
     assert not second.attempts.exists()

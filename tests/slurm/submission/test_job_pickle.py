@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import pickletools
-from pathlib import Path
 
 import pytest
 
@@ -22,19 +21,6 @@ def plan(user: User, fake: FakeSlurm) -> JobPlan:
     experiment = user.experiment("resources.nodes=2", "resources.tasks_per_node=2")
     run = create_run(experiment, user.experiments)
     return JobPlan(experiment=experiment, run=run)
-
-
-def test_a_launch_returns_the_jobs_id(plan: JobPlan, fake: FakeSlurm) -> None:
-    assert launch(plan) == "101"
-    (job,) = fake.jobs
-    assert (job["name"], job["work_dir"]) == (plan.job_name, str(plan.run.path))
-
-
-def test_sbatch_gets_the_plan_to_the_byte(plan: JobPlan, fake: FakeSlurm) -> None:
-    launch(plan)
-    ((*_, script),) = fake.calls("sbatch")
-    assert Path(script) == plan.run.submitit / "script.sh"
-    assert (plan.run.submitit / "101_submission.sh").read_bytes() == str(plan).encode()
 
 
 def test_the_pickle_calls_the_ranks_function(plan: JobPlan, fake: FakeSlurm) -> None:

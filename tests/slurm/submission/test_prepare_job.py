@@ -175,11 +175,6 @@ def test_bad_data_are_reported_in_the_log(user: User, fake: FakeSlurm) -> None:
     assert done.stderr == ""
 
 
-@pytest.fixture
-def job(fake: FakeSlurm, user: User) -> PretendJob:
-    return PretendJob(fake, user)
-
-
 def watch(job: PretendJob, progress: KeptProgress) -> TimeLimitWatch:
     return TimeLimitWatch(load_resolved(job.run.config), progress, job.environ)
 
@@ -238,7 +233,6 @@ def test_warning_signal_is_handled_even_if_the_script_ignored_it(job: PretendJob
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGUSR2)
     assert "needs a longer resources.time" in process.stdout.readline()

@@ -57,11 +57,6 @@ def test_one_dependency_of_several_is_not_joined_with_that_on_an_array(experimen
         str(replace(plans, after=("101",)))
 
 
-def test_a_task_writes_its_log_into_its_own_run(experiment: Experiment) -> None:
-    script = str(array(experiment, Resources(), Path("/runs")))
-    assert "#SBATCH --output=%a/logs/%j.batch.log\n" in script
-
-
 def test_array_on_uneven_hosts_is_refused(experiment: Experiment) -> None:
     uneven = Resources(groups=(Group(nodes=1, gpus=2), Group(nodes=1, gpus=1)))
     with pytest.raises(UserError, match="cannot be an array"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from toolkit.errors import UserError
 from toolkit.files import append_json_line, write_json
 from toolkit.run.run_dir import RunDir
 
-HOUSE = Path(__file__).parents[3]
 CONFIG = """\
 name: {name}
 seed: {seed}
@@ -119,8 +116,7 @@ def test_a_list_is_one_value_of_its_key_and_a_missing_key_is_none(make: Make) ->
     assert compare(one, other).config == {"seed": (0, None), "model.kernels": ([2, 3], [2])}
 
 
-def test_devices_of_equal_attempts_are_listed_once(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_devices_of_equal_attempts_are_listed_once(run: RunDir) -> None:
     for number, (size, device) in enumerate([(1, "cpu"), (4, "cuda"), (1, "cpu")], start=1):
         append_json_line(run.attempts, {"attempt": number, "world_size": size, "device": device})
     assert trained_on(run) == ["1 process on cpu", "4 processes on cuda"]
@@ -174,11 +170,3 @@ def test_comparison_finds_the_first_different_common_step(
     assert (found.first.step if found.first else None) == expected
     assert found.compared == len(common)
     assert found.steps == (max(a), max(b))
-
-
-def test_comparing_imports_nothing_slow() -> None:
-    code = "import sys, toolkit.analysis.diff\nprint(*{'torch', 'numpy', 'rich'} & sys.modules.keys())"
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HOUSE
-    )
-    assert answer.stdout.strip() == ""

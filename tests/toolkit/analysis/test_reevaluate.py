@@ -16,7 +16,7 @@ from tests.toolkit.support.tiny import SIZES, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.analysis.reevaluate import Request, rescore
 from toolkit.config import Experiment, load_resolved
-from toolkit.errors import CheckpointError, ConfigError, DataError, UserError
+from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -98,14 +98,6 @@ def test_scores_do_not_depend_on_the_number_of_processes(run: RunDir, tmp_path: 
     assert all(each["metrics"] == found["metrics"] for each in others)
 
 
-def test_a_repeated_evaluation_returns_the_stored_scores(run: RunDir, tmp_path: Path) -> None:
-    file = write(tmp_path, "fine film\tgood", "dull plot\tbad")
-    first = ask(run, file=file)
-    again = ask(run, file=file)
-    assert (first["found"], again["found"]) == (False, True)
-    assert again == {**first, "found": True}
-
-
 def test_changed_data_are_scored_anew(run: RunDir, tmp_path: Path) -> None:
     first = ask(run, file=write(tmp_path, "fine film\tgood"))
     other = ask(run, file=write(tmp_path, "fine film\tgood", "dull plot\tbad"))
@@ -113,44 +105,10 @@ def test_changed_data_are_scored_anew(run: RunDir, tmp_path: Path) -> None:
     assert other["folder"] != first["folder"]
 
 
-def test_rows_with_unknown_labels_are_left_out_and_counted(run: RunDir, tmp_path: Path) -> None:
-    found = ask(run, file=write(tmp_path, "fine film\tgood", "so so\tmeh", "a plot\tmeh"))
-    assert found["samples"] == 1
-    assert "left out: 2 with another label" in found["summary"]
-
-
 def test_a_file_without_any_known_label_is_refused(run: RunDir, tmp_path: Path) -> None:
     file = write(tmp_path, "fine film\tpositive")
     with pytest.raises(DataError, match=r"other\.tsv: no row has one of the labels"):
         ask(run, file=file)
-
-
-def test_column_names_of_the_file_can_be_overridden(run: RunDir, tmp_path: Path) -> None:
-    other = tmp_path / "other.tsv"
-    other.write_text("body\tverdict\nfine film\tgood\ndull plot\tbad\n")
-    with pytest.raises(DataError, match="no column 'text', found: body, verdict"):
-        ask(run, file=str(other))
-    columns = ("data.text_column=body", "data.label_column=verdict")
-    assert ask(run, file=str(other), overrides=columns)["samples"] == 2
-
-
-@pytest.mark.parametrize(
-    "override", ["data.max_tokens=3", "model.filters=9", "data.labels=[a,b]", "nonsense"]
-)
-def test_keys_that_the_run_fixes_cannot_be_overridden(run: RunDir, tmp_path: Path, override: str) -> None:
-    with pytest.raises(ConfigError):
-        ask(run, file=write(tmp_path, "fine film\tgood"), overrides=[override])
-
-
-def test_an_unknown_split_is_refused(run: RunDir) -> None:
-    with pytest.raises(UserError, match="no split 'dev': its data have train, validation, test"):
-        ask(run, split="dev")
-
-
-def test_an_unfinished_run_is_refused(run: RunDir) -> None:
-    run.result.unlink()
-    with pytest.raises(UserError, match="has not finished"):
-        ask(run)
 
 
 def test_a_missing_or_damaged_best_checkpoint_is_reported(run: RunDir) -> None:

@@ -134,6 +134,7 @@ def test_load_fails_if_every_checkpoint_is_damaged(saved: RunDir) -> None:
     [
         (Identity(experiment="e2", data="d1"), "saved for another experiment"),
         (Identity(experiment="e1", data="d2"), "saved for other data"),
+        (Identity(experiment="e2", data="d2"), "saved for another experiment and other data"),
     ],
 )
 def test_checkpoint_of_another_experiment_or_other_data_is_refused(

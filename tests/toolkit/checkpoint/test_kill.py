@@ -14,7 +14,6 @@ import pytest
 
 from tests.toolkit.support.checkpointing import (
     IDENTITY,
-    checkpoints,
     expected_facts,
     facts,
     loaded,
@@ -24,7 +23,6 @@ from tests.toolkit.support.checkpointing import (
 )
 from tests.toolkit.support.ranks import in_ranks
 from toolkit.checkpoint.store import verify
-from toolkit.reliability.fault_injection import SAVE_POINTS, Faults, parse
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -61,35 +59,6 @@ def what_is_left(run: RunDir, expected: dict[int, Any], later: Any) -> Found:
     save_state(run, later)
     hidden = [entry for entry in run.checkpoints.iterdir() if entry.name.startswith(".")]
     return step, good and loaded(run).progress.step == 40 and not hidden
-
-
-def kill_at_points(world: World, pristine: Path, folder: Path) -> dict[str, Found]:
-    """Kill a save at each of the points that faults know."""
-    # Made here: a process forked after a backward pass may hang in one of its own.
-    saving, later = state_at(30), state_at(40)
-    saving.progress.best_step = later.progress.best_step = 10
-    expected = {20: expected_facts(20), 30: facts(saving)}
-
-    def save_with(fault: str, run: RunDir) -> None:
-        writing = checkpoints(run)
-        writing.faults = Faults(parse(fault))
-        writing.save(saving)
-        writing.wait()
-
-    found = {}
-    for point in SAVE_POINTS:
-        run = RunDir(folder / point.replace(":", "_"))
-        shutil.copytree(pristine, run.path, symlinks=True)
-        fault = f"kill at={point} step=30"
-        assert in_a_child(lambda fault=fault, run=run: save_with(fault, run))  # type: ignore[misc]
-        found[point] = what_is_left(run, expected, later)
-    return found
-
-
-def test_save_killed_at_a_fault_point_leaves_a_whole_checkpoint(pristine: RunDir, tmp_path: Path) -> None:
-    (found,) = in_ranks(1, kill_at_points, pristine.path, tmp_path)
-    renamed = ("save:after_rename", "save:delete")
-    assert found == {point: (30 if point in renamed else 20, True) for point in SAVE_POINTS}
 
 
 #: What Python reports before it happens.

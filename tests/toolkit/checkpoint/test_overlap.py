@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.toolkit.support.checkpointing import (
     new_state,
     save_state,
     state_at,
+    write,
 )
 from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.state import TrainState
@@ -51,19 +51,6 @@ class Gate:
         self._open.set()
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    return run
-
-
-def with_gate(run: RunDir, faults: Any) -> Checkpoints:
-    saving = checkpoints(run)
-    saving.faults = faults
-    return saving
-
-
 def go_on_training(state: TrainState) -> None:
     """Change everything in place."""
     state.optimizer.zero_grad()
@@ -76,7 +63,7 @@ def go_on_training(state: TrainState) -> None:
 
 def test_changes_made_during_a_write_are_not_saved(run: RunDir) -> None:
     gate, state = Gate(), state_at(5)
-    saving = with_gate(run, gate)
+    saving = checkpoints(run, faults=gate)
     before = facts(state)
     saving.save(state)
     gate.wait_until_reached()
@@ -89,22 +76,21 @@ def test_changes_made_during_a_write_are_not_saved(run: RunDir) -> None:
 
 def test_optional_saves_are_skipped_during_a_write_and_reported_once(run: RunDir) -> None:
     gate = Gate()
-    saving = with_gate(run, gate)
+    saving = checkpoints(run, faults=gate)
     saving.save(state_at(5))
     gate.wait_until_reached()
     for step in (6, 7, 8):
         saving.save(state_at(step), needed=False)
     gate.let_pass()
     saving.wait()
-    saving.save(state_at(9), needed=False)
-    saving.wait()
+    write(saving, state_at(9), needed=False)
     assert run.checkpoint_steps() == [5, 9]
     assert [event["step"] for event in events(run, "save_skipped")] == [6]
 
 
 def test_required_save_waits_for_the_write_before_it(run: RunDir) -> None:
     gate = Gate()
-    saving = with_gate(run, gate)
+    saving = checkpoints(run, faults=gate)
     first, second = state_at(5), state_at(6)
     second.progress.best_step = 5
     saving.save(first)
@@ -136,8 +122,7 @@ def test_save_seconds_are_those_of_the_slowest_save_and_survive_a_restart(run: R
     saving = checkpoints(run)
     assert (saving.seconds, saving.is_measured) == (0.0, False)
     for step in (1, 2, 3):
-        saving.save(state_at(step))
-        saving.wait()
+        write(saving, state_at(step))
     noted = [event["seconds"] - event["paused_s"] for event in events(run, "save")]
     assert saving.seconds == pytest.approx(max(noted), abs=1e-3)
     following = checkpoints(run)
@@ -174,8 +159,7 @@ def test_writer_pauses_during_training_but_not_while_training_waits(
     saving.save(state_at(6), needed=False)
     assert events(run, "save_skipped")
     assert run.checkpoint_steps() == []
-    saving.save(state_at(7))
-    saving.wait()
+    write(saving, state_at(7))
     assert run.checkpoint_steps() == [5, 7]
     first, last = events(run, "save")
     assert first["paused_s"] > 0
@@ -186,11 +170,10 @@ def test_waiting_for_a_write_sends_heartbeats(run: RunDir, monkeypatch: pytest.M
     """Otherwise the watchdog would end an attempt that waits for a slow disk."""
     monkeypatch.setattr("toolkit.checkpoint.store._LOOK_S", 0.001)
     gate = Gate("save:before_manifest")
-    saving = with_gate(run, gate)
+    saving = checkpoints(run, faults=gate)
     # The write goes on only after a sign of life.
     saving.heartbeat = gate.let_pass
-    saving.save(state_at(5))
-    saving.wait()
+    write(saving, state_at(5))
     assert run.checkpoint_steps() == [5]
 
 
@@ -221,8 +204,7 @@ def test_save_interval_is_computed_after_the_first_save(run: RunDir) -> None:
     )
     append_json_line(run.attempts, {"attempt": 2, "nonce": "", "time_start": 90})
     saving = timed(run, None)
-    saving.save(state_at(5))
-    saving.wait()
+    write(saving, state_at(5))
     (event,) = events(run, "save_interval")
     assert event["mtbf_s"] == pytest.approx(12 * 3600, rel=0.01)
 
@@ -251,12 +233,11 @@ class Watch:
 
 def test_saves_never_leave_fewer_checkpoints_than_are_to_be_kept(run: RunDir) -> None:
     watch = Watch(run)
-    saving = with_gate(run, watch)
+    saving = checkpoints(run, faults=watch)
     for step in range(1, 11):
         state = state_at(step)
         state.progress.best_step = min(step, 3)
-        saving.save(state)
-        saving.wait()
+        write(saving, state)
     assert not events(run, "save_failed")
     assert not events(run, "tidy_failed")
     assert run.checkpoint_steps() == [3, 9, 10]
@@ -267,9 +248,7 @@ def test_saves_never_leave_fewer_checkpoints_than_are_to_be_kept(run: RunDir) ->
 def of_start(run: RunDir, nonce: str, faults: Any = None) -> Checkpoints:
     """What one attempt of the run saves with."""
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce=nonce)
-    saving = checkpoints(run, Group(world, torch.device("cpu")))
-    saving.faults = faults
-    return saving
+    return checkpoints(run, Group(world, torch.device("cpu")), faults=faults)
 
 
 def test_replaced_attempt_saves_nothing_and_raises(run: RunDir) -> None:
@@ -295,8 +274,7 @@ def test_attempt_that_is_replaced_during_a_save_deletes_no_newer_checkpoint(run:
     for step in (7, 8, 9):
         state = state_at(step)
         state.progress.best_step = 7
-        new.save(state)
-        new.wait()
+        write(new, state)
     gate.let_pass()
     with pytest.raises(fence.Fenced, match="restarted"):
         old.wait()

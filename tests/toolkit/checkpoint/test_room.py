@@ -11,7 +11,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,12 +24,13 @@ from tests.toolkit.support.checkpointing import (
     save,
     save_state,
     state_at,
+    write,
 )
 from tests.toolkit.support.ranks import in_ranks, run_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import TrainState
-from toolkit.checkpoint.store import Checkpoints, verify
+from toolkit.checkpoint.store import verify
 from toolkit.errors import CheckpointError
 from toolkit.reliability.fault_injection import SAVE_POINTS
 from toolkit.run.run_dir import RunDir
@@ -52,12 +52,6 @@ class Broken:
             raise OSError(self._error, os.strerror(self._error))
 
 
-def on(run: RunDir, disk: Any) -> Checkpoints:
-    saving = checkpoints(run)
-    saving.faults = disk
-    return saving
-
-
 def at(step: int, best: int = 10) -> TrainState:
     state = state_at(step)
     state.progress.best_step = best
@@ -71,9 +65,8 @@ def hidden(run: RunDir) -> list[str]:
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE])
 def test_failed_save_does_not_end_training(saved: RunDir, error: int) -> None:
     disk = Broken(error=error)
-    saving = on(saved, disk)
-    saving.save(at(30), needed=False)
-    saving.wait()
+    saving = checkpoints(saved, faults=disk)
+    write(saving, at(30), needed=False)
     (event,) = events(saved, "save_failed")
     assert (event["step"], event["failures"]) == (30, 1)
     assert os.strerror(error) in event["reason"]
@@ -81,16 +74,14 @@ def test_failed_save_does_not_end_training(saved: RunDir, error: int) -> None:
     assert saved.checkpoint_steps() == [10, 20]
     assert facts(loaded(saved)) == expected_facts(20)
     disk.mended = True
-    saving.save(at(40), needed=False)
-    saving.wait()
+    write(saving, at(40), needed=False)
     assert loaded(saved).progress.step == 40
 
 
 @pytest.mark.parametrize("point", BEFORE_THE_NAME)
 def test_failed_save_leaves_no_partial_checkpoint(saved: RunDir, point: str) -> None:
-    saving = on(saved, Broken(point))
-    saving.save(at(30), needed=False)
-    saving.wait()
+    saving = checkpoints(saved, faults=Broken(point))
+    write(saving, at(30), needed=False)
     assert events(saved, "save_failed")
     assert saved.checkpoint_steps() == [10, 20]
     assert hidden(saved) == []
@@ -98,19 +89,17 @@ def test_failed_save_leaves_no_partial_checkpoint(saved: RunDir, point: str) -> 
 
 def test_consecutive_failed_saves_are_counted(saved: RunDir) -> None:
     disk = Broken()
-    saving = on(saved, disk)
+    saving = checkpoints(saved, faults=disk)
     for step in (30, 31, 32):
         disk.mended = step == 32
-        saving.save(at(step), needed=False)
-        saving.wait()
+        write(saving, at(step), needed=False)
     disk.mended = False
-    saving.save(at(33), needed=False)
-    saving.wait()
+    write(saving, at(33), needed=False)
     assert [event["failures"] for event in events(saved, "save_failed")] == [1, 2, 1]
 
 
 def test_failed_required_save_raises_for_the_caller_that_waits(saved: RunDir) -> None:
-    saving = on(saved, Broken())
+    saving = checkpoints(saved, faults=Broken())
     saving.save(at(30, best=30))
     with pytest.raises(CheckpointError, match=r"cannot write .*step_00000030: No space left"):
         saving.wait()
@@ -120,7 +109,7 @@ def test_last_save_is_retried_after_a_failure(saved: RunDir) -> None:
     """The fault may have been a passing one, and there is no other chance."""
 
     disk = Broken()
-    saving = on(saved, disk)
+    saving = checkpoints(saved, faults=disk)
     saving.save(at(30))
     saving.close()
     disk.mended = True
@@ -130,10 +119,9 @@ def test_last_save_is_retried_after_a_failure(saved: RunDir) -> None:
 
 
 def test_failed_deletion_of_old_checkpoints_keeps_the_new_one(saved: RunDir) -> None:
-    saving = on(saved, Broken("save:delete", errno.EIO))
+    saving = checkpoints(saved, faults=Broken("save:delete", errno.EIO))
     save(saved, 30, best=10)
-    saving.save(at(40))
-    saving.wait()
+    write(saving, at(40))
     assert loaded(saved).progress.step == 40
     assert [event["step"] for event in events(saved, "tidy_failed")] == [40]
 
@@ -143,7 +131,7 @@ def test_unsaved_best_checkpoint_is_saved_before_any_newer_one(
 ) -> None:
     """Otherwise a newer checkpoint would name a best one that is missing at the end of the run."""
     disk = Broken()
-    saving = on(saved, disk)
+    saving = checkpoints(saved, faults=disk)
     saving.save(at(30, best=30))
     for step in (31, 32):
         saving.save(at(step, best=30), needed=False)
@@ -152,37 +140,33 @@ def test_unsaved_best_checkpoint_is_saved_before_any_newer_one(
         assert "step_00000030" in caplog.messages[-1]
         assert "the newest checkpoint is of step 20, and no later step" in caplog.messages[-1]
     disk.mended = True
-    saving.save(at(33, best=30), needed=False)
-    saving.wait()
+    write(saving, at(33, best=30), needed=False)
     assert saved.checkpoint_steps() == [20, 30]
     assert facts(loaded(saved)) == facts(at(30, best=30))
-    saving.save(at(34, best=30), needed=False)
-    saving.wait()
+    write(saving, at(34, best=30), needed=False)
     assert saved.checkpoint_steps() == [30, 34]
 
 
 def test_last_save_saves_the_unsaved_best_checkpoint_first(saved: RunDir) -> None:
     disk = Broken()
-    saving = on(saved, disk)
+    saving = checkpoints(saved, faults=disk)
     saving.save(at(30, best=30))
     saving.save(at(31, best=30))
     with pytest.raises(CheckpointError, match="step_00000030"):
         saving.wait()
     assert saved.checkpoint_steps() == [10, 20]
     disk.mended = True
-    saving.save(at(32, best=30))
-    saving.wait()
+    write(saving, at(32, best=30))
     assert saved.checkpoint_steps() == [30, 32]
 
 
 def test_unsaved_best_checkpoint_is_dropped_for_a_better_one(saved: RunDir) -> None:
     disk = Broken()
-    saving = on(saved, disk)
+    saving = checkpoints(saved, faults=disk)
     saving.save(at(30, best=30))
     saving.close()
     disk.mended = True
-    saving.save(at(40, best=40))
-    saving.wait()
+    write(saving, at(40, best=40))
     assert saved.checkpoint_steps() == [20, 40]
 
 
@@ -190,9 +174,8 @@ def test_save_checks_the_free_space_before_it_writes(saved: RunDir, monkeypatch:
     size = events(saved, "save")[-1]["bytes"]
     usage = shutil.disk_usage(saved.path)._replace(free=int(1.19 * size))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    saving = on(saved, Broken("save:open", errno.EIO))
-    saving.save(at(30), needed=False)
-    saving.wait()
+    saving = checkpoints(saved, faults=Broken("save:open", errno.EIO))
+    write(saving, at(30), needed=False)
     assert "No space left on device: 0.00" in events(saved, "save_failed")[0]["reason"]
 
 
@@ -214,14 +197,12 @@ def test_save_on_a_full_disk_fails_and_works_again_with_free_space(
     saving, filler = checkpoints(run), small_disk / "filler"
     free = shutil.disk_usage(small_disk).free
     filler.write_bytes(bytes(free - 4096))
-    saving.save(at(20), needed=False)
-    saving.wait()
+    write(saving, at(20), needed=False)
     assert "No space left on device" in events(run, "save_failed")[0]["reason"]
     assert (run.checkpoint_steps(), hidden(run)) == ([10], [])
     assert facts(loaded(run)) == expected_facts(10)
     filler.unlink()
-    saving.save(at(30), needed=False)
-    saving.wait()
+    write(saving, at(30), needed=False)
     assert loaded(run).progress.step == 30
 
 
@@ -247,8 +228,7 @@ def test_save_into_a_file_in_place_of_the_folder_names_the_path(run: RunDir) -> 
 def test_save_into_a_read_only_folder_fails_and_keeps_the_checkpoints(saved: RunDir) -> None:
     with read_only(saved.checkpoints):
         saving = checkpoints(saved)
-        saving.save(at(30), needed=False)
-        saving.wait()
+        write(saving, at(30), needed=False)
     reason = events(saved, "save_failed")[0]["reason"]
     assert re.search("Permission denied|Read-only file system", reason)
     assert loaded(saved).progress.step == 20
@@ -264,8 +244,7 @@ def test_save_creates_a_missing_checkpoints_folder(saved: RunDir, tmp_path: Path
 def test_save_does_not_create_a_missing_run_folder(saved: RunDir, tmp_path: Path) -> None:
     saving = checkpoints(saved)
     saved.path.rename(tmp_path / "elsewhere")
-    saving.save(at(30), needed=False)
-    saving.wait()
+    write(saving, at(30), needed=False)
     assert not saved.path.exists()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from functools import partial
@@ -162,15 +161,6 @@ def test_state_before_the_first_step_restores_an_empty_optimizer_state() -> None
     advance(other, 2)
     other.load_training_tensors(state.training_tensors())
     assert not other.optimizer.state_dict()["state"]
-
-
-def test_progress_survives_json_to_the_last_bit() -> None:
-    progress = Progress(
-        step=7, sums={"loss": 0.1 + 0.2}, best_value=1 / 3, best_loss=0.1, best_step=4, since_best=2
-    )
-    restored = Progress()
-    restored.restore(json.loads(json.dumps(progress.to_json())))
-    assert restored == progress
 
 
 def judged(*evaluations: tuple[float, float], goal: str = "max") -> Progress:

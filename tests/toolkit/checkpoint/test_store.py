@@ -23,11 +23,9 @@ from tests.toolkit.support.checkpointing import (
     state_at,
     truncate,
 )
-from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.store import Identity, load, load_weights
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from toolkit.checkpoint.store import Identity
 from toolkit.distributed.process_group import Group
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -119,21 +117,10 @@ def test_only_rank_0_writes(run: RunDir) -> None:
     assert not run.checkpoints.exists()
 
 
-def test_weights_alone_can_be_loaded(saved: RunDir) -> None:
-    model = new_state().model
-    load_weights(saved.checkpoint(10), model)
-    state = new_state()
-    load(saved.checkpoint(10), state)
-    assert all(
-        torch.equal(value, state.model.state_dict()[name]) for name, value in model.state_dict().items()
-    )
-
-
 def load_rank(world: World, path: Path, identity: Identity) -> tuple[int, float]:
-    run = RunDir(path)
-    with process_group.join(run, world, Train(device="cpu")) as group:
+    with joined(world, path) as group:
         state = new_state()
-        checkpoints(run, group, identity).load_latest(state)
+        checkpoints(RunDir(path), group, identity).load_latest(state)
         return state.progress.step, state.model.get_parameter("0.weight").sum().item()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
@@ -33,13 +33,12 @@ EXPORTED = (
 
 def join_rank(world: World, folder: Path) -> dict[str, Any]:
     before = {name: os.environ.get(name) for name in EXPORTED}
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         found: dict[str, Any] = {
             "environment": {name: os.environ[name] for name in EXPORTED},
             "sum": group.sum(torch.tensor([world.rank + 1.0])).item(),
             "rows": group.begin_rows(np.diag(np.arange(1.0, world.size + 1))[world.rank] * 1.0)().tolist(),
             "agreed": group.agree({"from": world.rank, "none": None}),
-            "gathered": group.gather((world.rank, os.getpid())),
         }
         group.barrier()
     found["left"] = not torch.distributed.is_initialized()
@@ -52,20 +51,20 @@ def join_twice(world: World, folder: Path) -> list[float]:
 
 
 def join_rank_of(world: World, folder: Path) -> float:
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         return group.sum(torch.tensor([world.rank + 1.0])).item()
 
 
 @pytest.fixture(scope="module")
-def joined(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def found_by_rank(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return in_ranks(3, join_rank, tmp_path_factory.mktemp("run"))
 
 
-def test_every_rank_has_the_variables_that_libraries_expect(joined: list[dict[str, Any]]) -> None:
-    ports = {found["environment"].pop("MASTER_PORT") for found in joined}
+def test_every_rank_has_the_variables_that_libraries_expect(found_by_rank: list[dict[str, Any]]) -> None:
+    ports = {found["environment"].pop("MASTER_PORT") for found in found_by_rank}
     assert len(ports) == 1
     assert int(ports.pop()) > 0
-    for rank, found in enumerate(joined):
+    for rank, found in enumerate(found_by_rank):
         assert found["environment"] == {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),
@@ -76,21 +75,14 @@ def test_every_rank_has_the_variables_that_libraries_expect(joined: list[dict[st
         }
 
 
-def test_sums_and_rows_are_the_same_on_every_rank(joined: list[dict[str, Any]]) -> None:
-    for found in joined:
+def test_sums_and_rows_are_the_same_on_every_rank(found_by_rank: list[dict[str, Any]]) -> None:
+    for found in found_by_rank:
         assert found["sum"] == 6.0
         assert found["rows"] == [1.0, 2.0, 3.0]
 
 
-def test_agree_returns_the_value_of_rank_0_and_gather_all_values(joined: list[dict[str, Any]]) -> None:
-    for found in joined:
-        assert found["agreed"] == {"from": 0, "none": None}
-        assert [rank for rank, _ in found["gathered"]] == [0, 1, 2]
-    assert len({pid for _, pid in joined[0]["gathered"]}) == 3
-
-
-def test_leaving_the_group_restores_the_environment(joined: list[dict[str, Any]]) -> None:
-    assert all(found["left"] and found["as it was"] for found in joined)
+def test_leaving_the_group_restores_the_environment(found_by_rank: list[dict[str, Any]]) -> None:
+    assert all(found["left"] and found["as it was"] for found in found_by_rank)
 
 
 def test_processes_can_join_two_groups_in_succession(tmp_path: Path) -> None:
@@ -121,9 +113,9 @@ def test_missing_rank_is_named(tmp_path: Path) -> None:
 
 def write_before_a_barrier(world: World, folder: Path) -> bool:
     written = folder / "written"
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as joined:
+    with joined(world, folder) as group:
         # No backend sums on this device, as gloo does not stop the host for what lies on a GPU.
-        group = replace(joined, device=torch.device("meta"))
+        group = replace(group, device=torch.device("meta"))
         if world.is_main:
             written.write_text("all of it")
         group.barrier()

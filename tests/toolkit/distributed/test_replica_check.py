@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Lab
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group, replica_check
+from toolkit.distributed import replica_check
 from toolkit.distributed.replica_check import compare_weights, weights_crc32
 from toolkit.errors import RanksDiverged
 from toolkit.files import read_json
@@ -72,7 +71,7 @@ def test_weights_with_nan_are_equal_if_their_bits_are() -> None:
 
 def compare_rank(world: World, folder: Path, odd: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """Compare after flipping a bit on some ranks, on each another one."""
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         own = model()
         if world.rank in odd:
             flip_a_bit(own.state_dict()["0.weight"], byte=world.rank)

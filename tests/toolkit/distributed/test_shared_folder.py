@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.support.ranks import in_ranks
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from tests.toolkit.support.ranks import in_ranks, joined
 from toolkit.distributed.shared_folder import check_same_data
 from toolkit.errors import DataError
-from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 
 def compare(world: World, folder: Path) -> None:
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         check_same_data("the same", group)
         with pytest.raises(DataError, match=r"rank 1 on .* differ from those of rank 0"):
             check_same_data(f"in the order of rank {world.rank}", group)

@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.toolkit.support.ranks import in_ranks
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from tests.toolkit.support.ranks import in_ranks, joined
 from toolkit.distributed.reduction import block
 from toolkit.distributed.step_sync import StepSync
-from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.task import Loss
 
@@ -33,7 +30,7 @@ def loss(number: int, value: float | None = None) -> Loss:
 
 def exchange_rank(world: World, folder: Path, stop_rank: int, bad: float | None) -> list[dict[str, Any]]:
     """Two steps: all micro-batches, then only the first three, and nobody stops."""
-    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         sync = StepSync(group.device, ROWS, ("correct", "other"))
         own = block(world.rank, world.size, ROWS)
         for number in own:
@@ -87,12 +84,6 @@ def test_non_finite_loss_of_one_row_is_known_to_all_ranks(bad: float, tmp_path: 
         assert first["bad_rows"] == (5,)
         assert second["finite"]
         assert second["bad_rows"] == ()
-
-
-def test_rank_without_samples_contributes_zero() -> None:
-    sync = StepSync(CPU, ROWS, ())
-    agreement = sync.combine(sync.local_rows(0, False, 0.0))
-    assert (agreement.loss, agreement.count, agreement.tokens, agreement.sums) == (0.0, 0.0, 0.0, {})
 
 
 def test_losses_are_summed_in_double_precision() -> None:

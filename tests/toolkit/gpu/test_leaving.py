@@ -49,9 +49,8 @@ def test_only_a_rank_without_an_error_destroys_a_group_of_nccl(tmp_path: Path) -
 
 @pytest.mark.parametrize("gpu, expected", [("GPU-1", 3.0), (None, 20.0)])
 def test_ranks_that_use_nccl_get_less_time_to_end_after_a_failure(
-    gpu: str | None, expected: float, tmp_path: Path
+    gpu: str | None, expected: float, run: RunDir
 ) -> None:
-    run = RunDir(tmp_path)
     run.ranks("nonce").parent.mkdir()
     for rank in range(2):
         append_json_line(run.ranks("nonce"), {"rank": rank, "host": "w", "gpu": gpu})

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import psutil
 import pytest
@@ -308,8 +307,7 @@ def test_exit_statuses_of_the_ranks_are_combined_into_one(codes: list[int], expe
     assert exit_code(codes) == expected
 
 
-def test_rank_environment_has_the_rank_the_runs_code_and_the_users_variables(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_rank_environment_has_the_rank_the_runs_code_and_the_users_variables(run: RunDir) -> None:
     environment = rank_environment(
         run, "local-a", 1, Machines.alone(4), {"PYTHONPATH": "/mine", "HOME": "/home/me"}
     )

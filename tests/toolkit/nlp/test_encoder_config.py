@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.config import Experiment
-from toolkit.errors import DataError
 from toolkit.nlp.encoder_config import usable_positions
-from toolkit.precheck.check_inputs import check_inputs
 
 
 def of(kind: str, most: Any = 514, **more: Any) -> dict[str, Any]:
@@ -51,9 +48,3 @@ def test_a_roberta_accepts_exactly_the_usable_positions() -> None:
     model(torch.full((1, most), 5))
     with pytest.raises((IndexError, RuntimeError)):
         model(torch.full((1, most + 1), 5))
-
-
-def refusal(experiment: Experiment) -> str:
-    with pytest.raises(DataError) as caught:
-        check_inputs(experiment)
-    return str(caught.value)

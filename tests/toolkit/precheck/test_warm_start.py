@@ -11,15 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from torch import nn
 
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from toolkit.checkpoint.loading import load_file_of_weights
 from toolkit.checkpoint.shapes import misfit, read_shapes
 from toolkit.config import Experiment, load
 from toolkit.data.prepared.lookup import find_prepared_set
-from toolkit.errors import CheckpointError, DataError
+from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.warm_start import check_shapes
@@ -75,20 +73,20 @@ def test_weights_of_another_size_are_refused(lab: Lab, source: RunDir, override:
     assert all(part in told for part in (KEY, key, value.strip("[]")))
 
 
-def test_a_single_file_with_fewer_filters_is_refused(lab: Lab, source: RunDir, tmp_path: Path) -> None:
-    file = tmp_path / WEIGHTS
-    shutil.copy(of_run(source, "file"), file)
-    told = refusal(tiny(lab.folder, f"{KEY}={file}", "model.filters=97"))
-    assert all(part in told for part in (str(file), "model.filters", "97"))
-
-
-def test_a_single_file_for_other_labels_is_refused(lab: Lab, source: RunDir, tmp_path: Path) -> None:
-    file = tmp_path / WEIGHTS
-    shutil.copy(of_run(source, "file"), file)
+@pytest.mark.parametrize(
+    "override, words",
+    [
+        ("model.filters=97", ("model.filters", "97")),
+        ("data.labels=[good, bad, x1, x2, x3, x4, x5]", ("7 labels",)),
+    ],
+)
+def test_a_single_file_of_another_size_is_refused(
+    lab: Lab, source: RunDir, tmp_path: Path, override: str, words: tuple[str, ...]
+) -> None:
+    file = shutil.copy(of_run(source, "file"), tmp_path / WEIGHTS)
     check_inputs(tiny(lab.folder, f"{KEY}={file}"))
-    labels = "data.labels=[good, bad, x1, x2, x3, x4, x5]"
-    told = refusal(tiny(lab.folder, f"{KEY}={file}", labels))
-    assert all(part in told for part in (str(file), "7 labels"))
+    told = refusal(tiny(lab.folder, f"{KEY}={file}", override))
+    assert all(part in told for part in (str(file), *words))
 
 
 def test_a_single_file_for_another_vocabulary_is_refused_after_preparation(
@@ -186,24 +184,3 @@ def test_a_file_that_is_not_safetensors_is_refused(
     file.write_bytes(content)
     with pytest.raises(DataError, match=r"any\.safetensors"):
         read_shapes(file)
-
-
-def test_shapes_are_read_without_the_tensors(source: RunDir) -> None:
-    file = of_run(source, "file")
-    assert read_shapes(file) == {name: tuple(value.shape) for name, value in load_file(file).items()}
-
-
-def test_a_mismatch_is_reported_with_names_and_both_shapes(tmp_path: Path) -> None:
-    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
-    weights = {
-        "0.weight": torch.zeros(3, 9),
-        "0.bias": torch.zeros(3),
-        "1.weight": torch.zeros(4, 3),
-        "x": torch.zeros(1),
-    }
-    save_file(weights, tmp_path / WEIGHTS)
-    with pytest.raises(CheckpointError) as caught:
-        load_file_of_weights(tmp_path / WEIGHTS, model)
-    told = str(caught.value)
-    assert all(part in told for part in ("0.weight [3, 9]", "[3, 2]", "1.bias", "x"))
-    assert "\n" not in told

@@ -246,8 +246,7 @@ def test_a_quarantined_sample_is_left_out_from_its_step_on() -> None:
     assert quarantine.without(indices, 50).tolist() == [9, 8]
 
 
-def test_suspects_come_from_failures_that_a_sample_may_cause(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_suspects_come_from_failures_that_a_sample_may_cause(run: RunDir) -> None:
     for step, name, samples in [
         (5, "exception", [1, 2]),
         (5, "peer_lost", [3]),
@@ -264,8 +263,7 @@ def test_suspects_come_from_failures_that_a_sample_may_cause(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "text", ["[1]", '{"samples": [{"id": "seven", "step": 1}]}', '{"samples": [{"id": 7}]}', "{"]
 )
-def test_a_malformed_quarantine_file_is_refused(tmp_path: Path, text: str) -> None:
-    run = RunDir(tmp_path)
+def test_a_malformed_quarantine_file_is_refused(run: RunDir, text: str) -> None:
     run.quarantine.write_text(text)
     with pytest.raises(UserError, match=r"quarantine.json cannot be understood .*; expected \{\"samples\""):
         Quarantine.of(run, 1)

@@ -72,30 +72,23 @@ def rank(number: int, phase: str, *, still_s: float = 5.0, **facts: Any) -> Hear
 @pytest.mark.parametrize("phase", ["data", "forward", "backward", "save", "evaluation", "optimizer"])
 def test_rank_that_is_not_waiting_is_the_culprit(phase: str) -> None:
     ranks = [rank(0, "communication"), rank(1, "communication"), rank(2, phase), rank(3, "communication")]
-    culprit = culprit_of(ranks)
-    assert culprit is not None
-    assert culprit.rank == 2
+    assert culprit_of(ranks).rank == 2
 
 
 def test_rank_that_waits_in_a_collective_of_its_phase_is_not_the_culprit() -> None:
     """At the end of an evaluation all ranks sum up their scores."""
     ranks = [rank(0, "evaluation", waits=True), rank(1, "evaluation"), rank(2, "evaluation", waits=True)]
-    culprit = culprit_of(ranks)
-    assert culprit is not None
-    assert culprit.rank == 1
+    assert culprit_of(ranks).rank == 1
 
 
 def test_rank_in_forward_is_suspected_before_ranks_in_backward() -> None:
     ranks = [rank(0, "backward"), rank(1, "backward"), rank(2, "forward"), rank(3, "backward")]
-    culprit = culprit_of(ranks)
-    assert culprit is not None
-    assert culprit.rank == 2
+    assert culprit_of(ranks).rank == 2
 
 
 def test_rank_without_heartbeats_is_the_culprit_in_any_phase() -> None:
     ranks = [rank(0, "data"), replace(rank(1, "communication", still_s=0.0), is_silent=True)]
     culprit = culprit_of(ranks)
-    assert culprit is not None
     assert culprit.rank == 1
     assert "no sign of life" in format_hang(culprit, 2)
 
@@ -110,7 +103,6 @@ def test_there_is_no_culprit_while_a_rank_is_within_its_limit() -> None:
 def test_network_is_suspected_if_all_ranks_wait_for_each_other() -> None:
     ranks = [rank(0, "communication"), replace(rank(1, "communication"), step=3)]
     culprit = culprit_of(ranks)
-    assert culprit is not None
     assert culprit.rank == 1
     assert "wait for each other" in format_hang(culprit, 2)
     assert "the network" in format_hang(culprit, 2)
@@ -330,12 +322,11 @@ def test_time_asleep_does_not_count_as_standing_still(
 
 @pytest.mark.parametrize("limit_s, is_silent", [(2.0, True), (600.0, False), (None, True)])
 def test_allowed_silence_of_a_rank_grows_with_the_limit_of_its_phase(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit_s: float | None, is_silent: bool
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, limit_s: float | None, is_silent: bool
 ) -> None:
     """Drawing the report can hold up its thread for seconds."""
     now = [1000.0]
     monkeypatch.setattr("toolkit.reliability.watchdog.time.monotonic", lambda: now[0])
-    run = RunDir(tmp_path)
     world = World(rank=0, size=2, local_rank=0, local_size=2, nonce="n")
     watchdog = Watchdog(run, world, 2.0, lambda: Pulse(phase="communication", step=7, limit_s=2.0))
     run.heartbeat("n", 1).parent.mkdir()

@@ -85,16 +85,9 @@ def test_the_page_loads_nothing_and_runs_nothing(page: Page, hostile_page: Page)
 
 def test_headings_are_in_their_fixed_order(page: Page) -> None:
     assert page.title == "sst2-1f3a9c"
-    assert page.headings == [
-        "sst2-1f3a9c",
-        "Scores",
-        "Curves",
-        "Epochs",
-        "Labels of test",
-        "Where the time went",
-        "Memory, CPUs and GPUs",
-        "Attempts",
-    ]
+    scores = ["Scores", "Curves", "Epochs", "Labels of test"]
+    costs = ["Where the time went", "Memory, CPUs and GPUs", "Attempts"]
+    assert page.headings == ["sst2-1f3a9c", *scores, *costs]
 
 
 def test_the_tables_contain_the_scores(page: Page) -> None:
@@ -104,27 +97,15 @@ def test_the_tables_contain_the_scores(page: Page) -> None:
     assert scores["loss"][1:] == ["0.4000", "0.4312"]
     assert scores["accuracy"][1:] == ["80.00 %", "79.12 %"]
     assert scores["macro F1"] == ["–", "78.50 %", "78.50 %"]
-    labels = page.table_with("label", "predicted")
-    assert labels == [
-        ["negative", "negative", "1"],
-        ["negative", "positive", "1"],
-        ["positive", "negative", "1"],
-        ["positive", "positive", "1"],
-    ]
+    labels = ("negative", "positive")
+    pairs = [[label, predicted, "1"] for label in labels for predicted in labels]
+    assert page.table_with("label", "predicted") == pairs
 
 
 def test_every_attempt_has_a_row(page: Page) -> None:
     first, second = page.table_with("attempt", "job")
-    assert first == [
-        "0",
-        "4711",
-        "node01, node02",
-        "4 × cuda",
-        "0 to 150",
-        "2026-05-28 20:26:40 UTC",
-        "2 min 30 s",
-        "SIGTERM: preempted",
-    ]
+    assert first[:5] == ["0", "4711", "node01, node02", "4 × cuda", "0 to 150"]
+    assert first[5:] == ["2026-05-28 20:26:40 UTC", "2 min 30 s", "SIGTERM: preempted"]
     assert second[2:5] == ["node07", "2 × cuda", "140 to 300"]
     assert "Events: save (1)" in page.text
 

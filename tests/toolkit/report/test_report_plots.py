@@ -18,7 +18,6 @@ from tests.toolkit.report.drawn import comparison_plots, run_plots
 from tests.toolkit.report.report_folders import with_seed, write_attempts, write_finished, write_metrics
 from toolkit.files import append_json_line
 from toolkit.report.plotting.themes import DARK, LIGHT, Theme
-from toolkit.report.rendering.writing import write_report
 from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
@@ -31,17 +30,6 @@ def pixels(png: bytes) -> Any:
 def count_of(image: Any, colour: str) -> int:
     """Count the pixels that have a colour, but for rounding."""
     return int((np.abs(image - np.array(to_rgb(colour))).max(axis=2) < 0.02).sum())
-
-
-def test_a_finished_run_has_decodable_pictures(finished_run: RunDir) -> None:
-    write_report(finished_run)
-    names = {path.name for path in finished_run.report.glob("*.png")}
-    assert names == {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "timeline.png"}
-    for name in names:
-        height, width, channels = matplotlib.image.imread(finished_run.report / name).shape
-        assert 300 <= height <= 2000
-        assert 600 <= width <= 2200
-        assert channels in (3, 4)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -79,13 +67,8 @@ def test_a_curve_of_nan_values_has_no_plot(new_run: RunDir) -> None:
 
 def test_the_second_plot_shows_the_metric_that_selects_the_best(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0", metric="macro_f1:max")
-    assert list(run_plots(summarize(run))) == [
-        "loss.png",
-        "macro_f1.png",
-        "learning_rate.png",
-        "epochs.png",
-        "timeline.png",
-    ]
+    drawn = ["loss", "macro_f1", "learning_rate", "epochs", "timeline"]
+    assert list(run_plots(summarize(run))) == [f"{name}.png" for name in drawn]
 
 
 def test_drawing_is_deterministic_and_restores_the_matplotlib_settings(finished_run: RunDir) -> None:
@@ -101,20 +84,9 @@ def test_compared_runs_are_drawn_in_different_colours(tmp_path: Path) -> None:
         line = {"step": 400, "split": "validation", "loss": 0.1 * number, "accuracy": 0.5}
         append_json_line(run.metrics, line)
     plots = comparison_plots([summarize(run) for run in runs])
-    assert list(plots) == [
-        "loss.png",
-        "loss_seeds.png",
-        "accuracy.png",
-        "accuracy_seeds.png",
-        "macro_precision.png",
-        "macro_precision_seeds.png",
-        "macro_recall.png",
-        "macro_recall_seeds.png",
-        "macro_f1.png",
-        "macro_f1_seeds.png",
-        "train_loss.png",
-        "timelines.png",
-    ]
+    scores = ("loss", "accuracy", "macro_precision", "macro_recall", "macro_f1")
+    drawn = [f"{name}{of}.png" for name in scores for of in ("", "_seeds")]
+    assert list(plots) == [*drawn, "train_loss.png", "timelines.png"]
     image = pixels(plots["loss.png"](LIGHT))
     assert all(count_of(image, colour) > 50 for colour in LIGHT.series)
 

@@ -32,11 +32,6 @@ from toolkit.system.world import World
 from toolkit.training import worker
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return RunDir(tmp_path)
-
-
 @pytest.fixture(autouse=True)
 def short_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.run.fence._MOMENT_S", 0.1)
@@ -149,7 +144,6 @@ def test_restarted_job_replaces_its_earlier_process(run: RunDir, is_frozen: bool
     holder = get_context("forkserver").Process(target=hold, args=(str(run.path), "first", "12", sender))
     holder.start()
     assert receiver.recv()
-    assert holder.pid is not None
     if is_frozen:
         os.kill(holder.pid, signal.SIGSTOP)
     try:
@@ -215,14 +209,12 @@ def test_frozen_attempt_that_was_replaced_exits_before_it_writes(lab: Lab) -> No
     run = lab.start(experiment)
     frozen = start_ranks(1, train_rank, run.path, "stop at=forward step=5", "12", 0)
     pid = frozen[0].process.pid
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        time.sleep(0.01)
+    until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     # Another process tries by hand meanwhile.
     (refused,) = run_ranks(1, train_rank, run.path, "", "", 0)
     assert refused.error.startswith("RunBusy")
     again = start_ranks(1, train_rank, run.path, "slow 0.2 at=forward", "12", 1)
-    while not (starts := [line for line in read_json_lines(run.attempts) if line["restart"] == 1]):
-        time.sleep(0.01)
+    starts = until(lambda: [line for line in read_json_lines(run.attempts) if line["restart"] == 1])
     os.kill(pid, signal.SIGCONT)
     (woken,) = await_ranks(frozen)
     assert woken.exit_status == ExitCode.FENCED

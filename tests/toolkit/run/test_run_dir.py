@@ -53,8 +53,7 @@ def test_checkpoints_are_listed_by_step(tmp_path_factory: pytest.TempPathFactory
     assert run.checkpoint_steps() == sorted(steps)
 
 
-def test_folders_with_similar_names_are_not_checkpoints(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_folders_with_similar_names_are_not_checkpoints(run: RunDir) -> None:
     for name in (".step_00000001.tmp", "step_1", "step_00000002.old", "best", ".step_00000003.damaged.5"):
         (run.checkpoints / name).mkdir(parents=True)
     assert run.checkpoint_steps() == []
@@ -86,12 +85,8 @@ def parent(tmp_path: Path) -> Path:
 
 
 def test_runs_are_the_folders_with_a_config(parent: Path) -> None:
-    assert [run.run_id for run in find_runs(parent)] == [
-        "movies-1f3a9c",
-        "movies-1f77aa",
-        "spell",
-        "spelling-0b5e11",
-    ]
+    found = [run.run_id for run in find_runs(parent)]
+    assert found == ["movies-1f3a9c", "movies-1f77aa", "spell", "spelling-0b5e11"]
     assert list(find_runs(parent / "missing")) == []
 
 
@@ -143,8 +138,7 @@ def test_archived_run_is_moved_and_kept_complete(tmp_path: Path) -> None:
     assert list(find_runs(tmp_path)) == []
 
 
-def test_logs_are_found_by_start_and_rank(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_logs_are_found_by_start_and_rank(run: RunDir) -> None:
     assert (list(run.rank_logs()), run.job_logs()) == ([], [])
     run.logs.mkdir()
     paths = {
@@ -159,8 +153,7 @@ def test_logs_are_found_by_start_and_rank(tmp_path: Path) -> None:
     assert set(run.job_logs()) == {run.job_log("101"), run.launcher_log("x.0")}
 
 
-def test_has_code_checks_for_a_module_in_the_code_of_a_run(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_has_code_checks_for_a_module_in_the_code_of_a_run(run: RunDir) -> None:
     assert not run.has_code("toolkit.launch.rank_main")
     (run.code / "toolkit" / "launch").mkdir(parents=True)
     (run.code / "toolkit" / "launch" / "rank_main.py").touch()

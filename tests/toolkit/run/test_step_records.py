@@ -40,11 +40,6 @@ losses = st.floats(allow_nan=False, allow_infinity=False)
 steps = st.lists(st.tuples(st.lists(st.integers(0, 2**40), max_size=5), losses), min_size=1, max_size=12)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return RunDir(tmp_path)
-
-
 def do(step_records: StepRecords, progress: Progress, step: Step) -> None:
     progress.step += 1
     step_records.add(progress, np.array(step[0], dtype=np.int64), step[1])

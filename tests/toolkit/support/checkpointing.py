@@ -60,16 +60,22 @@ def facts(state: TrainState) -> Facts:
 
 
 def checkpoints(
-    run: RunDir, group: Group | None = None, identity: Identity = IDENTITY, keep: int = 2
+    run: RunDir, group: Group | None = None, identity: Identity = IDENTITY, keep: int = 2, faults: Any = None
 ) -> Checkpoints:
     group = group or Group(World.single(), torch.device("cpu"))
-    return Checkpoints(run, group, identity, keep, lambda event, **facts: note_event(run, event, **facts))
+    saving = Checkpoints(run, group, identity, keep, lambda event, **facts: note_event(run, event, **facts))
+    saving.faults = faults
+    return saving
+
+
+def write(saving: Checkpoints, state: TrainState, *, needed: bool = True) -> None:
+    """Save, and wait until it is on the disk."""
+    saving.save(state, needed=needed)
+    saving.wait()
 
 
 def save_state(run: RunDir, state: TrainState, identity: Identity = IDENTITY, keep: int = 2) -> None:
-    saving = checkpoints(run, identity=identity, keep=keep)
-    saving.save(state)
-    saving.wait()
+    write(checkpoints(run, identity=identity, keep=keep), state)
 
 
 def save(run: RunDir, *steps: int, best: int | None = None) -> None:

@@ -8,16 +8,21 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tests.patience import PATIENCE_S
 from toolkit.run.fence import Fenced
+from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
+
+if TYPE_CHECKING:
+    from toolkit.distributed.process_group import Group
 
 #: The error of a rank that did not end in time.
 NO_ANSWER = "no answer in time"
@@ -36,6 +41,17 @@ _PRELOADED = (
 )
 _OF_WORKLOADS = ("transformers.models.bert.modeling_bert",)
 _CONTEXT.set_forkserver_preload([*_PRELOADED, *(_OF_WORKLOADS if find_spec("toolkit.workloads") else ())])
+
+
+@contextmanager
+def joined(world: World, folder: Path) -> Iterator[Group]:
+    """The group of the ranks, on the CPU."""
+    from toolkit.config.schema import Train
+    from toolkit.distributed import process_group  # imports torch
+
+    train = Train(device="cpu", collective_timeout_s=PATIENCE_S)
+    with process_group.join(RunDir(folder), world, train) as group:
+        yield group
 
 
 @dataclass(frozen=True, slots=True)

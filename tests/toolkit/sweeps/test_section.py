@@ -66,7 +66,6 @@ def test_the_command_line_sets_keys_of_the_section(tmp_path: Path) -> None:
     sweep = load_sweep(
         written(tmp_path, SECTION), ["sweep.samples=9", "sweep.parameters.optimizer.lr=[1, 2]"]
     )
-    assert sweep is not None
     assert sweep.samples == 9
     assert sweep.parameters["optimizer.lr"] == Values(("1", "2"))
 
@@ -80,14 +79,12 @@ def test_the_section_may_be_an_included_file(tmp_path: Path) -> None:
 def test_sections_within_a_run_are_keys_with_dots(tmp_path: Path) -> None:
     section = "sweep: {runs: [{optimizer: {lr: 0.1}, task: {a: {b: [1]}, c: {}}}]}\n"
     sweep = load_sweep(written(tmp_path, section))
-    assert sweep is not None
     assert sweep.runs == ({"optimizer.lr": "0.1", "task.a.b": "[1]", "task.c": "{}"},)
 
 
 def test_section_of_a_run_that_names_its_kind_is_replaced(tmp_path: Path) -> None:
     """The keys of another kind would not fit."""
     sweep = load_sweep(written(tmp_path, "sweep: {runs: [{model: {kind: docnn, filters: 3}}]}\n"))
-    assert sweep is not None
     (run,) = sweep.runs
     assert parse(run["model"]).value == {"kind": "docnn", "filters": 3}
 

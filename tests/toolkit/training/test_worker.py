@@ -64,13 +64,6 @@ def the_run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_worker_on_a_finished_run_exits_without_changes(run: RunDir) -> None:
-    run.result.write_text("{}")
-    before = sorted(run.path.rglob("*"))
-    assert worker.main([str(run.path)]) == 0
-    assert sorted(run.path.rglob("*")) == before
-
-
 def test_second_worker_is_refused_with_one_error_line(
     run: RunDir, capsys: pytest.CaptureFixture[str]
 ) -> None:

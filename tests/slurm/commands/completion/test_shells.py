@@ -22,7 +22,6 @@ from toolkit.run.create_run import create_run
 
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[=>78]|\][^\x07]*\x07)|\x07|\r")
 _BACKSPACE = re.compile("[^\x08]\x08")
-PROMPT = "ready$ "
 
 _STARTS = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}
 _SET_UP = {

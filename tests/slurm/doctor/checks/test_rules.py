@@ -70,15 +70,11 @@ def test_limits_that_are_not_enforced_are_not_listed() -> None:
         ({}, "memory is not allocated"),
         ({"SelectTypeParameters": "CR_CORE_MEMORY", "DefMemPerNode": "UNLIMITED"}, "gets all of its host"),
         ({"SelectTypeParameters": "CR_CORE_MEMORY", "DefMemPerCPU": "4000"}, "DefMemPerCPU=4000"),
+        ({"SelectTypeParameters": "CR_CORE_MEMORY", "MaxMemPerNode": "64000"}, "MaxMemPerNode=64000"),
     ],
 )
-def test_default_memory_of_a_job_is_reported(settings: dict[str, str], words: str) -> None:
+def test_default_and_maximum_memory_of_a_job_are_reported(settings: dict[str, str], words: str) -> None:
     about(list(limits(cluster(**settings))), words)
-
-
-def test_maximum_memory_of_a_job_is_reported() -> None:
-    here = cluster(SelectTypeParameters="CR_CORE_MEMORY", MaxMemPerNode="64000")
-    about(list(limits(here)), "MaxMemPerNode=64000")
 
 
 def test_default_memory_of_a_partition_is_reported() -> None:

@@ -32,7 +32,6 @@ def test_pauses_of_the_writer_do_not_count(tmp_path: Path) -> None:
     run(tmp_path, "a-1", save(10.0, 7.0), save(2.0), {"event": "signal"})
     run(tmp_path, "b-2", save(5.0, size=900))
     found = measured_saves(tmp_path)
-    assert found is not None
     assert (found.runs, found.saves) == (2, 3)
     assert (found.median_s, found.longest_s, found.longest_run) == (3.0, 5.0, "b-2")
 
@@ -42,7 +41,6 @@ def test_only_the_newest_runs_are_measured(tmp_path: Path, monkeypatch: pytest.M
     run(tmp_path, "old-1", save(99.0), age_s=1000)
     run(tmp_path, "new-2", save(1.0))
     found = measured_saves(tmp_path)
-    assert found is not None
     assert found.longest_run == "new-2"
 
 

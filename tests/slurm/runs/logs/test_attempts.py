@@ -6,26 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from slurm.runs.logs.attempts import chosen, logged_attempts
+from slurm.runs.logs.attempts import logged_attempts
 from slurm.runs.logs.listing import entries, table
 from tests.slurm.runs.logs.folder import Logged
-from toolkit.errors import RunNotFound
 from toolkit.files import append_json_line
 
 
 @pytest.fixture
 def logged(tmp_path: Path) -> Logged:
     return Logged(tmp_path)
-
-
-def test_logs_belong_to_the_attempt_of_their_nonce(logged: Logged) -> None:
-    logged.start("101.0.0", "first", "first of rank 1", job_id="101")
-    logged.hosts("101.0.0", "w1", "w2")
-    logged.start("101.0.1", "second", job_id="101")
-    first, second = logged_attempts(logged.run)
-    assert (first.number, list(first.logs), first.hosts) == (1, [0, 1], {0: "w1", 1: "w2"})
-    assert second.logs[0].read_text() == "second"
-    assert second.title == "attempt 2, job 101"
 
 
 def test_attempt_without_a_nonce_is_found_by_job_and_restart(logged: Logged) -> None:
@@ -67,12 +56,6 @@ def test_first_attempt_is_listed_before_it_is_recorded(logged: Logged) -> None:
     logged.write("101.0.0", "importing torch")
     (start,) = logged_attempts(logged.run)
     assert (start.number, start.job_id) == (1, None)
-
-
-def test_unknown_attempt_is_refused_with_the_known_ones(logged: Logged) -> None:
-    logged.start("101.0.0", "first")
-    with pytest.raises(RunNotFound, match="has no attempt 3; there are: 1"):
-        chosen(logged.run, 3, logged_attempts(logged.run))
 
 
 def test_damaged_attempts_file_hides_no_log(logged: Logged) -> None:

@@ -12,6 +12,7 @@ from slurm.runs.logs.sources import Attempt, Rank
 from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.submissions import record
 from tests.slurm.runs.logs.folder import Logged
+from tests.slurm.support.clock import Clock
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import User
@@ -124,40 +125,15 @@ def test_the_batch_script_is_followed_into_the_next_job(logged: Logged) -> None:
 # -- whether the run is live
 
 
-class Clock:
-    """Time that a test moves on."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-def test_the_scheduler_is_asked_at_most_twice_a_minute(fake: FakeSlurm, user: User, clock: Clock) -> None:
-    job = PretendJob(fake, user)
-    is_live = liveness(job.run, RateLimitedPoll(clock))
-    for _ in range(120):
-        assert is_live()
-        clock.now += 0.5
-    assert len(fake.calls("squeue")) == 2
-
-
-def test_a_finished_run_is_known_without_the_scheduler(fake: FakeSlurm, user: User) -> None:
-    job = PretendJob(fake, user)
+def test_a_finished_run_is_known_without_the_scheduler(job: PretendJob, fake: FakeSlurm) -> None:
     job.run.result.write_text("{}")
     assert not liveness(job.run)()
     assert fake.calls("squeue") == []
 
 
 def test_a_job_that_has_ended_is_noticed_at_the_next_question(
-    fake: FakeSlurm, user: User, clock: Clock
+    job: PretendJob, fake: FakeSlurm, clock: Clock
 ) -> None:
-    job = PretendJob(fake, user)
     is_live = liveness(job.run, RateLimitedPoll(clock))
     assert is_live()
     fake.change("101", state="CANCELLED")

@@ -15,11 +15,6 @@ def timed(second: int, text: str) -> bytes:
     return f"2026-01-01 00:00:{second:02d},000 INFO {text}\n".encode()
 
 
-def test_lines_stand_in_the_order_of_their_times() -> None:
-    logs = [[timed(1, "a1"), timed(4, "a4")], [timed(2, "b2"), timed(3, "b3")]]
-    assert [line.split()[-1] for _, line in merged(logs)] == [b"a1", b"b2", b"b3", b"a4"]
-
-
 def test_a_stack_trace_stays_with_its_error() -> None:
     trace = [b"Traceback\n", b"  File x\n", b"ValueError\n"]
     logs = [[timed(2, "failed"), *trace], [timed(1, "b1"), timed(2, "b2"), timed(3, "b3")]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -12,23 +11,9 @@ from hypothesis import strategies as st
 from slurm.client.queue import UNKNOWN, JobState
 from slurm.runs.watching import polling
 from slurm.runs.watching.polling import RateLimitedPoll
+from tests.slurm.support.clock import Clock
 from tests.slurm.support.fake_slurm import FakeSlurm
 from toolkit.errors import SchedulerError, SlurmUnavailable
-
-
-@dataclass
-class Clock:
-    """A clock that is moved by hand."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -59,17 +59,6 @@ def test_esc_ends_only_a_view_that_was_opened_from_the_table(job: PretendJob, te
     assert opened.shown.splitlines()[-1] != alone.shown.splitlines()[-1]
 
 
-def test_arrow_key_is_not_read_as_a_letter(watched: Watched) -> None:
-    """The one to the right sends a C at its end."""
-    watched.show("\x1b[Cyq")
-    assert "y / n" not in watched.shown
-    assert watched.job.fake.calls("scancel") == []
-
-
-def test_l_opens_the_log(watched: Watched) -> None:
-    assert watched.show("l") is Ending.LOG
-
-
 def test_c_asks_before_it_cancels(watched: Watched) -> None:
     watched.show("cq" + "cnq")
     assert f"cancel {watched.job.run.run_id}? y / n" in watched.shown

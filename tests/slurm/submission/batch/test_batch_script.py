@@ -120,7 +120,6 @@ def test_no_signal_ends_the_script_before_its_step(
     python.chmod(0o755)
     script = replace(plan(experiment, Resources(), RunDir(tmp_path)), python=str(python))
     process = start_script(script, tmp_path, f"echo started; {srun}")
-    assert process.stdout is not None
     assert process.stdout.readline() == b"started\n"
     for _ in range(200):
         process.send_signal(number)

@@ -18,10 +18,6 @@ def options(**fields: object) -> dict[str, object]:
     return dict(part.options)
 
 
-def test_one_task_on_one_host_is_the_default() -> None:
-    assert options() == {"nodes": 1, "ntasks-per-node": 1}
-
-
 @pytest.mark.parametrize(
     "fields",
     [{"gres": "gpu:2"}, {"gres": "tmpdisk:1,gpu:a100:2"}, {"gpus_per_node": "2"}, {"gpus_per_task": "1"}],
@@ -34,13 +30,6 @@ def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) ->
 def test_cpus_per_task_is_not_added_beside_cpus_per_gpu_or_without_gpus() -> None:
     assert "cpus-per-task" not in options(gres="gpu:2", sbatch={"cpus-per-gpu": 6})
     assert "cpus-per-task" not in options(gres="tmpdisk:5")
-
-
-def test_world_size_is_for_the_largest_number_of_hosts_and_the_smallest_suffices() -> None:
-    resources = Resources(nodes="2-4", tasks_per_node=2)
-    (part,) = components(resources)
-    assert (part.least_nodes, part.options["nodes"]) == (2, "2-4")
-    assert world_size(resources) == 8
 
 
 @pytest.mark.parametrize(
@@ -79,45 +68,6 @@ def test_gpus_per_task_that_cannot_be_counted_are_refused() -> None:
         components(Resources(nodes="1-4", gpus_per_task="a100:many"))
 
 
-@pytest.mark.parametrize(
-    "field, value",
-    [
-        ("gres", "gpu:a100:2"),
-        ("gpus_per_node", "2"),
-        ("gpus_per_task", "1"),
-        ("cpus_per_task", 4),
-        ("mem", "16G"),
-        ("mem_per_cpu", "2G"),
-        ("mem_per_gpu", "8G"),
-        ("time", "4:00:00"),
-        ("partition", "long,short"),
-        ("account", "lab"),
-        ("qos", "high"),
-        ("constraint", "a100|h100"),
-        ("nodelist", "node[1-3]"),
-        ("exclude", "node7"),
-        ("reservation", "course"),
-        ("dependency", "afterok:12"),
-        ("mail_user", "me@example.org"),
-        ("mail_type", "END,FAIL"),
-        ("comment", "a remark"),
-        ("licenses", "matlab:1"),
-        ("exclusive", True),
-    ],
-)
-def test_every_field_becomes_the_option_of_its_name(field: str, value: object) -> None:
-    assert options(**{field: value})[field.replace("_", "-")] == value
-
-
-def test_unset_options_are_left_to_the_cluster() -> None:
-    assert options(exclusive=False, mem=None, time=None) == options()
-
-
-def test_other_options_may_be_spelt_with_dashes_or_underscores() -> None:
-    given = options(sbatch={"kill-on-invalid-dep": "yes", "spread_job": True, "nice": 100})
-    assert given == options() | {"kill-on-invalid-dep": "yes", "spread-job": True, "nice": 100}
-
-
 @pytest.mark.parametrize("name, key", [("mem", "mem"), ("mail_type", "mail_type"), ("time", "time")])
 def test_an_option_that_has_a_key_is_refused_with_that_key(name: str, key: str) -> None:
     with pytest.raises(UserError, match=f"use resources.{key}"):
@@ -139,34 +89,6 @@ def test_null_or_false_removes_an_option(nothing: object) -> None:
 
 def test_zero_is_kept_as_a_value() -> None:
     assert options(sbatch={"nice": 0})["nice"] == 0
-
-
-def test_the_world_is_nodes_times_tasks() -> None:
-    assert world_size(Resources(nodes=3, tasks_per_node=4)) == 12
-
-
-def test_uneven_hosts_become_one_component_for_each_group() -> None:
-    resources = Resources(
-        groups=(Group(nodes=1, gpus=3), Group(nodes=2, gpus=1, partition="short", constraint="v100")),
-        partition="long",
-        mem="8G",
-    )
-    first, second = components(resources)
-    assert first.options == {
-        "nodes": 1, "ntasks-per-node": 3, "mem": "8G", "partition": "long", "gres": "gpu:3",
-        "cpus-per-task": 4,
-    }  # fmt: skip
-    assert second.options == {
-        "nodes": 2, "ntasks-per-node": 1, "mem": "8G", "partition": "short", "gres": "gpu:1",
-        "constraint": "v100", "cpus-per-task": 4,
-    }  # fmt: skip
-    assert world_size(resources) == 5
-
-
-def test_a_group_without_gpus_has_one_task_on_each_host() -> None:
-    parts = components(Resources(groups=(Group(nodes=2, gpus=0), Group(nodes=1, gpus=2))))
-    assert [part.tasks_per_node for part in parts] == [1, 2]
-    assert "gres" not in parts[0].options
 
 
 def test_options_of_the_whole_job_are_only_in_the_first_component() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -74,32 +73,9 @@ def test_script_does_not_depend_on_the_folder_or_the_environment(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_every_script_requeues_appends_and_ends_all_ranks_together(experiment: Experiment, name: str) -> None:
-    script = plan(experiment, *PLANS[name])
-    given = directives(script)
-    assert given["requeue"] == ""
-    assert given["open-mode"] == "append"
-    assert {"--kill-on-bad-exit=1", "--wait=0", "--open-mode=append"} <= set(shlex.split(srun(script)))
-    assert "--cpus-per-task=" in srun(script)
-
-
-def test_each_rank_has_its_own_log_in_each_attempt(experiment: Experiment) -> None:
-    """%j, %s, %t: job, step and task; the restart count is the shell's to fill in."""
-    assert '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"' in srun(
-        plan(experiment, Resources())
-    )
-
-
-def test_srun_gets_the_cpus_that_the_job_asked_for(experiment: Experiment) -> None:
-    assert "--cpus-per-task=6 " in srun(plan(experiment, Resources(cpus_per_task=6)))
-    assert "--cpus-per-task=${SLURM_CPUS_PER_TASK:-1} " in srun(plan(experiment, Resources()))
+def test_srun_gets_no_cpus_of_its_own_beside_cpus_per_gpu(experiment: Experiment) -> None:
     by_gpu = Resources(gres="gpu:2", sbatch={"cpus-per-gpu": 4})
     assert "--cpus-per-task" not in srun(plan(experiment, by_gpu))
-
-
-def test_ranks_are_warned_before_the_time_limit(experiment: Experiment) -> None:
-    assert directives(plan(experiment, Resources(signal_s=300)))["signal"] == "USR2@300"
 
 
 @pytest.mark.parametrize(
@@ -139,35 +115,6 @@ def test_plan_of_an_elastic_job_shows_the_largest_world_and_the_range(user: User
     assert "4 to 8 processes" in user.stk("plan", user.config, *overrides).out
     fixed = json.loads(user.stk("plan", user.config, "resources.nodes=2", "--json").out)
     assert fixed["config"]["resources"]["nodes"] == 2
-
-
-def test_script_unsets_export_and_memory_variables_before_srun(experiment: Experiment) -> None:
-    before, _, _ = str(plan(experiment, Resources())).partition("\nsrun ")
-    assert "\nunset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE\n" in before
-
-
-@pytest.mark.parametrize(
-    "option, value",
-    [
-        ("job-name", "mine"),
-        ("chdir", "/tmp"),
-        ("open-mode", "truncate"),
-        ("open_mode", "truncate"),
-        ("requeue", False),
-        ("no-requeue", True),
-        ("signal", "USR1"),
-        ("array", "1-3"),
-        ("wrap", "true"),
-        ("nodes", 7),
-        ("ntasks", 7),
-        ("ntasks-per-node", 7),
-    ],
-)
-def test_options_that_a_run_relies_on_are_refused_with_the_reason(
-    experiment: Experiment, option: str, value: object
-) -> None:
-    with pytest.raises(UserError, match=rf"resources\.sbatch\.{option} cannot be set here: \w.{{10,}}"):
-        str(plan(experiment, Resources(sbatch={option: value})))
 
 
 @pytest.mark.parametrize("character, reason", [

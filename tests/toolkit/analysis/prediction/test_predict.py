@@ -9,10 +9,10 @@ from itertools import chain
 import pytest
 
 from toolkit.analysis.prediction.predict import Answering
-from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
+from toolkit.analysis.prediction.predictor import RowFormat
 from toolkit.analysis.prediction.request import input_format, output_format
 from toolkit.analysis.prediction.rows import Row
-from toolkit.errors import DataError, UserError
+from toolkit.errors import UserError
 
 
 @dataclass
@@ -24,8 +24,6 @@ class Doubling:
     handed: list[int] = field(default_factory=list)
 
     def sample(self, row):
-        if row is None:
-            raise UnfitRow("found nothing, expected a number")
         return row
 
     def predict(self, samples):
@@ -70,13 +68,6 @@ def test_available_rows_are_predicted_without_waiting_for_a_full_batch() -> None
     waits = iter([True, False, False, True])
     found = answering(doubling, 99).predictions(rows(4), "rows", lambda: next(waits))
     assert [*found] == [[0, 2], [4], [6]]
-
-
-def test_an_invalid_row_is_reported_with_its_line() -> None:
-    doubling = Doubling()
-    broken = [Row(1, 1), Row(7, None)]
-    with pytest.raises(DataError, match="rows:7: found nothing, expected a number"):
-        [*answering(doubling, 9).predictions(broken, "rows")]
 
 
 def test_a_failing_batch_is_reported_with_its_lines() -> None:

@@ -70,10 +70,6 @@ def said(connect: Callable[[], socket.socket]) -> Callable[[str], tuple[int, str
     return of
 
 
-def test_rows_are_answered(said: Callable[[str], tuple[int, str]]) -> None:
-    assert said(f"{KNOWN}Content-Length: 4\r\n\r\na\nb\n") == (200, '"a\\n"\n"b\\n"\n')
-
-
 def test_a_request_is_utf_8_whatever_the_files_of_the_run_are(said: Callable[[str], tuple[int, str]]) -> None:
     assert said(f"{KNOWN}Content-Length: 2\r\n\r\nÄ") == (200, '"Ä"\n')
 

@@ -97,27 +97,12 @@ def test_tensors_are_aligned_and_contiguous_in_the_file(given_tensors: dict[str,
     assert begin + ends[-1] == len(raw)
 
 
-def test_metadata_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    path.write_bytes(content(filled({"a": torch.ones(2)}, {"format": "pt", "b": "a"})))
-    with safe_open(path, framework="pt") as file:
-        assert file.metadata() == {"format": "pt", "b": "a"}
-
-
 def test_tensor_in_another_memory_layout_keeps_its_numbers() -> None:
     turned = torch.arange(6.0).reshape(2, 3).T
     strided = torch.arange(10)[::2]
     read = load(content(filled({"turned": turned, "strided": strided})))
     assert torch.equal(read["turned"], turned)
     assert torch.equal(read["strided"], strided)
-
-
-def test_changes_after_the_copy_are_not_staged() -> None:
-    tensor = torch.ones(1000)
-    buffer = filled({"a": tensor})
-    before = content(buffer)
-    tensor.zero_()
-    assert content(buffer) == before
 
 
 def test_buffer_is_reused_until_the_tensors_change_shape_or_type() -> None:
@@ -212,15 +197,6 @@ def test_tensors_of_a_gpu_are_copied_before_they_change() -> None:
         model(torch.randn(8, 512, device="cuda")).square().sum().backward()
         optimizer.step()
         assert torch.equal(load(b"".join(staging.files()[WEIGHTS]))["weight"], before)
-
-
-def test_first_state_of_a_run_has_no_optimizer_tensors_yet() -> None:
-    staging = Staging()
-    state = new_state()
-    staging.fill(state)
-    assert load(b"".join(staging.files()[TRAINING])).keys() == {"buffer/seen"}
-    staging.fill(state_at(3))
-    assert len(load(b"".join(staging.files()[TRAINING]))) > 1
 
 
 def test_reserved_buffers_are_used_by_the_first_copy() -> None:

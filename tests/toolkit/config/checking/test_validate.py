@@ -359,13 +359,6 @@ def test_environment_variables_are_converted_to_every_type(movies, monkeypatch):
     assert experiment.model.kernels == (2, 3)
 
 
-def test_yaml_1_1_traps_stay_text_on_the_command_line(movies):
-    resources = load(
-        movies, ["resources.time=1:00:00", "resources.account=no", "resources.qos=007"]
-    ).resources
-    assert (resources.time, resources.account, resources.qos) == ("1:00:00", "no", "007")
-
-
 _ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -130,21 +130,10 @@ def test_batches_do_not_come_in_order_of_length() -> None:
     assert means != sorted(means)
 
 
-def test_the_incomplete_batch_comes_last() -> None:
-    plan = plan_epoch(some_lengths(35), **USUAL)
-    assert [len(plan.step(step)) for step in range(plan.steps)] == [16, 16, 3]
-    assert sorted(len(plan.micro_batch(2, part)) for part in range(4)) == [0, 1, 1, 1]
-
-
 def test_one_sample_is_one_step() -> None:
     plan = plan_epoch(some_lengths(1), **USUAL)
     assert plan.steps == 1
     assert plan.step(0).tolist() == [0]
-
-
-def test_an_empty_set_has_no_steps() -> None:
-    assert plan_epoch(some_lengths(0), **USUAL).steps == 0
-    assert plan_evaluation(some_lengths(0), 4).steps == 0
 
 
 @pytest.mark.parametrize("step, part", [(3, 0), (-1, 0), (0, 4), (0, -1)])

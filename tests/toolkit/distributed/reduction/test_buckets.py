@@ -17,12 +17,9 @@ from torch.utils.checkpoint import checkpoint
 
 from tests.patience import PATIENCE_S
 from tests.tiers import first_quick
-from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, joined, run_ranks
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import ExactReduction, block
-from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
@@ -81,9 +78,7 @@ def sums_alone(idle: frozenset[int]) -> dict[str, bytes | None]:
 
 def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: Any) -> Any:
     """What work(world, model, reduction, *arguments) returns as one of the ranks."""
-    with process_group.join(
-        RunDir(folder), world, Train(device="cpu", collective_timeout_s=PATIENCE_S)
-    ) as group:
+    with joined(world, folder) as group:
         model = Layers()
         reduction = ExactReduction(model, group, bucket_bytes=BUCKET_BYTES)
         with closing(reduction):
@@ -121,9 +116,7 @@ def test_bucketed_sums_equal_those_of_one_process_to_the_bit(
 
 def take_along(world: World, folder: Path, numbers: int, dtype: torch.dtype) -> list[bytes]:
     """The gradient of the largest layer, and what each of two steps took along."""
-    with process_group.join(
-        RunDir(folder), world, Train(device="cpu", collective_timeout_s=PATIENCE_S)
-    ) as group:
+    with joined(world, folder) as group:
         model = Layers().to(dtype)
         found = []
         with closing(ExactReduction(model, group, piggyback=numbers, bucket_bytes=BUCKET_BYTES)) as reduction:
@@ -132,7 +125,6 @@ def take_along(world: World, folder: Path, numbers: int, dtype: torch.dtype) -> 
                 with reduction.micro_batch(last=True):
                     model(inputs_of(world.rank).to(dtype)).backward()
                 found.append(reduction.finish().tobytes())
-            assert model.large.weight.grad is not None
             found.append(model.large.weight.grad.to(torch.float64).numpy().tobytes())
         group.barrier()
         return found
@@ -166,7 +158,6 @@ def see_the_sum_in_backward(world: World, model: Layers, reduction: ExactReducti
 
     def wait(_: torch.Tensor) -> None:
         gradient = model.last.weight.grad
-        assert gradient is not None
         while gradient.numpy().tobytes() != expected:
             assert time.monotonic() < deadline, "the sum of the last layer has not come"
 
@@ -245,8 +236,6 @@ class Aliased(nn.Module):
 def test_gradients_that_share_memory_are_added_once() -> None:
     model = Aliased()
     model(torch.ones(6)).backward()
-    assert model.first.grad is not None
-    assert model.second.grad is not None
     assert model.first.grad.data_ptr() == model.second.grad.data_ptr(), "or this test could not fail"
     reduction = ExactReduction(model, ALONE)
     reduction.start(NOTHING)
@@ -269,5 +258,4 @@ def test_no_sum_is_minus_zero(leaves: int) -> None:
         with reduction.micro_batch(last=number == leaves - 1):
             (model.weight * torch.tensor([[-0.0, 0.0, 1.0]])).sum().backward()
     reduction.finish()
-    assert model.weight.grad is not None
     assert torch.signbit(model.weight.grad).tolist() == [[False, False, False]]

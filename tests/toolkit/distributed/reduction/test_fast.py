@@ -16,14 +16,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from tests.patience import PATIENCE_S
 from tests.tiers import first_quick
-from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
-from toolkit.config.schema import Train
+from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, joined, run_ranks
 from toolkit.distributed import process_group
 from toolkit.distributed.reduction import FastReduction
 from toolkit.errors import UserError
-from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 #: An empty piggyback.
@@ -49,9 +46,7 @@ class Branches(nn.Module):
 
 def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: Any) -> Any:
     """What work(group, *arguments) returns as one of the ranks."""
-    with process_group.join(
-        RunDir(folder), world, Train(device="cpu", collective_timeout_s=PATIENCE_S)
-    ) as group:
+    with joined(world, folder) as group:
         found = work(group, *arguments)
         group.barrier()
         return found
@@ -179,7 +174,6 @@ def take_along(group: process_group.Group, dtype: torch.dtype) -> tuple[bytes, l
         with reduction.micro_batch(last=True):
             reduction.compute(nn.Module.__call__, torch.ones(3, 2, dtype=dtype)).sum().backward()
         rode = reduction.finish().tobytes()
-    assert model.weight.grad is not None
     return rode, model.weight.grad[0].tolist()
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
@@ -95,8 +94,7 @@ def test_first_reachable_address_of_rank_0_is_used(run: RunDir, threads: ThreadP
     ranks = worlds(2)
     publication = run.rendezvous(ranks[0].nonce)
     (host,) = start(threads, run, ranks[:1], PATIENCE_S)
-    while (place := read_json(publication)) is None:
-        time.sleep(0.01)
+    place = until(lambda: read_json(publication))
     write_json(publication, {**place, "addresses": ["127.255.255.254", *place["addresses"]]})
     joined = meet(run, ranks[1], PATIENCE_S)
     assert joined.world.master_port == host.result().world.master_port

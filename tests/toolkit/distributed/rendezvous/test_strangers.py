@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,7 @@ import psutil
 import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start, write_with_folder
 from tests.toolkit.support.ranks import worlds
 from tests.toolkit.support.tiny import events
@@ -27,16 +26,12 @@ from toolkit.system.world import World
 
 def place_of(run: RunDir, world: World) -> dict[str, Any]:
     """Where rank 0 listens, as soon as it has said so."""
-    while (place := read_json(run.rendezvous(world.nonce))) is None:
-        time.sleep(0.01)
-    return place
+    return until(lambda: read_json(run.rendezvous(world.nonce)))
 
 
 def refused(run: RunDir) -> list[str]:
     """The addresses of those that were refused, as soon as there are some."""
-    while not (lines := events(run, "connection_refused")):
-        time.sleep(0.01)
-    return [line["address"] for line in lines]
+    return [line["address"] for line in until(lambda: events(run, "connection_refused"))]
 
 
 def test_a_process_without_the_secret_cannot_join_and_is_recorded(
@@ -77,8 +72,7 @@ def test_a_false_rank_0_is_not_joined(run: RunDir, threads: ThreadPoolExecutor) 
     place = {"host": "node17", "addresses": ["127.0.0.1"], "port": false.port}
     write_with_folder(run.rendezvous(ranks[0].nonce), place)
     (guest,) = start(threads, run, ranks[1:], PATIENCE_S)
-    while not refusals.count:
-        time.sleep(0.01)
+    until(lambda: refusals.count)
     (host,) = start(threads, run, ranks[:1], PATIENCE_S)
     assert guest.result().world.master_port == host.result().world.master_port != false.port
     false.close()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from queue import Queue
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from toolkit.distributed.secure.channel import Channel, NotAuthenticated, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import EVENT, SUM_EVENT, Refusals
@@ -60,12 +59,6 @@ def is_let_in(opened: Opened, address: str = "127.0.0.1") -> bool:
     return opened.clients.get(timeout=PATIENCE_S).receive(PATIENCE_S) == b"hello"
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    while not is_so():
-        pause.wait(0.01)
-
-
 def test_a_client_with_the_secret_is_accepted_at_every_address(opened: Opened) -> None:
     assert is_let_in(opened)
     assert is_let_in(opened, "127.0.0.2")
@@ -75,7 +68,7 @@ def test_a_client_with_the_secret_is_accepted_at_every_address(opened: Opened) -
 def test_a_client_without_the_secret_is_refused_and_recorded(opened: Opened) -> None:
     with pytest.raises(NotAuthenticated):
         opened.enter(OTHER)
-    wait_until(lambda: bool(opened.told))
+    until(lambda: opened.told)
     ((event, facts),) = opened.told
     assert (event, facts["address"]) == (EVENT, "127.0.0.1")
     assert opened.clients.empty()
@@ -94,7 +87,7 @@ def test_refusals_of_a_flood_are_recorded_in_two_lines_with_their_count(opened: 
     for _ in range(200):
         with opened.knock() as stranger:
             stranger.sendall(bytes(64))
-    wait_until(lambda: opened.refusals.count == 200)
+    until(lambda: opened.refusals.count == 200)
     opened.listener.close()
     assert [event for event, _ in opened.told] == [EVENT, SUM_EVENT]
     assert opened.told[1][1]["count"] == 200
@@ -115,14 +108,14 @@ def test_a_settled_listener_keeps_only_the_addresses_with_clients(opened: Opened
     assert is_let_in(opened)
     opened.listener.slow_down()
     assert is_let_in(opened)
-    wait_until(lambda: not is_open("127.0.0.2", opened.listener.port))
+    until(lambda: not is_open("127.0.0.2", opened.listener.port))
 
 
 def test_a_closed_listener_accepts_nobody_and_keeps_its_clients(opened: Opened) -> None:
     channel = opened.enter()
     client = opened.clients.get(timeout=PATIENCE_S)
     opened.listener.close()
-    wait_until(lambda: not is_open("127.0.0.1", opened.listener.port))
+    until(lambda: not is_open("127.0.0.1", opened.listener.port))
     channel.send(b"still here")
     assert client.receive(PATIENCE_S) == b"still here"
 

@@ -12,14 +12,13 @@ import pytest
 import torch
 
 from tests.tiers import first_quick
-from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Attempt, train_rank
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
-from toolkit.config.schema import Train
-from toolkit.distributed.process_group import Group, join
+from toolkit.distributed.process_group import Group
 from toolkit.run.create_run import create_run
-from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.run.run_dir import MANIFEST
 from toolkit.system.world import World
 
 
@@ -46,7 +45,7 @@ def without_pickle(world: World, function: Any, *arguments: Any) -> Any:
 
 
 def exchange(world: World, folder: Path) -> list[Any]:
-    with join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         group.main_first(lambda: None)
         group.barrier()
         return [
@@ -59,7 +58,7 @@ def exchange(world: World, folder: Path) -> list[Any]:
 
 
 def bytes_of_others(world: World, folder: Path) -> list[bytes]:
-    with join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         if world.is_main:
             return [group.receive(rank) for rank in (1, 2, 1)]
         for number in range(3 - world.rank):
@@ -109,7 +108,7 @@ def carry_from(world: World, folder: Path, names: list[str]) -> str:
         own.mkdir(parents=True)
         (own / MANIFEST).write_text("{}")
         (own / "weights").write_bytes(bytes(range(256)) * 3)
-    with join(RunDir(folder), world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         apart = Group(
             World(rank=world.rank, size=world.size, local_rank=0, local_size=1), group.device, False
         )

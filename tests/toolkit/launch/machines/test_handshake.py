@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext, suppress
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 from toolkit.distributed.secure.channel import Channel, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
@@ -173,8 +172,7 @@ def test_garbage_from_strangers_is_recorded_and_ignored(threads: ThreadPoolExecu
     member = answer(threads, 1, [1, 1], port)
     (peer,) = leader.result()
     assert peer.node == 1
-    while not told:
-        time.sleep(0.01)
+    until(lambda: told)
     assert told[0] == "connection_refused"
     assert len(told) <= 2
     member.result().connection.close()

@@ -13,24 +13,6 @@ OWN = ("node-a.example.org", "10.0.0.7")
 COUNTS = st.lists(st.integers(1, 16), min_size=1, max_size=12)
 
 
-@pytest.mark.parametrize(
-    "counts, first_ranks, size",
-    [
-        ([3, 1], (0, 3), 4),
-        ([1, 3], (0, 1), 4),
-        ([4, 5, 6], (0, 4, 9), 15),
-        ([2, 2, 2], (0, 2, 4), 6),
-        ([1, 1, 2], (0, 1, 2), 4),
-        ([7], (0,), 7),
-    ],
-)
-def test_the_first_rank_of_a_machine_is_the_sum_of_the_counts_before_it(
-    counts: list[int], first_ranks: tuple[int, ...], size: int
-) -> None:
-    found = layout(counts)
-    assert (found.counts, found.first_ranks, found.size) == (tuple(counts), first_ranks, size)
-
-
 @given(COUNTS)
 def test_ranks_have_no_gap_and_each_belongs_to_one_machine(counts: list[int]) -> None:
     world = layout(counts)

@@ -24,7 +24,6 @@ def child() -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
     process.communicate()
@@ -70,7 +69,6 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 def test_the_gpu_is_selected_by_cuda_visible_devices(library: Library) -> None:
     with gpu_probe("cuda:0", {"CUDA_VISIBLE_DEVICES": "1"}) as probe:
-        assert probe is not None
         assert (probe.name, probe.uuid, probe.read()) == ("H100", "GPU-1abc", (90.0, 2048.0, 16384.0))
         assert library.open == 1
     assert library.open == 0
@@ -79,20 +77,17 @@ def test_the_gpu_is_selected_by_cuda_visible_devices(library: Library) -> None:
 def test_an_unsupported_gpu_utilization_is_none(library: Library) -> None:
     library.machine = [gpu(0, 100, -1)]
     with gpu_probe("cuda", {}) as probe:
-        assert probe is not None
         assert probe.read() == (None, 100.0, 16384.0)
 
 
 def _read(probing: AbstractContextManager[GpuProbe | None]) -> None:
     with probing as probe:
-        assert probe is not None
         probe.read()
 
 
 def test_gpu_without_memory_of_its_own_has_none_but_a_lost_gpu_is_an_error(library: Library) -> None:
     library.machine = [gpu(0, -1, 10)]
     with gpu_probe("cuda", {}) as probe:
-        assert probe is not None
         assert probe.read() == (10.0, 0.0, 0.0)
     library.machine = [gpu(0, 100, 10, name="lost")]
     with pytest.raises(NoGpus, match="GPU is lost"):

@@ -26,7 +26,6 @@ from tests.toolkit.report.report_folders import (
     write_points,
 )
 from toolkit.files import read_json, write_json
-from toolkit.report.blocks import Section
 from toolkit.report.comparison.document import comparison_document, write_comparison
 from toolkit.report.comparison.groups import groups, spread, spread_text
 from toolkit.report.comparison.reading import compare
@@ -76,10 +75,6 @@ def motley(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> list
     write_failure(failed)
     damaged.result.write_text("[1, 2")
     return [runs[0], write_points(folder / "points-1"), failed, new, damaged]
-
-
-def sections_of(runs: list[RunDir]) -> dict[str, Section]:
-    return {section.title: section for section in comparison_document(compare(runs)).sections}
 
 
 def table(text: str) -> list[list[str]]:
@@ -273,12 +268,8 @@ def folder(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_comparison_folder_contains_page_plots_and_tables(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names >= {"report.html", "report.md", "report.json", "loss.png", "loss_seeds.png", "timelines.png"}
-    assert {name for name in names if name.endswith(".csv")} == {
-        "curves.csv",
-        "differences.csv",
-        "groups.csv",
-        "runs.csv",
-    }
+    tables = {name for name in names if name.endswith(".csv")}
+    assert tables == {"curves.csv", "differences.csv", "groups.csv", "runs.csv"}
 
 
 @pytest.mark.slow
@@ -289,16 +280,11 @@ def test_html_target_writes_one_file(runs: list[RunDir], tmp_path: Path) -> None
 
 def test_page_has_its_sections_and_inline_pictures(folder: Path) -> None:
     page = parse((folder / "report.html").read_text())
-    assert page.headings == [
-        "4 runs compared",
-        "Runs",
-        "Means over seeds",
-        "What differs",
-        "Curves",
-        "Scores (test)",
-        "Costs",
-    ]
+    title, *sections = page.headings
+    assert title == "4 runs compared"
+    assert sections == ["Runs", "Means over seeds", "What differs", "Curves", "Scores (test)", "Costs"]
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+    assert len(page.addresses) == 2 * len([*folder.glob("*.png")]), "each in light and dark"
 
 
 def test_json_contains_runs_groups_and_differences(folder: Path) -> None:

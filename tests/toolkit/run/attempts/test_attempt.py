@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.support.ranks import in_ranks, worlds
-from toolkit.config.schema import Train
-from toolkit.distributed import process_group
+from tests.toolkit.support.ranks import in_ranks, joined, worlds
 from toolkit.errors import RendezvousError
 from toolkit.files import append_json_line, read_json_lines
 from toolkit.run.attempts.attempt import Attempt
-from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
+from toolkit.run.attempts.records import explain_last, read_attempts
 from toolkit.run.failure.records import record_failure
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
@@ -132,12 +130,6 @@ def test_torn_and_foreign_lines_are_ignored(run: RunDir) -> None:
     assert [line["attempt"] for line in read_json_lines(run.attempts)] == [1, 2]
 
 
-def test_lines_of_the_same_attempt_are_merged(run: RunDir) -> None:
-    append_json_line(run.attempts, {"attempt": 1, "time_start": 1.0})
-    append_json_line(run.attempts, {"attempt": 1, "why": "finished"})
-    assert read_attempts(run) == [AttemptRecord(attempt=1, time_start=1.0, why="finished")]
-
-
 def test_full_disk_does_not_end_the_attempt(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -153,7 +145,7 @@ def test_full_disk_does_not_end_the_attempt(run: RunDir, monkeypatch: pytest.Mon
 def join_rank(world: World, folder: Path) -> tuple[int, int]:
     run = RunDir(folder)
     start = Attempt(run, world)
-    with process_group.join(run, world, Train(device="cpu")) as group:
+    with joined(world, folder) as group:
         start.joined(group)
         start.started(0, resumed=False)
         start.ended(3, "finished")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,11 +29,6 @@ def start(
     line = {"time_start": begin, "time_end": end, "first_step": first, "last_step": last}
     line["first_step_after_start_s"] = ready_s
     return {name: value for name, value in line.items() if value is not None}
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return RunDir(tmp_path / "run")
 
 
 def goodput(run: RunDir, now: float) -> Goodput:
@@ -90,7 +84,6 @@ def test_attempt_that_hung_ends_when_its_replacement_begins(run: RunDir) -> None
 
 
 def test_run_that_has_not_begun_has_no_time(run: RunDir) -> None:
-    run.path.mkdir()
     assert goodput(run, 5) == Goodput()
     assert goodput(run, 5).share == 0
 

@@ -51,15 +51,6 @@ def test_a_run_that_has_ended_does_not_wait() -> None:
     assert told([start(100.0, 150.0)], 300.0, is_live=False)[-1] == ("training", 110.0, 150.0)
 
 
-def test_steps_that_the_next_attempt_repeats_are_marked_repeated() -> None:
-    lines = [start(100.0, 150.0, first_step=0, last_step=40), start(150.0, 160.0, first_step=30)]
-    assert ("repeated", 140.0, 150.0) in told(lines, 160.0)
-
-
-def test_an_attempt_without_a_step_is_only_starting() -> None:
-    assert told([start(100.0, 130.0, first=None)], 130.0, is_live=False) == [("starting", 100.0, 130.0)]
-
-
 def test_a_run_that_has_not_begun_waits() -> None:
     assert told([], 90.0, 50.0) == [("waiting", 50.0, 90.0)]
     assert told([], 90.0) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,8 +24,7 @@ with record_import_error(RunDir(Path(sys.argv[1])), world):
 """
 
 
-def test_an_import_error_is_written_to_the_log_and_the_failure_record(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_an_import_error_is_written_to_the_log_and_the_failure_record(run: RunDir) -> None:
     world = World(rank=2, size=4, local_rank=2, local_size=4, nonce="n")
     with pytest.raises(ModuleNotFoundError), record_import_error(run, world):
         import of_nobody  # type: ignore[import-not-found]  # noqa: F401
@@ -36,16 +34,14 @@ def test_an_import_error_is_written_to_the_log_and_the_failure_record(tmp_path: 
     assert "Install what is missing" in failure["advice"]
 
 
-def test_a_log_that_receives_standard_error_has_the_import_error_once(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_a_log_that_receives_standard_error_has_the_import_error_once(run: RunDir) -> None:
     run.logs.mkdir()
     with run.log("n", 0).open("ab") as log:
-        subprocess.run([sys.executable, "-c", _SCRIPT, str(tmp_path)], stderr=log, check=False)
+        subprocess.run([sys.executable, "-c", _SCRIPT, str(run.path)], stderr=log, check=False)
     assert run.log("n", 0).read_text().count("No module named") == 1
 
 
-def test_an_unwritable_run_folder_does_not_hide_the_import_error(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_an_unwritable_run_folder_does_not_hide_the_import_error(run: RunDir) -> None:
     run.logs.write_text("no folder")
     run.ranks("n").parent.write_text("no folder")
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n")

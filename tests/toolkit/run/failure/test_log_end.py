@@ -88,7 +88,6 @@ def test_the_end_of_a_log_gives_the_failure_class(text: str, kind: str, tmp_path
     log = tmp_path / "rank.log"
     log.write_text("step 1\n" * 50_000 + text)
     found = last_words(log)
-    assert found is not None
     assert found.kind == kind
     assert found.line in text
 
@@ -109,13 +108,11 @@ def test_a_log_without_an_abort_or_a_cause_gives_none(text: str, tmp_path: Path)
     assert last_words(tmp_path / "none.log") is None
 
 
-def test_the_first_cause_is_found_among_the_logs_of_several_ranks(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
+def test_the_first_cause_is_found_among_the_logs_of_several_ranks(run: RunDir) -> None:
     run.logs.mkdir()
     for rank, name in enumerate(("time-out", "peer", "ecc", "time-out")):
         run.log("n", rank).write_text(ENDS[name][0])
     found = first_cause(run, "n", dict.fromkeys(range(5), "host"))
-    assert found is not None
     assert (found[0], found[1].kind) == (2, "device")
     assert first_cause(run, "other", {0: "host"}) is None
 

@@ -27,8 +27,6 @@ def test_a_closed_pipe_does_not_end_the_process() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
     assert process.stdout.readline() == "a line of some length 0\n"
     process.stdout.close()
     assert process.stderr.read() == "the end\n"

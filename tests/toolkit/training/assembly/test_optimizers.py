@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -113,22 +110,3 @@ def test_values_that_torch_refuses_raise_a_user_error() -> None:
     config = Optimizer(kind="adadelta", arguments={"rho": 7.0})
     with pytest.raises(UserError, match="Adadelta refuses its arguments: Invalid rho"):
         build_optimizer(model(), config)
-
-
-def test_an_optimizer_step_does_not_import_dynamo() -> None:
-    program = """
-import sys
-import torch
-from toolkit.config.library_arguments import OPTIMIZERS
-from toolkit.config.schema import Optimizer
-from toolkit.training.assembly.optimizers import build_optimizer
-for kind in OPTIMIZERS:
-    model = torch.nn.Linear(1, 1)
-    optimizer = build_optimizer(model, Optimizer(kind=kind))
-    model(torch.ones(1, 1)).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    optimizer.load_state_dict(optimizer.state_dict())
-assert "torch._dynamo" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -41,13 +41,14 @@ class Remembering(Display):
         self.told.append(("stop",))
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return RunDir(tmp_path)
-
-
-def metrics_writer(run: RunDir, is_main: bool = True, display: Any = None) -> MetricsWriter:
-    return MetricsWriter(run, CALENDAR, is_main, display or Display())
+def metrics_writer(
+    run: RunDir, start: int | None = 0, is_main: bool = True, display: Any = None
+) -> MetricsWriter:
+    """A writer that has started at a step, if one is given."""
+    writing = MetricsWriter(run, CALENDAR, is_main, display or Display())
+    if start is not None:
+        writing.start(start)
+    return writing
 
 
 def totals(loss: float = 6.0, count: float = 8.0) -> StepTotals:
@@ -56,20 +57,14 @@ def totals(loss: float = 6.0, count: float = 8.0) -> StepTotals:
 
 def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
     writing = metrics_writer(run)
-    writing.start(0)
     writing.count(2, totals(), 4)
     writing.train(2, {"loss": 0.75, "lr": 0.1})
     writing.evaluation("validation", 10, {"loss": 0.5, "accuracy": 0.8})
     writing.close(10)
     train, validation = (json.loads(line) for line in run.metrics.read_text().splitlines())
     assert list(train)[:4] == ["time", "step", "epoch", "split"]
-    assert (train["step"], train["epoch"], train["split"], train["loss"], train["lr"]) == (
-        2,
-        0.2,
-        "train",
-        0.75,
-        0.1,
-    )
+    assert (train["step"], train["epoch"], train["split"]) == (2, 0.2, "train")
+    assert (train["loss"], train["lr"]) == (0.75, 0.1)
     assert train["samples_per_s"] > 0
     # 80 tokens of 4 samples; the rates are rounded to a tenth. The loss counted neither, but 8.
     assert train["tokens_per_s"] == pytest.approx(20 * train["samples_per_s"], abs=20 * 0.05 + 0.05)
@@ -83,18 +78,12 @@ def test_lines_after_the_resumed_step_are_dropped(run: RunDir) -> None:
             run.metrics, {"time": 1.0, "step": step, "epoch": step / 10, "split": "train", "loss": 0.1 + 0.2}
         )
     append_json_line(run.metrics, {"time": 1.0, "step": 6, "epoch": 0.6, "split": "validation", "loss": 0.5})
-    writing = metrics_writer(run)
-    writing.start(6)
+    writing = metrics_writer(run, 6)
     writing.train(8, {"loss": 0.7})
     writing.close(8)
     lines = metrics_lines(run)
-    assert [(line["step"], line["split"]) for line in lines] == [
-        (2, "train"),
-        (4, "train"),
-        (6, "train"),
-        (6, "validation"),
-        (8, "train"),
-    ]
+    assert [line["step"] for line in lines] == [2, 4, 6, 6, 8]
+    assert [line["split"] for line in lines] == ["train"] * 3 + ["validation", "train"]
     assert lines[0]["loss"] == 0.1 + 0.2
     assert lines[-1]["loss"] == 0.7
 
@@ -103,8 +92,7 @@ def test_torn_line_of_a_killed_writer_is_dropped(run: RunDir) -> None:
     append_json_line(run.metrics, {"step": 2, "split": "train", "loss": 0.5})
     with open(run.metrics, "a") as stream:
         stream.write('{"step": 4, "spl')
-    writing = metrics_writer(run)
-    writing.start(4)
+    writing = metrics_writer(run, 4)
     writing.train(6, {"loss": 0.4})
     writing.close(6)
     assert [line["step"] for line in metrics_lines(run)] == [2, 6]
@@ -114,8 +102,7 @@ def test_test_scores_of_an_unfinished_end_are_replaced(run: RunDir) -> None:
     """They are recorded under the best step, which is before the step that the run resumes from."""
     append_json_line(run.metrics, {"step": 10, "split": "validation", "loss": 0.5})
     append_json_line(run.metrics, {"step": 10, "split": "test", "loss": 0.6})
-    writing = metrics_writer(run)
-    writing.start(30)
+    writing = metrics_writer(run, 30)
     writing.evaluation("test", 10, {"loss": 0.6})
     writing.close(30)
     assert [line["split"] for line in metrics_lines(run)] == ["validation", "test"]
@@ -123,7 +110,6 @@ def test_test_scores_of_an_unfinished_end_are_replaced(run: RunDir) -> None:
 
 def test_progress_has_step_epoch_and_metrics(run: RunDir) -> None:
     writing = metrics_writer(run)
-    writing.start(0)
     writing.count(1, totals(), 4)
     writing.evaluation("validation", 10, {"accuracy": 0.8})
     writing.close(10)
@@ -134,24 +120,21 @@ def test_progress_has_step_epoch_and_metrics(run: RunDir) -> None:
 
 def test_a_resumed_run_shows_its_last_evaluation_until_the_next_one(run: RunDir) -> None:
     before = metrics_writer(run)
-    before.start(0)
     before.evaluation("validation", 10, {"loss": 0.7, "accuracy": math.nan})
     before.evaluation("validation", 20, {"loss": 0.5, "accuracy": 0.8})
-    after = metrics_writer(run)
-    after.start(15)
+    after = metrics_writer(run, 15)
     after.progress(15)
     assert read_json(run.progress)["metrics"] == {"validation_loss": 0.7}
 
 
 def test_unwritable_progress_does_not_raise(run: RunDir) -> None:
     run.progress.mkdir()
-    metrics_writer(run).progress(3)
+    metrics_writer(run, None).progress(3)
     assert run.progress.is_dir()
 
 
 def test_other_ranks_write_nothing(run: RunDir) -> None:
     writing = metrics_writer(run, is_main=False)
-    writing.start(0)
     writing.count(1, totals(), 4)
     writing.train(1, {"loss": 0.5})
     writing.evaluation("validation", 1, {"loss": 0.5})
@@ -161,8 +144,7 @@ def test_other_ranks_write_nothing(run: RunDir) -> None:
 
 def test_display_receives_start_evaluation_and_stop(run: RunDir) -> None:
     display = Remembering()
-    writing = metrics_writer(run, display=display)
-    writing.start(6)
+    writing = metrics_writer(run, 6, display=display)
     writing.evaluation("validation", 10, {"loss": 0.5})
     writing.close(10)
     assert display.told == [("start", 30, 6), ("validation", 1.0, {"loss": 0.5}), ("stop",)]
@@ -175,7 +157,6 @@ def steps(run: RunDir) -> list[int]:
 def test_lines_wait_for_disk_space_and_keep_their_order(run: RunDir) -> None:
     """A folder in place of the file simulates a full disk."""
     writing = metrics_writer(run)
-    writing.start(0)
     run.metrics.mkdir()
     writing.train(2, {"loss": 0.5})
     writing.evaluation("validation", 4, {"loss": 0.5})
@@ -191,7 +172,6 @@ def test_lines_that_could_not_be_written_are_logged_as_lost(
     run: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     writing = metrics_writer(run)
-    writing.start(0)
     run.metrics.mkdir()
     writing.train(2, {"loss": 0.5})
     writing.close(2)
@@ -209,8 +189,7 @@ def test_later_lines_are_dropped_once_there_is_disk_space(
 
     with monkeypatch.context() as full:
         full.setattr("toolkit.training.output.metrics_writer.write_atomic", no_room)
-        writing = metrics_writer(run)
-        writing.start(2)
+        writing = metrics_writer(run, 2)
         writing.train(4, {"loss": 0.25})
         assert steps(run) == [2, 4, 6]
     writing.train(6, {"loss": 0.25})
@@ -221,7 +200,6 @@ def test_later_lines_are_dropped_once_there_is_disk_space(
 def test_unwritable_tensorboard_folder_does_not_stop_metrics(run: RunDir) -> None:
     run.tensorboard.write_text("in its place")
     writing = metrics_writer(run)
-    writing.start(0)
     writing.train(2, {"loss": 0.5})
     writing.close(2)
     assert steps(run) == [2]
@@ -232,7 +210,6 @@ def test_tensorboard_error_does_not_stop_metrics(run: RunDir, monkeypatch: pytes
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     writing = metrics_writer(run)
-    writing.start(0)
     monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
     writing.train(2, {"loss": 0.5})
     writing.train(4, {"loss": 0.5})
@@ -243,7 +220,6 @@ def test_tensorboard_error_does_not_stop_metrics(run: RunDir, monkeypatch: pytes
 def test_metrics_are_written_without_tensorboard(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     writing = metrics_writer(run)
-    writing.start(0)
     writing.train(2, {"loss": 0.5})
     writing.close(2)
     assert steps(run) == [2]

@@ -36,7 +36,7 @@ def to_yaml(config: Any) -> str:
     if not isinstance(config, Experiment):
         usual = to_plain(type(config)())
         plain = {name: value for name, value in plain.items() if value != usual[name]}
-    return "".join(_section_yaml(json.dumps({name: value})) for name, value in plain.items()) or "{}\n"
+    return "".join(section_yaml(json.dumps({name: value})) for name, value in plain.items()) or "{}\n"
 
 
 def flat(plain: Any, key: str = "") -> dict[str, Any]:
@@ -50,7 +50,7 @@ def flat(plain: Any, key: str = "") -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _section_yaml(section: str) -> str:
+def section_yaml(section: str) -> str:
     """One top-level key, given as JSON; cached, because the runs of a sweep differ in few keys."""
     return dump(json.loads(section))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from toolkit.config import to_plain
 from toolkit.config.composition.compose import file_faults, read_mapping
 from toolkit.config.composition.yaml_files import dump
 from toolkit.config.schema import Experiment
+from toolkit.config.serialize import section_yaml
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
 
@@ -62,7 +64,8 @@ def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Seque
     plain = to_plain(experiment)
     text = run.config.read_text(encoding="utf-8")
     # Without parsing, which takes long for the many runs of a sweep.
-    sections = [name for name in _SECTIONS if name in plain and dump({name: plain[name]}) not in text]
+    given = {name: plain[name] for name in _SECTIONS if name in plain}
+    sections = [name for name, value in given.items() if section_yaml(json.dumps({name: value})) not in text]
     if not sections:
         return {}, ()
     stored = read_mapping(run.config, file_faults(run.config))

@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from slurm.client import programs
-from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_back, length_s
+from slurm.client.hostlist import expand
+from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_array_task, is_back, length_s
 from slurm.job.oom_log import crash_hint
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.job.stop_signals import margin_s
@@ -165,8 +166,9 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
         return Outcome(f"not started again: {decision.why}")
     resources, hosts = last_resources(run), names_of_slurm(decision.exclude, job.environ)
+    nodes = set(expand(job.environ.get("SLURM_JOB_NODELIST", "")))
     # A requeued task of an array has left such a host: Slurm was told, and not the resources.
-    has_left = step.attempt is not None and set(decision.exclude).isdisjoint(step.attempt.hosts)
+    has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)
     avoids = not has_left and without_hosts(resources, hosts) != resources
     is_ending = in_place and _is_ending(run, facts)
     if in_place and not avoids and not is_ending and step.attempt is not None:

@@ -7,7 +7,7 @@ import time
 
 from slurm.client import programs
 from slurm.status.rows import RunStatus
-from toolkit.errors import SchedulerError, SlurmRefused
+from toolkit.errors import SchedulerError
 
 #: Seconds until a release is repeated. Each release moves the start time, so it must not be repeated earlier.
 _AGAIN_S = 4 * programs.RELEASE_DELAY_S
@@ -15,7 +15,7 @@ _AGAIN_S = 4 * programs.RELEASE_DELAY_S
 
 def waits_for_begin_time(now: RunStatus) -> bool:
     """Whether a job only waits for its begin time, which Slurm sets two minutes after a requeue."""
-    return now.state in ("pending", "requeued") and now.reason == "BeginTime"
+    return now.state in ("pending", "requeued") and now.reason.partition(";")[0] == "BeginTime"
 
 
 class Releaser:
@@ -33,11 +33,10 @@ class Releaser:
             return False
         try:
             programs.release_now(row.job_id)
-        except SlurmRefused:
-            # As for another user's job.
-            self._asked[start] = math.inf
-            return False
-        except SchedulerError:
+        except SchedulerError as error:
+            if "permission denied" in str(error):
+                # It is another user's job.
+                self._asked[start] = math.inf
             # The job may have started, or no controller answers: the next round tries again.
             return False
         self._asked[start] = now

@@ -174,7 +174,9 @@ def start_again(
     def requeue() -> None:
         programs.requeue(job.id, timeout_s=10)
         _note_requeue(run, job, why, by="stk")
-        if hosts := names_of_slurm(exclude, job.environ):
+        hosts = names_of_slurm(exclude, job.environ)
+        # A job of named hosts needs exactly these.
+        if hosts and not last_resources(run).hosts:
             with suppress(SchedulerError):
                 programs.exclude_hosts(job.id, hosts, timeout_s=10)
 

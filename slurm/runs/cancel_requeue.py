@@ -38,8 +38,8 @@ def cancel(target: RunDir, now: RunStatus) -> str:
         if not is_here(submission.host, submission.boot):
             raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
     raise UserError(
-        f"{target.run_id} runs in the foreground of some terminal, or in a job that this Slurm does not "
-        "know: end it there"
+        f"{target.run_id} runs in the foreground of some terminal, or in a job of your own: end it there, "
+        "with Ctrl-C or scancel"
     )
 
 

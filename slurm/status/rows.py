@@ -12,6 +12,7 @@ from slurm.status import numbers
 from slurm.status.run_files import Folder, read_folder
 from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
+from toolkit.files import read_end
 from toolkit.run.events import last_events
 from toolkit.run.records.from_json import whole
 from toolkit.run.records.headline import main_metric
@@ -21,6 +22,8 @@ from toolkit.system.output.sanitize import number
 
 #: Errors that invalid content of files may cause.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+#: Bytes of the newest events.
+_EVENTS_BYTES = 8192
 #: The scheduler's answers about jobs, by id.
 Ask = Callable[[Iterable[str]], dict[str, JobState]]
 
@@ -188,13 +191,13 @@ def _reason(folder: Folder, found: RunState) -> str:
 
 def _failed_save(folder: Folder, found: RunState) -> str:
     """Return a hint if the newest save of a live run failed, as on a full disk; else an empty text."""
-    if not found.is_live or not folder.attempts:
+    if not found.is_live or b'"save_failed"' not in read_end(folder.run.events, _EVENTS_BYTES):
         return ""
     saves = [event for event in last_events(folder.run) if event.name in ("save", "save_failed")]
     if not saves or saves[-1].name == "save":
         return ""
     facts = saves[-1].facts
-    return f"its save of step {facts.get('step')} failed: {str(facts.get('reason')).rpartition(': ')[2]}"
+    return f"its save of step {facts.get('step')} failed: {str(facts.get('reason')).partition(': ')[2]}"
 
 
 def _unsaved(folder: Folder, found: RunState) -> str:

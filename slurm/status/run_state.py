@@ -163,10 +163,10 @@ def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunStat
 
 
 def _ended(folder: Folder, job: JobState | None) -> RunState:
-    if folder.has_intent:
+    cannot_ask = job is not None and job.reason.startswith(CANNOT_ASK)
+    if folder.has_intent and not cannot_ask:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"
         return RunState(state="unknown", doing="being submitted", reason=reason)
-    cannot_ask = job is not None and job.reason.startswith(CANNOT_ASK)
     if folder.failure and not (cannot_ask and _may_start_again(folder.run)):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":

@@ -18,7 +18,7 @@ from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
 from slurm.client.stop_reason import job_target
 from toolkit.errors import RunBusy, UserError
-from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
+from toolkit.files import append_json_line, read_json, read_json_lines, read_object, write_json, write_quickly
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
@@ -128,6 +128,9 @@ def record_script(run: RunDir, environ: Mapping[str, str]) -> None:
     job_id, name = job_target(environ), environ.get("SLURM_JOB_NAME", "")
     # A full disk must not keep the job from going on. Some systems know no name of the user.
     with suppress(OSError, KeyError):
+        if read_object(run.intent).get("name") == name:
+            # A submission whose submitter died: `recover` records it.
+            return
         if all(one.job_id != job_id for one in submissions(run)):
             line = _line(cluster="slurm", job_id=job_id, name=name, is_script=True)
             append_json_line(run.submissions, line)
@@ -164,7 +167,7 @@ def check_late(run: RunDir) -> None:
     if left > 0:
         raise programs.AnswerLost(
             f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
-            f"submit it again in {left:.0f} s"
+            f"repeat the command in {left:.0f} s"
         )
 
 
@@ -190,10 +193,14 @@ def recover(run: RunDir) -> Submission | None:
 
 
 def recover_lost(run: RunDir) -> None:
-    """Record the job of a submitter that died, if there is one. Raises RunBusy, SchedulerError."""
+    """Record the job of a submitter that died, if there is one.
+
+    Raises RunBusy, SchedulerError, and AnswerLost if Slurm may still take the job.
+    """
     if run.intent.exists():
         with exclusively(run):
-            recover(run)
+            if recover(run) is None:
+                check_late(run)
 
 
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
@@ -229,6 +236,8 @@ def hold(path: Path, what: str) -> Iterator[None]:
     except Timeout:
         raise RunBusy(f"{what} is being submitted by another process right now") from None
     except PermissionError:
+        if path.parent.stat().st_uid == os.geteuid():
+            raise
         raise UserError(
             f"{what} belongs to another user, who alone can submit, continue and cancel it; stk reproduce "
             "makes a run of your own"

@@ -199,6 +199,7 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
     if old is None:
         create_run(experiment, parent)
     with exclusively(run):
+        known = len(submissions(run))
         try:
             if not run.code.exists() or run.code.is_symlink():
                 # The previous holder of the lock may have removed the folder after a refusal.
@@ -210,7 +211,8 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
                 if old is not None:
                     old.rename(run.path)
             if isinstance(error, OSError):
-                raise cannot_write(run, error, may_have_job=run.intent.exists()) from error
+                may_have_job = run.intent.exists() or len(submissions(run)) > known
+                raise cannot_write(run, error, may_have_job=may_have_job) from error
             raise
 
 

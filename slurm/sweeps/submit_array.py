@@ -215,9 +215,7 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
     """Record the job in each run of an array; without a job, remove the intents."""
     for task, run_id in enumerate(array.runs):
         run = sweep.run(run_id)
-        # After a crash of the machine the intent may be missing: it was not flushed to the disk.
-        name = read_object(run.intent).get("name", array.name)
-        if name != array.name or any(one.name == array.name for one in submissions(run)):
+        if read_object(run.intent).get("name") != array.name:
             continue
         if job_id is None:
             run.intent.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from toolkit.config import to_plain
 from toolkit.config.composition.compose import file_faults, read_mapping
 from toolkit.config.composition.yaml_files import dump
+from toolkit.config.fields import keys_of, limits
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import section_yaml
 from toolkit.files import write_atomic
@@ -42,37 +43,43 @@ def setting_messages(runs: Iterable[tuple[RunDir, Experiment]]) -> Iterator[str]
     found: dict[str, list[str]] = {}
     for run, experiment in runs:
         _, changes = _compare(run, experiment)
-        if taken := ", ".join(f"{_key(each)} (was {each.before})" for each in changes if each.is_known):
+        if taken := ", ".join(map(_key, (each for each in changes if each.is_known))):
             found.setdefault(f"with {taken}", []).append(run.run_id)
-        if others := ", ".join(_key(each) for each in changes if not each.is_known):
-            why = (
-                f"without {others}, which it did not have at its beginning (`stk submit --fresh` starts anew)"
-            )
-            found.setdefault(why, []).append(run.run_id)
+        if others := ", ".join(map(_key, (each for each in changes if not each.is_known))):
+            how = f"without {others}, which its own code may not know (`stk submit --fresh` starts anew)"
+            found.setdefault(how, []).append(run.run_id)
     for how, ids in found.items():
         yield f"{ids[0]} continues {how}" if len(ids) == 1 else f"{len(ids)} runs continue {how}"
 
 
 def _key(change: _Change) -> str:
-    return f"{change.section}.{change.name}={'null' if change.now is None else change.now}"
+    was = f" (was {_text(change.before)})" if change.is_known else ""
+    return f"{change.section}.{change.name}={_text(change.now)}{was}"
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Sequence[_Change]]:
     """Return the stored sections and the changes; neither if nothing has changed, or the run is new."""
-    if not run.config.exists():
+    if run.result.exists() or not run.config.exists():
         return {}, ()
-    plain = to_plain(experiment)
-    text = run.config.read_text(encoding="utf-8")
-    # Without parsing, which takes long for the many runs of a sweep.
+    plain, text = to_plain(experiment), run.config.read_text(encoding="utf-8", errors="replace")
     given = {name: plain[name] for name in _SECTIONS if name in plain}
-    sections = [name for name, value in given.items() if section_yaml(json.dumps({name: value})) not in text]
-    if not sections:
+    # Without parsing, which takes long for the many runs of a sweep.
+    if all(section_yaml(json.dumps({name: value})) in text for name, value in given.items()):
         return {}, ()
     stored = read_mapping(run.config, file_faults(run.config))
     return stored, [
-        _Change(section, name, known.get(name), value, name in known)
-        for section in sections
+        _Change(section, name, before, given[section][name], name in known)
+        for section in given
         if isinstance(known := stored.get(section), dict)
-        for name, value in plain[section].items()
-        if known.get(name) != value
+        for name, default in _defaults(type(getattr(experiment, section))).items()
+        if (before := known.get(name, default)) != given[section].get(name, default)
     ]
+
+
+def _defaults(section: type) -> dict[str, Any]:
+    """Return the defaults of the keys that are not part of the identity: others must not change."""
+    return {each.name: each.default for each in keys_of(section) if not limits(each).identity}

@@ -26,7 +26,7 @@ from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
-from slurm.submission.submit import begin_anew, refuse_if_live
+from slurm.submission.submit import begin_anew, refuse_if_live, resolve_if_possible
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import SchedulerError, UserError
@@ -128,7 +128,9 @@ def _warn_about_changes(experiment: Experiment, parent: Path, world: World, argu
     # Every rank checks and refuses: otherwise the others would wait for rank 0.
     changes = data_warnings(target, experiment)
     if world.rank == 0:
-        warn([*edit_warnings(target, experiment, new_code=False), *changes])
+        # Others may have started ranks already, which read the settings of the run.
+        edits = edit_warnings(target, experiment, new_code=False, takes_settings=False)
+        warn([*edits, *changes])
 
 
 def _run_here(
@@ -189,6 +191,8 @@ def _run_together(
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
         # After the rendezvous: it may fail, and machine 0 may have set an earlier folder aside.
         create_run(experiment, target.path.parent)
+        # Without a shared folder each machine has its own config, and all must have the same settings.
+        take_new_settings(target, experiment)
         print(f"all machines joined; folder {target.path}", file=sys.stderr)
         return _launch(target, environ, arguments, nodes)
 
@@ -227,6 +231,8 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
         begin_anew(experiment, target.path.parent)
         return False
     if target.path.exists():
+        with exclusively(target):
+            resolve_if_possible(target)
         refuse_if_live(target)
         warn(change_warnings(target, experiment, new_code=arguments.new_code))
         with exclusively(target):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from slurm.client.programs import AnswerLost
 from slurm.client.topology import scrub
 from slurm.commands.common import warn
 from slurm.commands.experiments.run import explain, take_away
@@ -20,12 +21,12 @@ from slurm.sweeps.actions import cancel, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
 from slurm.sweeps.submit_array import settle_arrays
-from toolkit.errors import UserError
+from toolkit.errors import RunBusy, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.create_run import create_run
-from toolkit.run.run_dir import experiment_dir
+from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 from toolkit.system.output.json_text import json_text
 
@@ -52,10 +53,8 @@ def _cancel(arguments: Namespace) -> int:
     """Cancel runs that wait or train."""
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
-    settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in members]
-    for run in runs:
-        recover_lost(run)
+    _find_lost_jobs(folder, runs)
     cancelled, elsewhere, warnings = cancel(folder, list(states(runs).values()))
     warn(warnings)
     if arguments.json:
@@ -63,11 +62,26 @@ def _cancel(arguments: Namespace) -> int:
         return 0
     print(f"runs cancelled: {len(cancelled)}" if cancelled else "no run is live: nothing to cancel")
     for run_id in elsewhere:
-        print(f"{run_id} runs in a terminal or on another host: end it there")
-    rest = states([folder.run(each.run_id) for each in record.everyone if each not in members])
-    if live := sum(row.is_live for row in rest.values()):
+        print(f"{run_id} runs in a terminal, in your own batch script or on another host: end it there")
+    removed = () if arguments.cancel_removed else record.removed
+    rows = states([folder.run(each.run_id) for each in removed])
+    if live := sum(row.is_live for row in rows.values()):
         print(f"removed runs that are live: {live}; --cancel-removed ends them too")
     return 0
+
+
+def _find_lost_jobs(folder: SweepDir, runs: Sequence[RunDir]) -> None:
+    """Record jobs whose submitter died; warn of those that Slurm may still take, and cancel the others."""
+    try:
+        settle_arrays(folder)
+    except AnswerLost as lost:
+        warn([str(lost)])
+        return
+    for run in runs:
+        try:
+            recover_lost(run)
+        except (AnswerLost, RunBusy) as error:
+            warn([str(error)])
 
 
 def _resume(arguments: Namespace) -> int:

@@ -8,13 +8,18 @@ from slurm.commands.common import do_each
 from slurm.runs.cancel_requeue import requeue
 from slurm.status.rows import status
 from slurm.status.submissions import recover_lost
-from toolkit.run.run_dir import find_run
+from toolkit.run.run_dir import RunDir, find_run
 
 
 def run(arguments: Namespace) -> int:
     """Requeue running jobs, and let requeued jobs start at once."""
     targets = [find_run(name) for name in arguments.runs]
-    for target in targets:
-        recover_lost(target)
     now = dict(zip(targets, status(targets), strict=True))
-    return do_each(targets, lambda run: requeue(run, now[run]))
+
+    def act(run: RunDir) -> str:
+        if not run.intent.exists():
+            return requeue(run, now[run])
+        recover_lost(run)
+        return requeue(run, *status([run]))
+
+    return do_each(targets, act)

@@ -39,7 +39,7 @@ def after(job: PretendJob, code: int) -> str:
 def hangs_twice(job: PretendJob, host: str = "bad", **facts: Any) -> None:
     """Two attempts end because a rank on one host hung, and the second has just failed."""
     for step in (2, 3):
-        facts |= {"last_step": step, "step": step, "host": host, "hosts": [host], "blamed": host}
+        facts |= {"last_step": step, "step": step, "host": host, "blamed": host}
         job.starts(time_end=1.0, why="hang", rank=1, **facts)
     job.failure("hang")
 
@@ -269,6 +269,7 @@ def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
 def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, job_id="101_2")
     job.environ |= {"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "2"}
+    job.environ["SLURM_JOB_NODELIST"] = "bad"
     job.says(ExcNodeList="other")
     hangs_twice(job, job_id="101")
     after(job, 77)
@@ -277,8 +278,17 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
     # On another host, the next crash costs no requeue.
     job.environ["SLURM_RESTART_COUNT"] = "1"
     job.says(Restarts="1")
-    job.starts(first_step=3, restart=1, job_id="101", hosts=["good"])
+    job.environ["SLURM_JOB_NODELIST"] = "good"
+    job.starts(first_step=3, restart=1, job_id="101")
     assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+
+
+def test_requeued_job_of_named_hosts_excludes_none(fake: FakeSlurm, user: User) -> None:
+    job = PretendJob(fake, user, "resources.hosts={bad: 1}", "resources.requeue=same_job")
+    hangs_twice(job)
+    after(job, 77)
+    assert job.requeues == [["requeue", "101"]]
+    assert [call for call in fake.calls("scontrol") if call[0] == "update"] == []
 
 
 def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:

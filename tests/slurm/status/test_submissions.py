@@ -87,6 +87,12 @@ def test_job_of_a_users_script_is_recorded_once(
     ]
 
 
+def test_job_whose_submitter_died_is_not_recorded_as_a_users_script(run: RunDir) -> None:
+    intend(run, "tiny.0")
+    record_script(run, {"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12", "SLURM_JOB_NAME": "tiny.0"})
+    assert submissions.submissions(run) == []
+
+
 def test_slurm_is_not_asked_without_an_intent(run: RunDir, fake: FakeSlurm) -> None:
     assert resolve_lost(run) is None
     assert fake.calls("squeue") == []

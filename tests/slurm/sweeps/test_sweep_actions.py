@@ -60,6 +60,7 @@ def test_cancel_names_removed_runs_that_are_live(user: User, fake: FakeSlurm) ->
     ask(user, user.config, "seed=1,2")
     user.stk("sweep", user.config, "seed=1", "--name", "tiny")
     assert "removed runs that are live: 1" in user.stk("sweep", "cancel", "tiny").out
+    assert "--cancel-removed" not in user.stk("sweep", "cancel", "tiny", "--cancel-removed").out
 
 
 def test_new_code_that_live_runs_do_not_get_is_named(user: User, fake: FakeSlurm) -> None:

@@ -52,6 +52,14 @@ def test_key_that_the_code_of_an_old_run_may_not_know_is_named_and_not_taken(
     assert "without train.check_ranks_every=9" in message
 
 
+def test_setting_that_only_the_identity_takes_for_equal_stays(run: RunDir, tmp_path: Path) -> None:
+    """`fp32` has the identity of `auto`, which may be bf16 on a GPU."""
+    other = create_run(tiny(tmp_path, "train.precision=fp32"), tmp_path / "others")
+    take_new_settings(other, tiny(tmp_path))
+    assert load_resolved(other.config).train.precision == "fp32"
+    assert [*setting_messages([(other, tiny(tmp_path))])] == []
+
+
 def test_equal_changes_of_several_runs_are_one_message(run: RunDir, tmp_path: Path) -> None:
     other = create_run(tiny(tmp_path, "seed=9"), run.path.parent)
     runs = [

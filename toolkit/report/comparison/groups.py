@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.config.fields import keys_of, limits
+from toolkit.config.schema import Train
 from toolkit.report import formats
 from toolkit.report.model import RunSummary, config_differences
 from toolkit.report.run import text
@@ -16,6 +18,8 @@ from toolkit.workload import Metric
 
 #: Keys that change no result, or in which the runs of a group differ.
 _SAME_WITHOUT = ("name", "seed", "resources", "checkpoint")
+#: Keys of `train` that change no result.
+_FREE = frozenset(each.name for each in keys_of(Train) if not limits(each).identity)
 _LABEL_KEYS = 4
 _LABEL_WIDTH = 60
 
@@ -107,7 +111,10 @@ def spread_text(metric: Metric | None, found: Spread | None) -> str:
 
 
 def _setting(config: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted((key, value) for key, value in config.items() if key not in _SAME_WITHOUT)
+    kept = {key: value for key, value in config.items() if key not in _SAME_WITHOUT}
+    if isinstance(train := kept.get("train"), dict):
+        kept["train"] = {key: value for key, value in train.items() if key not in _FREE}
+    return sorted(kept.items())
 
 
 def _labels(firsts: Sequence[RunSummary]) -> list[str]:

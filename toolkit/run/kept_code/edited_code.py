@@ -80,18 +80,22 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     return Edits(tuple(sorted(own)), core)
 
 
-def edit_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
-    """Return messages about edited code before the run continues; none if nothing was edited."""
+def edit_warnings(
+    run: RunDir, experiment: Experiment, *, new_code: bool, takes_settings: bool = True
+) -> list[str]:
+    """Return messages about edited code and settings before the run continues; none if nothing was edited."""
     if run.result.exists():
         if not (edits := edits_since(run, experiment)):
             return _of_elsewhere(run, experiment)
         done = f"{run.run_id} has finished with other code; changed since then: {edits}"
         anew = f"{done} (--fresh, or fresh=True in Python, starts anew)"
         return [*_of_elsewhere(run, experiment), anew]
-    return edit_warnings_of_many([(run, experiment)], new_code=new_code)
+    return edit_warnings_of_many([(run, experiment)], new_code=new_code, takes_settings=takes_settings)
 
 
-def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
+def edit_warnings_of_many(
+    runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool, takes_settings: bool = True
+) -> list[str]:
     """Return the messages of several runs that continue, also with new settings: one line for equal ones."""
     found: dict[tuple[str, bool], list[str]] = {}
     of_one: list[str] = []
@@ -109,7 +113,7 @@ def edit_warnings_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code
             found.setdefault((str(edits), is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
-    return [*of_code, *of_one, *setting_messages(runs)]
+    return [*of_code, *of_one, *(setting_messages(runs) if takes_settings else ())]
 
 
 def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:

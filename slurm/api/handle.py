@@ -9,10 +9,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from slurm.runs.cancel_requeue import cancel
+from slurm.runs.cancel_requeue import find_and_cancel
 from slurm.status.filters import Choice
 from slurm.status.rows import RunStatus, status
-from slurm.status.submissions import last_submission, recover_lost
+from slurm.status.submissions import last_submission
 from toolkit.analysis.prediction.request import check_predicts
 from toolkit.errors import RunCancelled, RunFailed, StkError, UserError
 from toolkit.files import read_json, read_json_lines
@@ -139,9 +139,7 @@ class Run:
 
         Raises stk.UserError if only another terminal or host can stop it.
         """
-        recover_lost(self._run)
-        (now,) = status([self._run])
-        return cancel(self._run, now)
+        return find_and_cancel(self._run)
 
     def __repr__(self) -> str:
         """Return the id, and the state according to the folder, without a query of Slurm."""

@@ -9,7 +9,7 @@ start again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -160,7 +160,7 @@ def start_again(
     why: str,
     chained: bool,
     *,
-    exclude: Iterable[str] = (),
+    exclude: Sequence[str] = (),
     patience_s: float = PATIENCE_S,
 ) -> None:
     """Requeue the job, or submit the next one; if Slurm refuses, try the other way.
@@ -172,11 +172,11 @@ def start_again(
     """
 
     def requeue() -> None:
+        # A job of named hosts needs exactly these.
+        hosts = names_of_slurm(exclude, job.environ) if exclude and not last_resources(run).hosts else []
         programs.requeue(job.id, timeout_s=10)
         _note_requeue(run, job, why, by="stk")
-        hosts = names_of_slurm(exclude, job.environ)
-        # A job of named hosts needs exactly these.
-        if hosts and not last_resources(run).hosts:
+        if hosts:
             with suppress(SchedulerError):
                 programs.exclude_hosts(job.id, hosts, timeout_s=10)
 

@@ -13,12 +13,26 @@ from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.stop_signals import REQUEST_EVENT
 from slurm.status.liveness import is_launcher_alive
-from slurm.status.rows import RunStatus
-from slurm.status.submissions import Submission, exclusively, last_submission, recover
+from slurm.status.rows import RunStatus, status
+from slurm.status.submissions import Submission, exclusively, last_submission, recover, recover_lost
 from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
+
+
+def find_and_cancel(target: RunDir) -> str:
+    """As `cancel`; a job is found too if its submitter died. Raises RunBusy if the job is not there yet."""
+    late = ""
+    try:
+        recover_lost(target)
+    except RunBusy as error:
+        late = str(error)
+    (now,) = status([target])
+    if late and not now.is_live:
+        raise RunBusy(late)
+    done = cancel(target, now)
+    return f"{done}; {late}" if late else done
 
 
 def cancel(target: RunDir, now: RunStatus) -> str:

@@ -167,7 +167,7 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
     if folder.has_intent and not cannot_ask:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"
         return RunState(state="unknown", doing="being submitted", reason=reason)
-    if folder.failure and not (cannot_ask and _may_start_again(folder.run)):
+    if folder.failure and not (cannot_ask and (folder.has_intent or _may_start_again(folder.run))):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
         reason = _of_preempted(folder) if job.slurm_state == "PREEMPTED" else job.reason

@@ -18,7 +18,7 @@ from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
 from slurm.client.stop_reason import job_target
 from toolkit.errors import RunBusy, UserError
-from toolkit.files import append_json_line, read_json, read_json_lines, read_object, write_json, write_quickly
+from toolkit.files import append_json_line, read_json_lines, read_object, write_json, write_quickly
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
@@ -163,7 +163,7 @@ def resolve_lost(run: RunDir) -> Submission | None:
 
 def check_late(run: RunDir) -> None:
     """Raise AnswerLost if sbatch's answer was lost so recently that the job may still be created."""
-    left = (read_json(run.intent) or {}).get("lost", 0.0) + _LATE_S - time.time()
+    left = read_object(run.intent).get("lost", 0.0) + _LATE_S - time.time()
     if left > 0:
         raise programs.AnswerLost(
             f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
@@ -173,7 +173,7 @@ def check_late(run: RunDir) -> None:
 
 def mark_lost(run: RunDir) -> None:
     """Record in the intent that the answer of sbatch was lost now."""
-    write_json(run.intent, (read_json(run.intent) or {}) | {"lost": time.time()})
+    write_json(run.intent, read_object(run.intent) | {"lost": time.time()})
 
 
 def recover(run: RunDir) -> Submission | None:
@@ -182,8 +182,8 @@ def recover(run: RunDir) -> Submission | None:
     Names are unique in a run, and a job's working directory is that of the run or the array, so another job
     with the same name is not mistaken for it. Raises SchedulerError if the controller does not answer.
     """
-    intent = read_json(run.intent)
-    if intent is None:
+    intent = read_object(run.intent)
+    if "name" not in intent:
         return None
     base = find_job(intent["name"], intent.get("work_dir", run.path), since=intent.get("time", 0.0))
     if base is None:
@@ -195,12 +195,15 @@ def recover(run: RunDir) -> Submission | None:
 def recover_lost(run: RunDir) -> None:
     """Record the job of a submitter that died, if there is one.
 
-    Raises RunBusy, SchedulerError, and AnswerLost if Slurm may still take the job.
+    Raises RunBusy, also if Slurm may still take the job, and SchedulerError.
     """
     if run.intent.exists():
         with exclusively(run):
             if recover(run) is None:
-                check_late(run)
+                try:
+                    check_late(run)
+                except programs.AnswerLost as late:
+                    raise RunBusy(str(late)) from None
 
 
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
@@ -237,7 +240,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
         raise RunBusy(f"{what} is being submitted by another process right now") from None
     except PermissionError:
         if path.parent.stat().st_uid == os.geteuid():
-            raise
+            raise UserError(f"cannot write {path}: permission denied, although its folder is yours") from None
         raise UserError(
             f"{what} belongs to another user, who alone can submit, continue and cancel it; stk reproduce "
             "makes a run of your own"

@@ -215,7 +215,8 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
     """Record the job in each run of an array; without a job, remove the intents."""
     for task, run_id in enumerate(array.runs):
         run = sweep.run(run_id)
-        if read_object(run.intent).get("name") != array.name:
+        # A file that was not flushed to the disk may be empty after a crash of the machine.
+        if not run.intent.exists() or read_object(run.intent).get("name", array.name) != array.name:
             continue
         if job_id is None:
             run.intent.unlink(missing_ok=True)

@@ -176,7 +176,8 @@ def _run_together(
 ) -> int:
     """Train with other machines, on which a user has started the same command.
 
-    The machines may share the folder, so only machine 0 checks it, or sets it aside.
+    The machines may share the folder, so only machine 0 checks it, or sets it aside. All must be given the
+    same experiment.
     """
     if machines.node == 0:
         if target.result.exists() and not arguments.fresh:

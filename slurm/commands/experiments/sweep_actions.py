@@ -80,7 +80,7 @@ def _find_lost_jobs(folder: SweepDir, runs: Sequence[RunDir]) -> None:
     for run in runs:
         try:
             recover_lost(run)
-        except (AnswerLost, RunBusy) as error:
+        except RunBusy as error:
             warn([str(error)])
 
 

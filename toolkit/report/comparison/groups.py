@@ -117,13 +117,14 @@ def _setting(config: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return sorted(kept.items())
 
 
+def _is_free(key: str) -> bool:
+    section, _, name = key.partition(".")
+    return section in _SAME_WITHOUT or (section == "train" and name in _FREE)
+
+
 def _labels(firsts: Sequence[RunSummary]) -> list[str]:
     """Name each setting by the keys in which the settings differ; without such keys, by the run's name."""
-    keys = {
-        key: values
-        for key, values in config_differences(firsts).items()
-        if key.partition(".")[0] not in _SAME_WITHOUT
-    }
+    keys = {key: values for key, values in config_differences(firsts).items() if not _is_free(key)}
     if not keys:
         return _distinct([summary.name for summary in firsts], firsts)
     shown = list(keys.items())[:_LABEL_KEYS]

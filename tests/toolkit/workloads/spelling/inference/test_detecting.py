@@ -58,7 +58,10 @@ def test_labels_are_those_of_the_evaluation(run: RunDir) -> None:
 def test_a_gpu_computes_as_in_the_evaluation(of_words: RunDir) -> None:
     """cuDNN's attention plans anew for each length of a batch, and TF32 rounds otherwise."""
     cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
-    found, before = [], (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32)
+    # As torch begins: an earlier test of this process may have changed it.
+    cuda.enable_cudnn_sdp(True)
+    cudnn.allow_tf32 = True
+    found = []
     with pretended_device():
         detector = open_detector(of_words, "cuda")
         kind: Any = task_class(detector.opened.experiment)
@@ -71,7 +74,7 @@ def test_a_gpu_computes_as_in_the_evaluation(of_words: RunDir) -> None:
         with patch.object(kind, "detect", noted):
             detector.detect(texts_of_test(of_words))
     assert set(found) == {(False, False)}
-    assert before == (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32) == (True, True)
+    assert (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32) == (True, True)
 
 
 def test_labels_depend_on_the_threshold(of_words: RunDir) -> None:

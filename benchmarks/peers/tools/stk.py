@@ -52,8 +52,8 @@ class Stk:
             "STK_FAULTS": _pace(submission.step_ms),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         }
-        if runs := self._runs(folder):
-            words = ["resume", runs[0].name]
+        if (run := run_of(folder)).exists():
+            words = ["resume", run.name]
         else:
             _write_texts(folder / "train.tsv", SAMPLES)
             _write_texts(folder / "validation.tsv", _BATCH)
@@ -63,11 +63,10 @@ class Stk:
 
     def current_job(self, folder: Path, job_id: str) -> str:
         """Return the newest submission: before a time limit, a new job continues the run."""
-        submissions = json_lines(self._run(folder) / "submissions.jsonl")
-        return str(submissions[-1]["job_id"]) if submissions else job_id
+        return newest_job(folder, job_id)
 
     def steps(self, folder: Path) -> list[Step]:
-        run = self._run(folder)
+        run = run_of(folder)
         starts = [line["time_start"] for line in json_lines(run / "attempts.jsonl")]
         return [
             Step(
@@ -78,13 +77,13 @@ class Stk:
         ]
 
     def ranks(self, folder: Path) -> dict[int, int]:
-        run = self._run(folder)
+        run = run_of(folder)
         newest = json_lines(run / "attempts.jsonl")[-1]["nonce"]
         return {line["rank"]: line["pid"] for line in json_lines(run / "ranks" / f"{newest}.jsonl")}
 
     def starts(self, folder: Path) -> list[Start]:
         """Return the starts from attempts.jsonl and /proc; call it while they run."""
-        run = RunDir(self._run(folder))
+        run = RunDir(run_of(folder))
         events = json_lines(run.events)
         times = {each.attempt: each for each in timeline(run, time.time())}
         lines = json_lines(run.attempts)
@@ -115,7 +114,7 @@ class Stk:
         )
 
     def checkpoints(self, folder: Path) -> Path:
-        return self._run(folder) / "checkpoints"
+        return run_of(folder) / "checkpoints"
 
     def damageable(self, folder: Path) -> Path:
         return self._newest(folder) / "model.safetensors"
@@ -124,17 +123,10 @@ class Stk:
         shutil.rmtree(self._newest(folder))
 
     def digest(self, folder: Path) -> str | None:
-        run = self._run(folder)
+        run = run_of(folder)
         if not (run / "result.json").exists():
             return None
         return hashlib.sha256((run / "checkpoints/last/model.safetensors").read_bytes()).hexdigest()
-
-    def _runs(self, folder: Path) -> list[Path]:
-        return [config.parent for config in (folder / "runs").glob("*/config.yaml")]
-
-    def _run(self, folder: Path) -> Path:
-        """Return the run's folder; before it is made, a path that does not exist."""
-        return next(iter(self._runs(folder)), folder / "no-run")
 
     def _newest(self, folder: Path) -> Path:
         return max(self.checkpoints(folder).glob("step_*"))
@@ -145,6 +137,17 @@ class StkSameJob(Stk):
 
     name, requeue = "stk-same-job", "same_job"
     label = "slurm-toolkit, same job"
+
+
+def run_of(folder: Path) -> Path:
+    """Return the run's folder; before it is made, a path that does not exist."""
+    return next((config.parent for config in (folder / "runs").glob("*/config.yaml")), folder / "no-run")
+
+
+def newest_job(folder: Path, job_id: str) -> str:
+    """Return the job that was submitted last, or `job_id` before the run has a folder."""
+    submissions = json_lines(run_of(folder) / "submissions.jsonl")
+    return str(submissions[-1]["job_id"]) if submissions else job_id
 
 
 def _experiment(submission: Submission, requeue: str) -> str:

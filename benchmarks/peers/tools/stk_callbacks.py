@@ -12,7 +12,8 @@ from cluster import command
 from jobs.settings import RANKS, WARNING_S
 
 from tools.peers import CODE, Peer
-from tools.tool import Submission, json_lines
+from tools.stk import newest_job, run_of
+from tools.tool import Submission
 
 
 class _WithCallback(Peer):
@@ -28,7 +29,7 @@ class _WithCallback(Peer):
             "STK_EXPERIMENT_DIR": str(folder / "runs"),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         }
-        if run := self._run(folder):
+        if (run := run_of(folder)).exists():
             words = ["resume", run.name, "--json"]
         else:
             launches = f"date +%s.%N >> {shlex.quote(str(folder))}/launches"
@@ -48,18 +49,13 @@ class _WithCallback(Peer):
 
     def current_job(self, folder: Path, job_id: str) -> str:
         """Return the newest job: before a time limit and after a crash, a new job continues the run."""
-        run = self._run(folder)
-        submissions = json_lines(run / "submissions.jsonl") if run else []
-        return str(submissions[-1]["job_id"]) if submissions else job_id
+        return newest_job(folder, job_id)
 
     def damageable(self, folder: Path) -> Path:
         raise NotImplementedError
 
     def drop_newest(self, folder: Path) -> None:
         raise NotImplementedError
-
-    def _run(self, folder: Path) -> Path | None:
-        return next((config.parent for config in (folder / "runs").glob("*/config.yaml")), None)
 
 
 class StkTrainer(_WithCallback):

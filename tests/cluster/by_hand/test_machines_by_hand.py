@@ -1,4 +1,4 @@
-"""The same command on two machines makes one run, whatever each machine has, shares and suffers."""
+"""The same command on two machines makes one run. A machine that fails or is absent is named on the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading one run's folder, whatever is in it."""
+"""Reading one run's folder, also if its files are damaged."""
 
 from __future__ import annotations
 

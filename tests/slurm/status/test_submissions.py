@@ -1,4 +1,4 @@
-"""submissions.jsonl and the intent file, whatever dies in between."""
+"""submissions.jsonl and the intent file, also if the submitting process dies."""
 
 from __future__ import annotations
 

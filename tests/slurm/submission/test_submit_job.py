@@ -1,4 +1,4 @@
-"""A job that submits the next one: once, whatever happens, and without its own environment."""
+"""A job submits the next one exactly once, also after errors, and without its own environment."""
 
 from __future__ import annotations
 

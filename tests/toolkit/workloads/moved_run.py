@@ -22,7 +22,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def ended(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, whatever its exit code."""
+    """Run the command until it ends. Any exit code is allowed."""
     command = [sys.executable, "-P", "-m", "slurm", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 

@@ -1,4 +1,4 @@
-"""Preparation as a job: whatever stops it, it comes back, and goes on with what is done."""
+"""Preparation as a job: after each kind of stop it is requeued and keeps what is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduler is asked at most twice a minute, whatever happens."""
+"""The scheduler is asked at most twice a minute."""
 
 from __future__ import annotations
 

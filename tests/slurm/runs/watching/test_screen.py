@@ -1,4 +1,4 @@
-"""Keys do what they say, and whatever ends the view, the terminal is as it was."""
+"""Keys do what they say. However the view ends, the terminal is as it was before."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from slurm.drill.local import INTERRUPTIONS
+from slurm.drill.task import STRIDE
 from tests.docs import readme
 from tests.docs.readme import ROOT
 from toolkit.files import read_json
@@ -110,3 +112,18 @@ def test_user_folders_named_like_our_packages_do_no_harm(user: User, tmp_path: P
 def test_drill_of_the_installed_wheel_passes(user: User, tmp_path: Path) -> None:
     told = json.loads(user.run("stk drill --cluster local --json", tmp_path))
     assert told["verdict"] == "passed", told
+    rows = {row["what"]: row for row in told["rows"]}
+    assert list(rows) == [interruption.what for interruption in INTERRUPTIONS]
+    assert told["not_tried"] == ["what only a cluster can do: time limits, requeueing, lost hosts"]
+    for row in rows.values():
+        assert row["same_bytes"] is True
+        assert row["left_s"] is not None
+        assert 0 < row["back_s"] <= row["away_s"]
+    assert [row["processes"] for row in told["rows"][-2:]] == ["2 → 1", "1 → 2"]
+    # How often a signal comes depends on the machine: equal signals that wait for a frozen process become one.
+    assert set(rows["warned and preempted at once"]["signals"]) == {"CONT", "TERM", "USR2"}
+    assert rows["one rank killed (-9)"]["signals"] == ["KILL"]
+    assert set(rows["preempted once more"]["signals"]) == {"CONT", "TERM"}
+    for interruption in INTERRUPTIONS:
+        lost = rows[interruption.what]["lost_steps"]
+        assert lost == 0 if interruption.is_graceful else 2 <= lost <= STRIDE + 2

@@ -1,4 +1,4 @@
-"""stk drill: what it does to a run on this machine, what it makes of a cluster, and what it says."""
+"""stk drill: what it compares, how it reads a cluster, and what it says; test_installed.py runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slurm.client.parse import parse_partitions
-from slurm.drill.local import INTERRUPTIONS, Interruption, LocalDrill
+from slurm.drill.local import LocalDrill
 from slurm.drill.preemption import Pair, choose_pair
 from slurm.drill.rows import Report, Row, digests, is_same
 from slurm.drill.task import STRIDE, drill_experiment
@@ -22,54 +22,6 @@ pytestmark = pytest.mark.slow
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded" / "partitions.txt"
 GOOD = Row(what="preempted", processes="2 → 2", lost_steps=0, same_bytes=True)
-
-
-def named(what: str) -> Interruption:
-    (interruption,) = [interruption for interruption in INTERRUPTIONS if interruption.what == what]
-    return interruption
-
-
-@pytest.fixture(scope="module")
-def drilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], list[str], list[str]]:
-    """The tiny task, interrupted three times in real processes: rows, what was said, what was left out."""
-    folder = tmp_path_factory.mktemp("drill")
-    said: list[str] = []
-    interruptions = [named("warned and preempted at once"), named("one rank killed (-9)"), INTERRUPTIONS[-1]]
-    experiment = drill_experiment(None, [], folder, len(interruptions))
-    drill = LocalDrill(experiment, folder, 2, said.append, interruptions)
-    *_, rows = drill.run()
-    return rows, said, drill.not_tried
-
-
-def test_interrupted_run_resumes_with_the_same_bytes(drilled: tuple[list[Row], list[str], list[str]]) -> None:
-    rows, said, not_tried = drilled
-    assert [(row.what, row.same_bytes, row.fault) for row in rows] == [
-        ("warned and preempted at once", True, ""),
-        ("one rank killed (-9)", True, ""),
-        ("preempted once more", True, ""),
-    ]
-    assert said == ["the undisturbed run", *(row.what for row in rows), "the end"]
-    assert not_tried == ["what only a cluster can do: time limits, requeueing, lost hosts"]
-
-
-def test_local_drill_reports_the_signals_that_the_ranks_received(
-    drilled: tuple[list[Row], list[str], list[str]],
-) -> None:
-    """How often depends on the machine: equal signals that wait for a frozen process become one."""
-    warned, killed, preempted = drilled[0]
-    assert set(warned.signals) == {"CONT", "TERM", "USR2"}
-    assert killed.signals == ("KILL",)
-    assert set(preempted.signals) == {"CONT", "TERM"}
-
-
-def test_local_drill_reports_lost_steps_and_times(drilled: tuple[list[Row], list[str], list[str]]) -> None:
-    warned, killed, preempted = drilled[0]
-    assert (warned.lost_steps, preempted.lost_steps) == (0, 0)
-    assert 2 <= killed.lost_steps <= STRIDE + 2
-    assert [row.processes for row in (warned, killed, preempted)] == ["2 → 2", "2 → 1", "1 → 2"]
-    for row in (warned, killed, preempted):
-        assert row.left_s is not None
-        assert 0 < row.back_s <= row.away_s
 
 
 # ---- comparing

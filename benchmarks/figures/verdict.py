@@ -78,8 +78,9 @@ def medians_of(check: Check, table: Table | None) -> Iterator[float]:
         if check.take == "value":
             yield statistics.median(row.values)
             continue
-        others = [rows[work, name] for name in check.against or (table.baseline,) if (work, name) in rows]
-        if others:
+        names = check.against or (table.baseline,)
+        others = [rows[work, name] for name in names if (work, name) in rows]
+        if len(others) == len(names):
             yield _compared(check, row, others, table.better)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import socket
 import sys
 import tempfile
 import threading
@@ -56,7 +55,7 @@ def peer(module: str, work: Work) -> dict[str, float]:
     memory.start()
     with tempfile.TemporaryDirectory() as name:
         answers = [Path(name) / f"{rank}.json" for rank in range(work.processes)]
-        port = _free_port()
+        port = free_port()
         ranks = [
             Process.of(
                 f"benchmarks.stepping.{module}:train",
@@ -122,9 +121,3 @@ def _variables(rank: int, work: Work, port: int) -> dict[str, str]:
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

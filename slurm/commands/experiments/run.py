@@ -141,7 +141,8 @@ def _run_here(
         return _run_together(experiment, target, arguments, machines, environ)
     if target.result.exists() and not arguments.fresh:
         return _show_finished(target, experiment, arguments)
-    existed = _check_or_archive(target, experiment, arguments)
+    old = _check_or_archive(target, experiment, arguments)
+    existed = old is None and target.path.exists()
     create_run(experiment, parent)
     procs = machines.count
     resources = experiment.resources
@@ -155,6 +156,8 @@ def _run_here(
     code = _launch(target, environ, arguments, Nodes(machines))
     if code == ExitCode.WRONG_INPUT and not existed:
         take_away(target)
+        if old is not None and not target.path.exists():
+            old.rename(target.path)
     return code
 
 
@@ -225,12 +228,11 @@ def has_worked(target: RunDir) -> bool:
     ) or not begins_anew(target)
 
 
-def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> bool:
-    """Check that the run can start; return whether it continues. Raises DataError, RunBusy."""
+def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> Path | None:
+    """Check that the run can start; return the folder of an archived run. Raises DataError, RunBusy."""
     check_inputs(experiment)
     if arguments.fresh and target.path.exists():
-        begin_anew(experiment, target.path.parent)
-        return False
+        return begin_anew(experiment, target.path.parent)
     if target.path.exists():
         with exclusively(target):
             resolve_if_possible(target)
@@ -239,7 +241,7 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
         with exclusively(target):
             take_new_code(target, experiment, asked=arguments.new_code)
             take_new_settings(target, experiment)
-    return target.path.exists()
+    return None
 
 
 def _show_result(target: RunDir, as_json: bool) -> int:

@@ -18,6 +18,8 @@ from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
+from toolkit.files import read_json, write_json
+from toolkit.run.create_run import create_run
 from toolkit.testing.contract import evaluated, new_model, open_task
 from toolkit.workloads.custom.script.current_run import current_run
 
@@ -296,6 +298,14 @@ def test_job_with_an_invalid_step_exits_with_wrong_input() -> None:
     assert done.returncode == ExitCode.WRONG_INPUT
     assert f"mine.py:{STEP}: the loss is of type float" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_fresh_start_with_an_error_puts_the_finished_run_back() -> None:
+    run = create_run(load(Path("mine.yaml")), Path("experiments").absolute())
+    write_json(run.result, {"step": 5})
+    _edit("mine.py", "return TensorDataset(x, (x[:, 0] > 0).long())", "return 3")
+    assert ended("run", "mine.yaml", "--fresh").returncode == ExitCode.WRONG_INPUT
+    assert read_json(run.result) == {"step": 5}
 
 
 # -- commands

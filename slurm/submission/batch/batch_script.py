@@ -125,8 +125,11 @@ class JobPlan:
         return {"dependency": every, "kill-on-invalid-dep": "yes"}
 
     def _environment(self) -> list[str]:
+        setup = self.resources.setup
         return [
-            *self.resources.setup,
+            *setup,
+            # The lines above may change the options of the shell and the folder.
+            *(["set +eu", f"cd {shlex.quote(str(self.run.path))} || exit 1"] if setup else []),
             *(export(name, value) for name, value in self.resources.environment.items()),
             f"export PYTHONPATH={shlex.quote(str(self.run.code))}${{PYTHONPATH:+:$PYTHONPATH}}",
             "export PYTHONUNBUFFERED=1",

@@ -49,6 +49,8 @@ refuse_others
 
 module purge
 module load cuda/12.4
+set +eu
+cd /runs/preparations/tiny || exit 1
 export OMP_NUM_THREADS=6
 export NCCL_DEBUG=INFO
 export PYTHONPATH=/runs/preparations/tiny/code${PYTHONPATH:+:$PYTHONPATH}

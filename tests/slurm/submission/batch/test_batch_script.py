@@ -70,12 +70,15 @@ def test_a_job_without_any_pickle_fails_at_once(experiment: Experiment, tmp_path
 _DECIDE_RESTART = '#!/bin/bash\necho "decide_restart $*"\n'
 
 
-def ending(experiment: Experiment, folder: Path, srun: str, requeue: str = "auto") -> tuple[int, str]:
+def ending(
+    experiment: Experiment, folder: Path, srun: str, requeue: str = "auto", setup: tuple[str, ...] = ()
+) -> tuple[int, str]:
     """Exit status and output of a plan's script."""
     python = folder / "python"
     python.write_text(_DECIDE_RESTART)
     python.chmod(0o755)
-    script = replace(plan(experiment, Resources(requeue=requeue), RunDir(folder)), python=str(python))
+    resources = Resources(requeue=requeue, setup=setup)
+    script = replace(plan(experiment, resources, RunDir(folder)), python=str(python))
     process = start_script(script, folder, srun)
     output, _ = process.communicate(timeout=PATIENCE_S)
     return process.returncode, output.decode()
@@ -83,6 +86,16 @@ def ending(experiment: Experiment, folder: Path, srun: str, requeue: str = "auto
 
 def test_finished_step_ends_the_script_with_0(experiment: Experiment, tmp_path: Path) -> None:
     assert ending(experiment, tmp_path, "exit 0") == (0, "")
+
+
+def test_setup_lines_may_change_the_folder_and_the_options_of_the_shell(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    (tmp_path / "project").mkdir()
+    code, output = ending(experiment, tmp_path, "exit 7", setup=("set -eu", "cd project"))
+    assert code == 7
+    # After the step had failed, the script asked how the run goes on.
+    assert output.startswith("decide_restart")
 
 
 @pytest.mark.parametrize("code", [1, 2, 75, 77, 137, 143])

@@ -53,6 +53,8 @@ refuse_others
 
 module purge
 module load cuda/12.4
+set +eu
+cd /scratch/me/experiments/tiny-0123abcd || exit 1
 export OMP_NUM_THREADS=6
 export NCCL_DEBUG=INFO
 export PYTHONPATH=/scratch/me/experiments/tiny-0123abcd/code${PYTHONPATH:+:$PYTHONPATH}

@@ -31,6 +31,8 @@ refuse_others() {
 refuse_others
 
 source '/opt/my env/activate'
+set +eu
+cd '/scratch/it'"'"'s "my" $HOME, `x` #1/tiny-0123abcd' || exit 1
 export REMARK='it'"'"'s "50 %" of $HOME, `date` \ #1 <é漢🙂> 
 second line'$'\r''
 '

@@ -8,6 +8,9 @@ from typing import Any
 from slurm.client.hostlist import names_several
 from slurm.config.resources import Resources
 
+#: Options of `resources.sbatch` that request GPUs, or something for each.
+_GPU_OPTIONS = ("gpus", "gpus-per-socket", "cpus-per-gpu")
+
 
 def single_task(resources: Resources, **changes: Any) -> Resources:
     """Return resources for one task on one host, with these changes."""
@@ -22,7 +25,10 @@ def without_gpus(resources: Resources) -> dict[str, Any]:
     """Return changes that request no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
     kept = [each for each in (resources.gres or "").split(",") if each and not _is_gpu(each)]
     nothing = dict.fromkeys(("gpus_per_node", "gpus_per_task", "mem_per_gpu"))
-    return {**nothing, "gres": ",".join(kept) or None}
+    options = {
+        name: value for name, value in resources.sbatch.items() if name.replace("_", "-") not in _GPU_OPTIONS
+    }
+    return {**nothing, "gres": ",".join(kept) or None, "sbatch": options}
 
 
 def with_one_gpu(resources: Resources) -> dict[str, Any]:
@@ -34,8 +40,11 @@ def with_one_gpu(resources: Resources) -> dict[str, Any]:
     elif resources.gres is not None:
         parts = resources.gres.split(",")
         changes["gres"] = ",".join(_one_gpu(each) if _is_gpu(each) else each for each in parts)
-    if resources.gpus_per_node is not None:
-        changes["gpus_per_node"] = _one_gpu(resources.gpus_per_node)
+    for name in ("gpus_per_node", "gpus_per_task"):
+        if (asked := getattr(resources, name)) is not None:
+            changes[name] = _one_gpu(asked)
+    if "gpus" in resources.sbatch:
+        changes["sbatch"] = {**resources.sbatch, "gpus": _one_gpu(str(resources.sbatch["gpus"]))}
     return changes
 
 

@@ -53,9 +53,14 @@ def test_script_equals_the_golden_file(experiment: Experiment) -> None:
 
 
 def test_preparation_is_one_task_without_gpus(experiment: Experiment) -> None:
-    uneven = Resources(groups=(Group(nodes=2, gpus=2),), gres="tmpdisk:5,gpu:a100:2", partition="long")
+    uneven = Resources(
+        groups=(Group(nodes=2, gpus=2),),
+        gres="tmpdisk:5,gpu:a100:2",
+        partition="long",
+        sbatch={"gpus": 4, "cpus-per-gpu": 8, "spread-job": True},
+    )
     resources = as_preparation(replace(experiment, resources=uneven), cpus=4).resources
-    wanted = Resources(cpus_per_task=4, gres="tmpdisk:5", partition="long")
+    wanted = Resources(cpus_per_task=4, gres="tmpdisk:5", partition="long", sbatch={"spread-job": True})
     assert resources == wanted
 
 

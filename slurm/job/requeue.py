@@ -30,7 +30,7 @@ from slurm.client.stop_reason import (
 from slurm.job.stop_signals import JobStop
 from slurm.status.submissions import last_resources, record_script
 from slurm.submission.batch.job_options import signal_lead_s
-from slurm.submission.submit_job import chain, names_of_slurm
+from slurm.submission.submit_job import chain, excludable, names_of_slurm
 from toolkit.config import load_submitted
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.reliability import restart_policy
@@ -172,8 +172,7 @@ def start_again(
     """
 
     def requeue() -> None:
-        # A job of named hosts needs exactly these.
-        hosts = names_of_slurm(exclude, job.environ) if exclude and not last_resources(run).hosts else []
+        hosts = excludable(last_resources(run), names_of_slurm(exclude, job.environ)) if exclude else []
         programs.requeue(job.id, timeout_s=10)
         _note_requeue(run, job, why, by="stk")
         if hosts:

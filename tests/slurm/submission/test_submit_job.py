@@ -98,6 +98,8 @@ def test_host_is_excluded_by_its_name_in_slurm(job: PretendJob) -> None:
     "known, exclude, expected",
     [
         (None, (), None),
+        # The job needs it: resources.nodelist names it.
+        (None, ("b", "needed2"), "b"),
         (None, ("b", "a"), "a,b"),
         ("node[1-3]", ("node2",), "node[1-3]"),
         ("node[1-3]", ("node7",), "node[1-3],node7"),
@@ -107,7 +109,13 @@ def test_host_is_excluded_by_its_name_in_slurm(job: PretendJob) -> None:
 def test_hosts_excluded_before_stay_excluded(
     known: str | None, exclude: tuple[str, ...], expected: str | None
 ) -> None:
-    assert without_hosts(Resources(exclude=known), exclude).exclude == expected
+    resources = Resources(exclude=known, nodelist="needed[1-2]")
+    assert without_hosts(resources, exclude).exclude == expected
+
+
+def test_no_host_is_excluded_beside_a_file_of_needed_hosts() -> None:
+    resources = Resources(nodelist="/shared/hosts")
+    assert without_hosts(resources, ["node7"]) == resources
 
 
 def test_the_next_job_inherits_nothing_of_this_one(tmp_path: Path) -> None:

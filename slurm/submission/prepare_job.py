@@ -105,7 +105,7 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
     str(plan)
     preflight(plan.resources)
     with run_folder(experiment, parent, fresh=False) as folder:
-        resolve_if_possible(folder)
+        resolve_if_possible(folder, must_know=True)
         if (live := _live(folder)) is not None:
             return live
         _renew(folder, experiment)

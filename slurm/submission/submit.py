@@ -88,10 +88,14 @@ def submit(
     SchedulerError otherwise. The new folder of a refused run is removed again.
     """
     target = run_of(experiment, parent)
-    if cluster == "slurm":
+    # The cluster may have changed since a run finished.
+    if cluster == "slurm" and (fresh or not target.result.exists()):
         check(experiment, target)
         if fresh:
-            # This check must come before the folder is set aside.
+            # These checks must come before the folder is set aside.
+            if target.intent.exists():
+                with exclusively(target):
+                    resolve_lost(target)
             refuse_if_live(target, must_know=True)
     existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
@@ -222,7 +226,10 @@ def begin_anew(experiment: Experiment, parent: Path) -> Path:
     Raises RunBusy if the run is live, and what `create_run` raises: the old folder is then put back.
     """
     run = run_of(experiment, parent)
-    old = archive(run)
+    with exclusively(run):
+        resolve_if_possible(run)
+        refuse_if_live(run)
+        old = archive_run(run)
     try:
         create_run(experiment, parent)
     except (StkError, OSError):
@@ -230,14 +237,3 @@ def begin_anew(experiment: Experiment, parent: Path) -> Path:
             old.rename(run.path)
         raise
     return old
-
-
-def archive(run: RunDir) -> Path:
-    """Move a run's folder to `old/`, so that the run can start anew; return its new path.
-
-    Raises RunBusy if the run is live.
-    """
-    with exclusively(run):
-        resolve_if_possible(run)
-        refuse_if_live(run)
-        return archive_run(run)

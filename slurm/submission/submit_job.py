@@ -51,24 +51,25 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
     try:
         job_id = launch()
     except programs.AnswerLost as lost:
-        return _find_or_mark_lost(run, lost)
+        submission = _find_or_mark_lost(run, lost, **facts)
     except StkError:
         run.intent.unlink(missing_ok=True)
         raise
-    size = plan.world_size
-    submission = record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=size, **facts)
+    else:
+        known = {"job_id": job_id, "name": plan.job_name, "world_size": plan.world_size}
+        submission = record(run, cluster="slurm", **known, **facts)
     # After the submission: `stk resume` must not use resources that were refused.
     write_atomic(run.job, to_yaml(plan.resources))
     return submission
 
 
-def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
+def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost, **facts: Any) -> Submission:
     """Find a job by name that may exist although sbatch's answer was lost. Raises AnswerLost without one.
 
     The intent is then kept, because the controller may still create the job.
     """
     with suppress(SchedulerError):
-        if (found := recover(run)) is not None:
+        if (found := recover(run, **facts)) is not None:
             return found
     mark_lost(run)
     raise programs.AnswerLost(
@@ -165,14 +166,20 @@ def _live_follower(later: list[Submission]) -> Submission | None:
     return next((one for one in later if one.job_id in states and not states[one.job_id].is_terminal), None)
 
 
+def excludable(resources: Resources, hosts: Iterable[str]) -> list[str]:
+    """Return the hosts that a job can do without: all but those that its resources name."""
+    named = resources.nodelist or ""
+    if resources.hosts or "/" in named:
+        # The job needs exactly the hosts of `resources.hosts`; sbatch alone reads a file of hosts.
+        return []
+    return [host for host in hosts if host not in expand(named)]
+
+
 def without_hosts(resources: Resources, exclude: Iterable[str]) -> Resources:
-    """Return resources that also exclude these hosts; unchanged for named hosts and a file of hosts."""
-    if resources.hosts:
-        # The job needs exactly these hosts: without one of them it could never start.
-        return resources
+    """Return resources that also exclude these hosts, as far as possible; unchanged for a file of hosts."""
     known = resources.exclude or ""
     if "/" in known:
         # sbatch reads this file of hosts, and accepts no list in addition.
         return resources
-    added = sorted(set(exclude) - set(expand(known)))
+    added = sorted(set(excludable(resources, exclude)) - set(expand(known)))
     return replace(resources, exclude=",".join(filter(None, [known, *added]))) if added else resources

@@ -96,7 +96,9 @@ def test_a_finished_run_says_so_and_is_left_alone(user: User, fake: FakeSlurm) -
     answer = user.stk("submit", user.config)
     assert answer.code == 0
     assert "has finished already" in answer.out
-    assert json.loads(user.stk("submit", user.config, "--json").out)["state"] == "finished"
+    fake.answers("--all --oneliner show partition", (RECORDED / "partitions.txt").read_text())
+    answer = user.stk("submit", user.config, "resources.partition=since-removed", "--json")
+    assert json.loads(answer.out)["state"] == "finished"
     assert fake.jobs == []
 
 

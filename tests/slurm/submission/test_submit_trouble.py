@@ -18,7 +18,7 @@ import pytest
 
 from slurm.client import programs
 from slurm.status import submissions
-from slurm.status.submissions import intend
+from slurm.status.submissions import intend, last_resources
 from slurm.submission import submit
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
@@ -115,12 +115,15 @@ def test_job_with_a_lost_id_is_found_at_once(
 ) -> None:
     if mode == "late":
         short_patience(monkeypatch)
+    user.stk("submit", user.config)
+    fake.change("101", state="CANCELLED")
     fake.submits(mode)
-    answer = user.stk("submit", user.config, "--json")
+    answer = user.stk("submit", user.config, "resources.time=3:00:00", "--json")
     assert answer.code == 0
-    assert json.loads(answer.out)["job_id"] == "101"
-    assert user.job_ids == ["101"]
-    assert len(fake.jobs) == 1
+    assert json.loads(answer.out)["job_id"] == "102"
+    assert user.job_ids == ["101", "102"]
+    assert len(fake.jobs) == 2
+    assert last_resources(user.run()).time == "3:00:00"
 
 
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +230,15 @@ def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -
     assert user.stk("submit", user.config, "--fresh").code == 2
     assert len(fake.jobs) == 1
     assert not (user.experiments / "old").exists()
+
+
+def test_fresh_start_is_refused_while_a_lost_job_cannot_be_looked_for(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    intend(run, f"{run.run_id}.0")
+    fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
+    assert user.stk("submit", user.config, "--fresh", "--cluster", "slurm").code == 3
+    assert run.intent.exists()
+    assert fake.jobs == []
 
 
 def test_submitter_killed_before_sbatch_does_not_block_the_next(user: User, fake: FakeSlurm) -> None:

@@ -212,6 +212,8 @@ def _word(state: str) -> str:
 
 
 def _advice(state: State, job: Job) -> str:
+    if state == "held" and job.reason.startswith("JobHeldAdmin"):
+        return f"held ({job.reason}): only an administrator can release it"
     if state == "held":
         return f"held ({job.reason or job.state}): scontrol release {job.job_id}"
     if state not in ("pending", "requeued"):

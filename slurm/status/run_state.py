@@ -50,8 +50,9 @@ class RunState:
 def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
     """Return the state of a run. job: Slurm's answer about its newest job; None without a query."""
     found = _state_of(folder, job, now)
-    is_behind = folder.submission is not None and folder.submission.awaits
-    return _adapt_to_awaited(folder.run, found) if is_behind else found
+    if folder.submission is None or not folder.submission.awaits or found.reason.startswith(CANNOT_ASK):
+        return found
+    return _adapt_to_awaited(folder.run, found)
 
 
 def _adapt_to_awaited(run: RunDir, found: RunState) -> RunState:
@@ -70,8 +71,10 @@ def _state_of(folder: Folder, job: JobState | None, now: float) -> RunState:
         return _running(folder, job, now)
     submission = folder.submission
     if submission is not None and submission.cluster == "slurm":
-        if job is not None and job.state in (*LIVE, "cancelled"):
+        if job is not None and job.state in LIVE:
             return _of_job(folder, job, now)
+        if job is not None and job.state == "cancelled":
+            return _seen_elsewhere(folder, job, now) or _of_job(folder, job, now)
     elif submission is not None and is_launcher_alive(folder.run, submission):
         return RunState(state="pending", doing="starting", reason="the processes are starting", is_live=True)
     return _seen_elsewhere(folder, job, now) or _ended(folder, job)
@@ -96,7 +99,8 @@ def _of_job(folder: Folder, job: JobState, now: float) -> RunState:
         hosts = "GPUs" if wants_gpus(folder.run) else "hosts"
         doing = phrases.waits_for(job, hosts=hosts, now=datetime.fromtimestamp(now))
     else:
-        doing = "going back into the queue"
+        # A job that was submitted after the last query has no state of Slurm.
+        doing = "going back into the queue" if job.slurm_state else "in the queue"
     return RunState(state=job.state, doing=doing, reason=reason, is_live=True)
 
 
@@ -146,7 +150,9 @@ def is_of(attempt: AttemptRecord, job: JobState | None) -> bool:
 def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunState | None:
     """Return `running` for a recent heartbeat from another host; None without one."""
     attempt = folder.last_attempt
-    if attempt is None or attempt.time_end is not None or (job is not None and job.is_terminal):
+    if attempt is None or attempt.time_end is not None:
+        return None
+    if job is not None and job.is_terminal and attempt.job_id == job.raw_id:
         return None
     sign = heartbeat(folder.run, attempt)
     # On this host, the lock is more reliable than a heartbeat that is some seconds old.

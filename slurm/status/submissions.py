@@ -176,8 +176,10 @@ def mark_lost(run: RunDir) -> None:
     write_json(run.intent, read_object(run.intent) | {"lost": time.time()})
 
 
-def recover(run: RunDir) -> Submission | None:
+def recover(run: RunDir, **facts: Any) -> Submission | None:
     """Record and return the job of an intent; None if there is no intent or no job.
+
+    facts   further facts to record
 
     Names are unique in a run, and a job's working directory is that of the run or the array, so another job
     with the same name is not mistaken for it. Raises SchedulerError if the controller does not answer.
@@ -189,11 +191,11 @@ def recover(run: RunDir) -> Submission | None:
     if base is None:
         return None
     job_id = f"{base}_{intent['task']}" if "task" in intent else base
-    return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True)
+    return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True, **facts)
 
 
 def recover_lost(run: RunDir) -> None:
-    """Record the job of a submitter that died, if there is one.
+    """Record the job of a submitter that died; without a job, remove the intent.
 
     Raises RunBusy, also if Slurm may still take the job, and SchedulerError.
     """
@@ -204,6 +206,7 @@ def recover_lost(run: RunDir) -> None:
                     check_late(run)
                 except programs.AnswerLost as late:
                     raise RunBusy(str(late)) from None
+                run.intent.unlink(missing_ok=True)
 
 
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:

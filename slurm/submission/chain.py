@@ -119,7 +119,9 @@ def _live(run: RunDir) -> Submitted | None:
         with exclusively(run):
             resolve_if_possible(run)
     (now,) = status([run])
-    return Submitted(run, last_submission(run), joined=now.state) if now.is_live else None
+    # A live run without a job trains outside of Slurm: an earlier job of it has ended.
+    job = last_submission(run) if now.job_id else None
+    return Submitted(run, job, joined=now.state) if now.is_live else None
 
 
 @contextmanager
@@ -128,13 +130,14 @@ def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
 
     The run is locked meanwhile against its next submission, which changes the dependencies of all waiting
     jobs and must see the new job too. Raises RunBusy if no job of this cluster can wait for the run,
-    UserError if it has ended without finishing.
+    UserError if it has ended without finishing, SlurmUnavailable if Slurm does not say.
     """
     with exclusively(run):
         (now,) = status([run])
         if now.state == "finished":
             yield None
             return
+        now.check_known()
         if not now.is_live:
             raise UserError(f"{run.run_id} is {now.state}, so nothing can wait for it: {now.reason}")
         last = last_submission(run)
@@ -144,6 +147,6 @@ def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
             yield Awaited(run=run, job_id=last.job_id)
         else:
             raise RunBusy(
-                f"{run.run_id} runs on this machine, where no Slurm job can wait for it: use "
+                f"{run.run_id} runs outside of Slurm, where no Slurm job can wait for it: use "
                 "--cluster local, or submit the next run when it has finished"
             )

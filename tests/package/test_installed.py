@@ -120,7 +120,7 @@ def test_drill_of_the_installed_wheel_passes(user: User, tmp_path: Path) -> None
         assert row["left_s"] is not None
         assert 0 < row["back_s"] <= row["away_s"]
     assert [row["processes"] for row in told["rows"][-2:]] == ["2 → 1", "1 → 2"]
-    # How often a signal comes depends on the machine: equal signals that wait for a frozen process become one.
+    # How often a signal comes depends on the machine: equal signals that wait for a process become one.
     assert set(rows["warned and preempted at once"]["signals"]) == {"CONT", "TERM", "USR2"}
     assert rows["one rank killed (-9)"]["signals"] == ["KILL"]
     assert set(rows["preempted once more"]["signals"]) == {"CONT", "TERM"}

@@ -112,6 +112,12 @@ def test_a_held_job_says_how_to_release_it() -> None:
     assert "scontrol release 114" in from_controller(_job("PENDING", "JobHeldUser")).advice
 
 
+def test_a_job_held_by_an_administrator_says_who_releases_it() -> None:
+    advice = from_controller(_job("PENDING", "JobHeldAdmin")).advice
+    assert "administrator" in advice
+    assert "scontrol release" not in advice
+
+
 @pytest.mark.parametrize(
     "words, state",
     [

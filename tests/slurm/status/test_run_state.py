@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm.client.queue import UNKNOWN, JobState
+from slurm.client.queue import STATES, UNKNOWN, JobState
 from slurm.status.run_state import CANNOT_ASK
 from slurm.status.submissions import intend, record
 from tests.slurm.status.folders import beats, ended, new_run, started, state_of, submitted
@@ -163,6 +163,10 @@ def test_job_that_is_being_requeued_says_so(run: RunDir) -> None:
     assert (found.state, found.doing) == ("requeued", "going back into the queue")
 
 
+def test_job_that_slurm_was_not_asked_about_yet_is_not_going_back_into_the_queue(run: RunDir) -> None:
+    assert state_of(run, JobState(state="pending")).doing == "in the queue"
+
+
 def test_a_held_job_says_how_to_release_it(run: RunDir) -> None:
     job = JobState(
         state="held", slurm_state="PENDING", reason="JobHeldUser", advice="held: scontrol release 101"
@@ -194,6 +198,30 @@ def test_run_with_a_recent_heartbeat_is_live_whatever_slurm_knows(run: RunDir, j
     assert (found.state, found.doing, found.is_live) == ("running", "saving", True)
     assert found.reason.startswith(job.reason)
     assert "its rank 0 on node1 gave a sign of life 7 s ago" in found.reason
+
+
+@pytest.mark.parametrize("word", ["FAILED", "CANCELLED", "COMPLETED"])
+def test_run_that_another_job_or_a_terminal_trains_is_live_after_its_newest_known_job_has_ended(
+    run: RunDir, word: str
+) -> None:
+    job = JobState(state=STATES[word], slurm_state=word, raw_id="101")
+    started(run)
+    beats(run)
+    assert not state_of(run, job).is_live
+    started(run, 2, job="", nonce="terminal")
+    beats(run, nonce="terminal")
+    assert (state_of(run, job).state, state_of(run, job).is_live) == ("running", True)
+    started(run, 3, job="102")
+    beats(run, nonce="102.0.0")
+    assert (state_of(run, job).state, state_of(run, job).is_live) == ("running", True)
+
+
+def test_run_that_waits_for_another_is_unknown_while_slurm_does_not_answer(
+    run: RunDir, tmp_path: Path
+) -> None:
+    submitted(run, awaits=str(new_run(tmp_path, "first").path))
+    assert state_of(run, NOBODY_ANSWERS).state == "unknown"
+    assert state_of(run, UNKNOWN).state == "cancelled"
 
 
 @pytest.mark.parametrize("job", [UNKNOWN, NOBODY_ANSWERS])

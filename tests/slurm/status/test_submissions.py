@@ -17,6 +17,7 @@ from slurm.status.submissions import (
     record,
     record_script,
     recover,
+    recover_lost,
     resolve_lost,
 )
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -119,6 +120,14 @@ def test_intent_without_a_job_is_kept_by_recover_and_dropped_by_resolve_lost(
     assert recover(run) is None
     assert run.intent.exists()
     assert resolve_lost(run) is None
+    assert not run.intent.exists()
+
+
+def test_run_whose_submitter_died_before_sbatch_is_no_longer_being_submitted_after_a_cancel(
+    run: RunDir, fake: FakeSlurm
+) -> None:
+    intend(run, "tiny.0")
+    recover_lost(run)
     assert not run.intent.exists()
 
 

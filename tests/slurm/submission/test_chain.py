@@ -9,11 +9,14 @@ import pytest
 from filelock import FileLock
 
 from slurm.status.dependency import standing, waits_for, why_not_begun
+from slurm.status.rows import status
 from slurm.status.submissions import intend
 from slurm.submission import evaluation
+from slurm.submission.chain import held
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from toolkit.config import load_resolved
+from toolkit.errors import SlurmUnavailable
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -193,20 +196,36 @@ def test_submitted_runs_are_reported_if_the_rest_is_refused(
     assert "QOSMaxSubmitJobPerUserLimit" in answer.err
 
 
+def test_chain_behind_a_run_that_slurm_cannot_be_asked_about_is_no_error_of_the_user(
+    user: User, fake: FakeSlurm, files: list[str]
+) -> None:
+    user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+    fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
+    first, second = status([only(user, "tiny"), only(user, "second")])
+    assert (first.may_live, second.may_live) == (True, True)
+    answer = user.stk("cancel", second.run_id)
+    assert answer.code == 3, answer.err
+    with pytest.raises(SlurmUnavailable), held(only(user, "tiny"), "slurm"):
+        pass
+
+
 def test_job_cannot_wait_for_a_local_run(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    run = create_run(user.experiment(), user.experiments)
-    with FileLock(run.alive):
-        answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+    user.stk("submit", "tiny.yaml")
+    fake.change("101", state="FAILED", requeue="0")
+    with FileLock(user.run().alive):
+        answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json")
     assert answer.code == 2
     assert "no Slurm job can wait for it" in answer.err
-    assert fake.jobs == []
+    # The run goes on without its ended job.
+    assert json.loads(answer.out)["job_id"] is None
+    assert len(fake.jobs) == 1
 
 
 # -- the evaluation ------------------------------------------------------------------------------
 
 
 def test_an_evaluation_is_a_job_of_one_task_that_waits(user: User, fake: FakeSlurm) -> None:
-    resources = ["nodes=2", "tasks_per_node=2", "gres=gpu:a100:2,disk:9", "partition=short"]
+    resources = ["nodes=2", "tasks_per_node=2", "gres=gpu:a100:2,disk:9", "partition=short", "sbatch.gpus=4"]
     user.write("other.tsv", "text\tlabel\nfine\tgood\n")
     given = [f"resources.{each}" for each in resources]
     answer = user.stk("submit", user.config, *given, "--evaluate", "other.tsv", "--json")
@@ -215,7 +234,7 @@ def test_an_evaluation_is_a_job_of_one_task_that_waits(user: User, fake: FakeSlu
     found = json.loads(answer.out)["evaluation"]
     assert found == {"job_id": "102", "log": str(run.logs / "102.evaluate.log")}
     text = (run.submitit / "102_submission.sh").read_text()
-    for line in ("--nodes=1", "--ntasks-per-node=1", "--gres=gpu:a100:1,disk:9", "--partition=short"):
+    for line in ("--nodes=1", "--ntasks-per-node=1", "--gres=gpu:a100:1,disk:9", "--gpus=1"):
         assert f"#SBATCH {line}\n" in text
     assert "#SBATCH --dependency=afterok:101\n" in text
     assert f"-m slurm evaluate {run.path} --data {user.root / 'other.tsv'}" in text

@@ -53,7 +53,9 @@ class Attempt:
             self._begin()
 
     def _begin(self) -> None:
-        forget_failure(self._run, self._world.nonce)
+        # Only torchrun's starts may have the name of an earlier one.
+        is_reused = self._world.master_addr is not None
+        forget_failure(self._run, self._world.nonce, is_reused=is_reused)
         for path in self._run.ranks("").parent.glob("*.rank_*.json"):
             # Heartbeats of earlier attempts: attempts.jsonl holds their contents by now.
             path.unlink(missing_ok=True)

@@ -179,8 +179,16 @@ def first_failure(run: RunDir, nonce: str) -> dict[str, Any] | None:
     return None
 
 
-def forget_failure(run: RunDir, nonce: str) -> None:
-    """Delete the records of an earlier attempt with this nonce, because a launcher may reuse a nonce."""
-    run.failure.unlink(missing_ok=True)
-    for what in _CLAIMS:
-        _claim(run, nonce, what).unlink(missing_ok=True)
+def forget_failure(run: RunDir, nonce: str, *, is_reused: bool) -> None:
+    """Delete the failure of an earlier attempt. That of a rank of this one, which failed early, stays.
+
+    is_reused  whether an earlier attempt may have had this nonce: then no failure under it stays
+    """
+    if is_reused:
+        for what in _CLAIMS:
+            _claim(run, nonce, what).unlink(missing_ok=True)
+    if (known := first_failure(run, nonce)) is None:
+        run.failure.unlink(missing_ok=True)
+    elif read_object(run.failure).get("nonce") != nonce:
+        # The end of the attempt before was recorded over it meanwhile.
+        write_json(run.failure, known)

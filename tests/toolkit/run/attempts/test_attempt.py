@@ -6,14 +6,15 @@ import errno
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.toolkit.support.ranks import in_ranks, joined, worlds
-from toolkit.errors import RendezvousError
-from toolkit.files import append_json_line, read_json_lines
+from toolkit.errors import DeviceError, RendezvousError
+from toolkit.files import append_json_line, read_json, read_json_lines
 from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.records import explain_last, read_attempts
 from toolkit.run.failure.records import record_failure
@@ -81,6 +82,32 @@ def test_new_attempt_removes_the_failure_of_the_previous_one(run: RunDir) -> Non
     run.failure.write_text("{}")
     attempt(run)
     assert not run.failure.exists()
+
+
+def test_new_attempt_of_torchrun_removes_a_failure_under_its_own_name(run: RunDir) -> None:
+    """It names an attempt by its port, and the one before may have failed before it had a line."""
+    world = replace(worlds(1)[0], master_addr="127.0.0.1")
+    record_failure(run, world, "rendezvous", 0, RendezvousError("of the one before"))
+    Attempt(run, world)
+    assert not run.failure.exists()
+    assert record_failure(run, world, "rendezvous", 0, RendezvousError("of this one"))
+
+
+@pytest.mark.parametrize("is_overwritten", [False, True])
+def test_failure_that_a_rank_recorded_before_the_attempt_began_stays(
+    run: RunDir, is_overwritten: bool
+) -> None:
+    """Rank 1 fails while rank 0 is being imported, and rank 0 may then record how the last attempt ended."""
+    first, second = worlds(2)
+    record_failure(run, second, "rendezvous", 0, DeviceError("no driver"))
+    if is_overwritten:
+        run.failure.write_text('{"nonce": "of the last attempt"}')
+    start = Attempt(run, first)
+    record_failure(run, first, "rendezvous", 0, RendezvousError("rank 1 is missing"))
+    start.failed(0)
+    (line,) = read_attempts(run)
+    assert (line.why, line.rank) == ("device", 1)
+    assert read_json(run.failure)["message"] == "no driver"
 
 
 def test_failed_attempt_records_the_first_failure_of_any_rank(run: RunDir) -> None:

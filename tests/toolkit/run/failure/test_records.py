@@ -188,7 +188,7 @@ def test_late_consequence_does_not_replace_the_cause(run: RunDir, monkeypatch: p
 def test_forgotten_failure_of_a_reused_nonce_is_removed(run: RunDir) -> None:
     (world,) = worlds(1)
     record_failure(run, world, "forward", 3, ValueError("of the first attempt"))
-    forget_failure(run, world.nonce)
+    forget_failure(run, world.nonce, is_reused=True)
     assert first_failure(run, world.nonce) is None
     assert not run.failure.exists()
     assert record_failure(run, world, "forward", 3, ValueError("of the second"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +13,7 @@ from typing import Any
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.data.prepared.results import Result, keeps_results, record_result
+from toolkit.errors import CheckpointError
 from toolkit.files import json_numbers, read_json_lines, write_json
 from toolkit.reliability.stop import Stop
 from toolkit.run.events import note_event
@@ -57,9 +60,18 @@ def _load_weights(folder: Path, context: TrainContext) -> None:
         # Scoring may take long or fail; until then `stk status` shows that all steps are done.
         context.metrics_writer.progress(context.state.progress.step)
     # The others wait for rank 0, which has written the checkpoint.
-    context.group.main_first(lambda: verify(folder))
+    context.group.main_first(lambda: _verify(folder))
     broadcast_checkpoint(folder, context.group)
     load_weights(folder, context.state.model)
+
+
+def _verify(folder: Path) -> None:
+    """Verify the checkpoint to score. Raises CheckpointError, of the class of an error of the disk."""
+    try:
+        verify(folder)
+    except CheckpointError as error:
+        # The run starts again for an error of the disk, and the next attempt does without this checkpoint.
+        raise CheckpointError(str(error)) from OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:

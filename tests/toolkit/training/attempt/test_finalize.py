@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny import events, tiny
+from toolkit.config import load_to_run
+from toolkit.errors import CheckpointError
 from toolkit.files import read_json, read_json_lines
+from toolkit.reliability.restart_policy import after_failure
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import WEIGHTS, RunDir
 from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.attempt import finalize
@@ -56,6 +59,27 @@ def test_a_failure_in_the_final_scoring_has_phase_evaluation(
     with pytest.raises(RuntimeError):
         worker.run_attempt(run, World.single(), StopFlag())
     assert read_json(run.failure)["phase"] == "evaluation"
+
+
+def test_run_whose_best_checkpoint_is_damaged_at_its_end_starts_again_and_finishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An evaluation after half of the steps gives it an earlier checkpoint to go on from."""
+    run = create_run(tiny(tmp_path / "data", "train.epochs=1"), tmp_path / "experiments")
+    load = finalize._load_weights
+
+    def damage(folder: Path, context: Any) -> None:
+        (folder / WEIGHTS).write_bytes(b"")
+        load(folder, context)
+
+    with monkeypatch.context() as damaged:
+        damaged.setattr(finalize, "_load_weights", damage)
+        with pytest.raises(CheckpointError, match="has 0 bytes"):
+            worker.run_attempt(run, World.single(), StopFlag())
+    assert read_json(run.failure)["class"] == "io"
+    assert after_failure(run, load_to_run(run.config)).action == "retry"
+    assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
+    assert events(run, "checkpoint_rejected")
 
 
 def test_run_with_a_nan_score_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

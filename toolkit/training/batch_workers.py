@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import multiprocessing
 import os
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
 
 import numpy as np
@@ -226,12 +228,35 @@ class _Maker(Dataset[Any]):
 
     def __init__(self, task: Task) -> None:
         self._task = task
+        self._is_checked = False
 
     def __getitem__(self, request: Any) -> Any:
         try:
-            return _make_batch(self._task, request, torch.device("cpu"))
+            batch = _make_batch(self._task, request, torch.device("cpu"))
+            if not self._is_checked:
+                _check_sendable(batch, request.split)
+                self._is_checked = True
+            return batch
         except Exception as error:
             return _Failed(_sendable(error))
+
+
+class _Trial(ForkingPickler):
+    """Pickles all but tensors: sending them would copy them to shared memory."""
+
+    def persistent_id(self, obj: Any) -> str | None:
+        return "tensor" if isinstance(obj, torch.Tensor) else None
+
+
+def _check_sendable(batch: Any, split: str) -> None:
+    """Raise UserError if a batch cannot be pickled: the queue would drop it, and the rank wait for it."""
+    try:
+        _Trial(io.BytesIO()).dump(batch)
+    except Exception as error:
+        raise UserError(
+            f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "
+            "set train.workers=0"
+        ) from error
 
 
 def _sendable(error: Exception) -> Exception:

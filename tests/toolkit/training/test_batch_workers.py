@@ -78,6 +78,19 @@ def test_an_unexpected_request_restarts_the_prefetching() -> None:
     ahead.close()
 
 
+class Locked(Numbers):
+    """A lock in each batch."""
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        return torch.ones(2), {"of": [threading.Lock()]}
+
+
+def test_a_batch_that_cannot_be_sent_is_refused_by_its_type() -> None:
+    assert list(make_batches(Locked(), _requests(), CPU, 0))
+    with pytest.raises(UserError, match=r"train: cannot pickle '_thread.lock'"):
+        next(make_batches(Locked(), _requests(), CPU, 1))
+
+
 class Slow(Numbers):
     """Never done with the batch that has the number 3."""
 

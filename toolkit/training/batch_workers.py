@@ -264,7 +264,7 @@ def _sendable(error: Exception) -> Exception:
     if isinstance(error, UserError):
         return UserError(str(error))
     is_builtin = type(error).__module__ == "builtins" and type(error)(*error.args).args == error.args
-    kept = type(error)(*error.args) if is_builtin else RuntimeError(f"{type(error).__name__}: {error}")
+    kept = error if is_builtin else RuntimeError(f"{type(error).__name__}: {error}")
     kept.add_note(f"In a worker process:\n{''.join(traceback.format_exception(error))}")
     return kept
 

@@ -167,6 +167,7 @@ def test_random_state_while_scoring_is_the_same_with_and_without_workers(workers
         (KeyError("width"), "KeyError: 'width'"),
         (Own(1, 2), "RuntimeError: Own: 1 and 2"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
+        (FileNotFoundError(2, "No such file", "1.png"), "FileNotFoundError: [Errno 2] No such file: '1.png'"),
     ],
 )
 def test_a_failure_in_a_worker_is_raised_in_the_rank_with_its_traceback(
@@ -174,7 +175,7 @@ def test_a_failure_in_a_worker_is_raised_in_the_rank_with_its_traceback(
 ) -> None:
     batches = make_batches(Numbers(failure), _requests(), CPU, 2)
     found = [next(batches)[0] for _ in range(2)]
-    with pytest.raises((UserError, ValueError, KeyError, RuntimeError)) as raised:
+    with pytest.raises((UserError, ValueError, KeyError, OSError, RuntimeError)) as raised:
         next(batches)
     assert found == [[0, 1], [1, 2]]
     assert f"{type(raised.value).__name__}: {raised.value}".startswith(expected)

@@ -192,6 +192,8 @@ _DEVICE_WORDS = (
     "CUDA driver initialization failed",
     "CUDA-capable device(s) is/are busy or unavailable",
 )
+#: Torch's message about a worker of a DataLoader that got SIGKILL, as from the kernel.
+_WORKER_KILLED = "is killed by signal: Killed"
 #: A CUDA kernel at fault, for example with an index out of range.
 _PROGRAM_WORDS = ("device-side assert triggered", "an illegal memory access", "misaligned address")
 _COMMUNICATION_WORDS = (
@@ -205,6 +207,7 @@ _COMMUNICATION_WORDS = (
 #: (class, words); the first match counts, causes before consequences.
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (OUT_OF_MEMORY, _MEMORY_WORDS),
+    (OOM_KILLED, (_WORKER_KILLED,)),
     (DEVICE, _DEVICE_WORDS),
     ("exception", _PROGRAM_WORDS),
     (PEER_LOST, _PEER_LOST_WORDS),
@@ -289,6 +292,7 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
     ("address_in_use", _address_in_use),
+    (OOM_KILLED, _says(_WORKER_KILLED)),
     (DEVICE, _says(*_DEVICE_WORDS)),
     (PEER_LOST, _says(*_PEER_LOST_WORDS)),
     (COMMUNICATION, _says(*_COMMUNICATION_WORDS)),

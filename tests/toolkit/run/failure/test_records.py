@@ -68,6 +68,7 @@ def written_to(number: int) -> CheckpointError:
         (MemoryError(), "out_of_memory", "accumulation"),
         (OutOfMemoryError("CUDA out of memory"), "out_of_memory", "accumulation"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory", "memory"),
+        (RuntimeError("DataLoader worker (pid 42) is killed by signal: Killed. "), "oom_killed", "memory"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "out_of_memory", "memory"),
         (OSError(errno.EADDRINUSE, "Address already in use"), "address_in_use", "port"),
         (RuntimeError("server socket failed to listen: EADDRINUSE"), "address_in_use", "port"),

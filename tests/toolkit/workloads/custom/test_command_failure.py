@@ -29,6 +29,11 @@ def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
     [
         ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried\n", "out_of_memory", "CUDA out of memory"),
         ("MemoryError\n", "out_of_memory", "MemoryError"),
+        (
+            "RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed. \n",
+            "oom_killed",
+            "DataLoader worker",
+        ),
         ("RuntimeError: Connection closed by peer\n", "peer_lost", "Connection closed"),
         ("NCCL.Trouble: failed\nncclRemoteError: a process has gone\n", "peer_lost", "Trouble: failed"),
         ("AssertionError\n", "exception", "AssertionError"),

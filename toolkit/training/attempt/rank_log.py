@@ -25,6 +25,14 @@ class _Formatter(logging.Formatter):
         return concealed(super().format(record))
 
 
+class _File(logging.StreamHandler[TextIO]):
+    """Writes to the log's file. A full disk does not end the run; its lines may come once there is space."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 class _Output(logging.Handler):
     """Writes to the current sys.stdout, which a progress bar replaces while it is shown."""
 
@@ -46,7 +54,7 @@ def log_to_file(run: RunDir, world: World) -> Iterator[None]:
     run.logs.mkdir(exist_ok=True)
     with open(run.log(world.nonce, world.rank), "a", encoding="utf-8") as stream:
         faulthandler.enable(stream)
-        handlers: list[logging.Handler] = [logging.StreamHandler(stream)]
+        handlers: list[logging.Handler] = [_File(stream)]
         if world.is_main and not _is_output(stream):
             handlers.append(_Output())
         log.setLevel(logging.INFO)
@@ -60,6 +68,9 @@ def log_to_file(run: RunDir, world: World) -> Iterator[None]:
             for handler in handlers:
                 log.removeHandler(handler)
             faulthandler.disable()
+            # Here, because an error at the end of `with` would replace how the attempt ended.
+            with suppress(OSError):
+                stream.close()
 
 
 def _is_output(stream: TextIO) -> bool:

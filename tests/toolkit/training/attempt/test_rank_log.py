@@ -34,6 +34,19 @@ def test_rank_0_prints_its_log_to_standard_output(run: RunDir, capfd: pytest.Cap
     assert "WARNING no room for a checkpoint" in run.log(world.nonce, world.rank).read_text()
 
 
+def test_full_disk_does_not_change_how_an_attempt_ends(
+    run: RunDir, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = World.single()
+    run.logs.mkdir(exist_ok=True)
+    run.log(world.nonce, world.rank).symlink_to("/dev/full")
+    with log_to_file(run, world):
+        logging.getLogger("toolkit").warning("no room for a checkpoint")
+    shown = capfd.readouterr()
+    assert "WARNING no room for a checkpoint" in shown.out
+    assert "Error" not in shown.err
+
+
 def test_a_line_is_written_once_if_stdout_is_the_log(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:
     """In a Slurm job, standard output is the log file."""
     world = World.single()

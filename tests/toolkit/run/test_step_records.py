@@ -233,6 +233,9 @@ def test_last_step_is_the_maximum_over_all_files(run: RunDir) -> None:
     assert last_step(run) == 4
     write_json(run.failure, {"step": 6})
     assert last_step(run) == 6
+    # A crash of the machine may leave progress.json empty.
+    run.progress.write_text("")
+    assert last_step(run) == 6
 
 
 # -- in training ---------------------------------------------------------------------------------

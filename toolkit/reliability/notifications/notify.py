@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.config import load_submitted
-from toolkit.files import read_json
+from toolkit.files import read_json, read_object
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import note_event, read_events
 from toolkit.run.records.failures import FailureRecord
@@ -89,7 +89,7 @@ def _note(run: RunDir, event: str, what: str, **facts: Any) -> None:
 def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
     """The JSON that is posted. what: one of end, failure, hold, requeue."""
     result = read_json(run.result) if what == "end" else None
-    progress = result or read_json(run.progress) or {}
+    progress = result or read_object(run.progress)
     attempts = read_attempts(run)
     last = attempts[-1] if attempts else None
     step = progress.get("step", last and last.last_step)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import UserError
-from toolkit.files import parsed, read_json, regular
+from toolkit.files import parsed, read_json, read_object, regular
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ def read_step_records(run: RunDir) -> Iterator[StepRecord]:
 def last_step(run: RunDir) -> int:
     """The newest step of a run, according to its files."""
     done = max((record.step for record in read_step_records(run)), default=0)
-    shown = [read_json(path) or {} for path in (run.progress, run.failure)]
-    steps = (each.get("step") for each in shown if isinstance(each, dict))
+    steps = (read_object(path).get("step") for path in (run.progress, run.failure))
     return max([done, *run.checkpoint_steps(), *(step for step in steps if isinstance(step, int))])
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolkit.distributed.step_sync import StepTotals
-from toolkit.files import append_json_line, json_numbers, read_json_lines, write_atomic, write_json
+from toolkit.files import append_json_line, json_numbers, read_json_lines, write_atomic, write_view
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
 from toolkit.training.output.progress_display import Display
@@ -95,7 +95,7 @@ class MetricsWriter:
         """Rewrite progress.json, which is only for display: a full disk does not end the run."""
         self._written = time.monotonic()
         with suppress(OSError):
-            write_json(
+            write_view(
                 self._run.progress,
                 {
                     "time": time.time(),

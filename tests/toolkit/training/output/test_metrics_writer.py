@@ -127,6 +127,15 @@ def test_a_resumed_run_shows_its_last_evaluation_until_the_next_one(run: RunDir)
     assert read_json(run.progress)["metrics"] == {"validation_loss": 0.7}
 
 
+def test_progress_does_not_wait_for_the_disk(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(descriptor: int) -> None:
+        raise AssertionError("it waits")
+
+    monkeypatch.setattr("toolkit.files.os.fsync", wait)
+    metrics_writer(run, None).progress(3)
+    assert read_json(run.progress)["step"] == 3
+
+
 def test_unwritable_progress_does_not_raise(run: RunDir) -> None:
     run.progress.mkdir()
     metrics_writer(run, None).progress(3)

@@ -103,6 +103,11 @@ class TrainContext:
         if self.faults is not None:
             self.faults.at(phase, self.state.progress.step)
 
+    def leave_if_replaced(self) -> None:
+        """End this process if it was frozen and another one has continued the run."""
+        if self.attempt is not None:
+            self.attempt.leave_if_replaced()
+
     @property
     def seconds_to_save(self) -> float:
         """Seconds until a save is done after one more step."""

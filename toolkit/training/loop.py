@@ -130,7 +130,7 @@ def _record_step(context: TrainContext, totals: StepTotals, samples: np.ndarray)
 
     samples  all samples of the step, on all ranks, before any are left out
     """
-    _leave_if_replaced(context)
+    context.leave_if_replaced()
     progress = context.state.progress
     _add_to_sums(progress, totals)
     read = context.quarantine.without(samples, progress.step - 1)
@@ -164,12 +164,6 @@ def _log_metrics_if_due(context: TrainContext) -> None:
     progress.sums = {}
 
 
-def _leave_if_replaced(context: TrainContext) -> None:
-    """End this process if it was frozen and another one has continued the run."""
-    if context.attempt is not None:
-        context.attempt.leave_if_replaced()
-
-
 def _note_duration(context: TrainContext, seconds: float) -> None:
     """Keep the duration of the slowest of the latest steps."""
     context.activity.step_s = max(seconds, 0.9 * context.activity.step_s)
@@ -200,7 +194,7 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     progress.awaits_evaluation = False
     name, goal = evaluation.metric.split(":")
     progress.judge(metrics[name], metrics["loss"], goal)
-    _leave_if_replaced(context)
+    context.leave_if_replaced()
     context.metrics_writer.evaluation("validation", progress.step, metrics)
 
 

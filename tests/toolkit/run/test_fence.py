@@ -30,6 +30,7 @@ from toolkit.run.fence import Fenced, check, hold_run, is_fenced, raise_fence
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training import worker
+from toolkit.training.attempt import finalize
 
 
 @pytest.fixture(autouse=True)
@@ -245,6 +246,35 @@ def test_replaced_attempt_that_loses_its_peers_writes_no_failure(lab: Lab) -> No
     run = lab.start(tiny(lab.folder))
     (end,) = run_ranks(1, lose_the_peers_of_a_replaced_start, run.path)
     assert end.exit_status == ExitCode.FENCED
+    assert not run.failure.exists()
+
+
+def be_replaced_at_the_end(world: World, path: Path, name: str) -> str:
+    """Train, and be replaced while a function of finalize is called."""
+    original = getattr(finalize, name)
+
+    def replaced(*arguments: Any, **options: Any) -> Any:
+        raise_fence(RunDir(path), "the later one")
+        return original(*arguments, **options)
+
+    with (
+        patch("toolkit.training.attempt.finalize._report"),
+        patch.object(finalize, name, replaced),
+        patch("toolkit.run.attempts.attempt._CHECK_EVERY_S", 0.0),
+        patch("toolkit.reliability.watchdog.period_s", lambda _: 900.0),
+    ):
+        return worker.run_attempt(RunDir(path), world, StopFlag()).value
+
+
+@pytest.mark.parametrize("name, has_scored", [("evaluate", False), ("_record_scores", True)])
+def test_attempt_that_is_replaced_at_the_end_of_the_run_writes_nothing_more(
+    lab: Lab, name: str, has_scored: bool
+) -> None:
+    run = lab.start(tiny(lab.folder, "train.epochs=1"))
+    (end,) = run_ranks(1, be_replaced_at_the_end, run.path, name)
+    assert end.exit_status == ExitCode.FENCED
+    assert run.artifact("validation_predictions.tsv").exists() is has_scored
+    assert not run.result.exists()
     assert not run.failure.exists()
 
 

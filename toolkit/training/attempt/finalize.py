@@ -76,6 +76,7 @@ def _verify(folder: Path) -> None:
 
 def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
     """Write artifacts, report and scores on rank 0; result.json last, which marks the run as finished."""
+    context.leave_if_replaced()
     context.metrics_writer.flush()
     # This may take long without a heartbeat.
     context.enter(Phase.REPORT)
@@ -83,6 +84,7 @@ def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
     _report(run, result)
     _record_scores(run, context, result["metrics"])
     metrics = {split: json_numbers(each) for split, each in result["metrics"].items()}
+    context.leave_if_replaced()
     write_json(run.result, {**result, "metrics": metrics})
 
 
@@ -105,6 +107,7 @@ def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int
         asks_to_stop=partial(context.is_asked_to_stop, stop),
     )
     metrics = metrics_on_all_ranks(context.task, split, result, context.group)
+    context.leave_if_replaced()
     if split == "test":
         context.metrics_writer.evaluation(split, step, metrics)
     if result is not None:

@@ -204,6 +204,7 @@ class RankAttempt:
                 finalize.finish(self._run, context, stop, attempt.number, attempt.seconds())
             except StoppedEarly:
                 outcome = Outcome.YIELDED
+        attempt.leave_if_replaced()
         context.metrics_writer.close(self._step)
         save_s = context.checkpoints.seconds if context.checkpoints.is_measured else 0.0
         attempt.ended(

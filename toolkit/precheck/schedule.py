@@ -9,6 +9,7 @@ from toolkit.config.schema import Experiment, Train
 from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.training.schedule.due_steps import StepSchedule
+from toolkit.training.schedule.learning_rate import warmup_steps
 from toolkit.workload import Violation
 
 
@@ -42,11 +43,12 @@ def _reductions(experiment: Experiment, epochs: float) -> Iterator[Violation]:
 
 
 def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violation]:
-    # Up to 1 it is a share of the steps.
-    warmup, total = experiment.lr_scheduler.warmup, schedule.total_steps
-    if warmup > 1 and int(warmup) >= total:
-        problem = f"found {int(warmup)} steps of warm-up, but the run has {_count(total, 'step')}"
-        hint = f"the learning rate reaches {100 * min(1.0, total / int(warmup)):.0f} % of optimizer.lr"
+    scheduler, total = experiment.lr_scheduler, schedule.total_steps
+    if (steps := warmup_steps(scheduler, total)) >= total:
+        problem = f"found {_count(steps, 'step')} of warm-up, but the run has {_count(total, 'step')}"
+        hint = f"the learning rate reaches {100 * min(1.0, total / steps):.0f} % of optimizer.lr"
+        if scheduler.warmup <= 1:
+            hint += f" in the last one: {scheduler.warmup:g} is a share of the steps"
         yield Violation(key=("lr_scheduler", "warmup"), problem=problem, hint=hint)
 
 

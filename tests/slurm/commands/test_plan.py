@@ -179,7 +179,7 @@ def test_warnings_are_shown_with_file_and_line_and_stop_nothing(
     told = [line for line in answer.err.splitlines() if line.startswith("warning: ")]
     place = f"tiny.yaml:{line_of(user.config, 'path:')}: data.path"
     assert any(place in line and "'Good', 'good'" in line for line in told)
-    assert any("command line: lr_scheduler.warmup" in line and "5000" in line for line in told)
+    assert any("command line: lr_scheduler.warmup" in line and "5,000 steps" in line for line in told)
 
 
 @pytest.mark.slow

@@ -34,7 +34,8 @@ def test_a_schedule_that_fits_causes_no_warning(prepared: Path) -> None:
     "fits, does_not",
     [
         ("lr_scheduler.warmup=15", "lr_scheduler.warmup=16"),
-        ("lr_scheduler.warmup=1", "lr_scheduler.warmup=5000"),
+        ("lr_scheduler.warmup=0.9", "lr_scheduler.warmup=5000"),
+        ("lr_scheduler.warmup=0.9", "lr_scheduler.warmup=1"),
         ("checkpoint.every_steps=16", "checkpoint.every_steps=17"),
         ("train.eval_per_epoch=8", "train.eval_per_epoch=9"),
         ("train.log_per_epoch=8", "train.log_per_epoch=9"),
@@ -51,7 +52,7 @@ def test_a_schedule_longer_than_the_run_is_reported_by_its_key(
 def test_the_warning_states_the_steps_of_the_run(prepared: Path) -> None:
     (found,) = schedule_warnings(tiny(prepared, "lr_scheduler.warmup=5000"))
     assert f"{STEPS} steps" in found.problem
-    assert "5000" in found.problem
+    assert "5,000" in found.problem
 
 
 def test_unknown_steps_cause_no_warning(tmp_path: Path) -> None:

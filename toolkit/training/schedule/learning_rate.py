@@ -24,7 +24,7 @@ def lr_factor(
 
     Raises UserError if transformers refuses the arguments of its schedule.
     """
-    warmup = _warmup_steps(config, total_steps)
+    warmup = warmup_steps(config, total_steps)
     if step < warmup:
         return (step + 1) / warmup
     if config.kind in ("constant", "constant_with_warmup"):
@@ -40,7 +40,8 @@ def lr_factor(
     return config.final_factor + (1.0 - config.final_factor) * shape
 
 
-def _warmup_steps(config: LrScheduler, total_steps: int) -> int:
+def warmup_steps(config: LrScheduler, total_steps: int) -> int:
+    """The steps of the warm-up: `warmup` is a share of the steps up to 1, and their number above."""
     return round(config.warmup * total_steps) if config.warmup <= 1 else int(config.warmup)
 
 

@@ -25,7 +25,6 @@ class _Column(IntEnum):
     COUNT = 1
     TOKENS = 2
     STOP = 3
-    STEP_S = 4
 
 
 _FIRST_SUM = len(_Column)
@@ -39,7 +38,6 @@ class StepTotals:
     count    how much was counted
     tokens   tokens read, without padding
     stop     whether any rank was asked to stop
-    step_s   seconds of the previous step on the slowest rank
     sums     the task's own additive scores
     bad_rows micro-batches whose loss is not finite
     """
@@ -48,7 +46,6 @@ class StepTotals:
     count: float
     tokens: float
     stop: bool
-    step_s: float
     sums: Mapping[str, float]
     bad_rows: tuple[int, ...] = ()
 
@@ -75,16 +72,15 @@ class StepSync:
         """Add the loss of one micro-batch; does not wait for the device."""
         self._done.append((row, loss))
 
-    def local_rows(self, first_row: int, stop: bool, step_s: float) -> np.ndarray:
+    def local_rows(self, first_row: int, stop: bool) -> np.ndarray:
         """Return the rows of this process for the sum over the ranks; clear the collected losses.
 
-        first_row  a row of this process, which also carries its flags
+        first_row  a row of this process, which also carries its stop flag
         """
         rows = np.zeros(self._shape)
         if self._done:
             self._fill(rows)
         rows[first_row, _Column.STOP] = stop
-        rows[first_row, _Column.STEP_S] = step_s
         return rows
 
     def combine(self, rows: np.ndarray) -> StepTotals:
@@ -95,7 +91,6 @@ class StepSync:
             count=float(total[_Column.COUNT]),
             tokens=float(total[_Column.TOKENS]),
             stop=bool(total[_Column.STOP] > 0),
-            step_s=float(rows[:, _Column.STEP_S].max()),
             sums=dict(zip(self._train_sums, total[_FIRST_SUM:].tolist(), strict=True)),
             bad_rows=() if math.isfinite(total[_Column.LOSS]) else _not_finite(rows[:, _Column.LOSS]),
         )

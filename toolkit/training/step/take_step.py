@@ -37,7 +37,7 @@ def take_step(
 
     def own_rows() -> np.ndarray:
         """Called as late as possible, so that a stop request leads to a save after this step."""
-        rows = sync.local_rows(first_row, context.is_asked_to_stop(stop), activity.step_s)
+        rows = sync.local_rows(first_row, context.is_asked_to_stop(stop))
         if is_async:
             # Until now the host has waited for its own device, whose faults belong to the passes.
             _end_passes(context)

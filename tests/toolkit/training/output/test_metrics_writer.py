@@ -52,7 +52,7 @@ def metrics_writer(
 
 
 def totals(loss: float = 6.0, count: float = 8.0) -> StepTotals:
-    return StepTotals(loss=loss, count=count, tokens=80.0, stop=False, step_s=0.1, sums={})
+    return StepTotals(loss=loss, count=count, tokens=80.0, stop=False, sums={})
 
 
 def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:

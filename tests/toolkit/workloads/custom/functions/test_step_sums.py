@@ -65,7 +65,7 @@ def test_step_on_a_gpu_is_summed_without_waiting_for_it(
         sync = StepSync(CUDA, 1, tuple(each for name in names for each in (name, f"{name} count")))
         sync.add(0, Loss(total=found.loss, count=found.count, tokens=2, sums=found.metrics))
         assert device.waits == []
-        totals = sync.combine(sync.local_rows(0, False, 0.0))
+        totals = sync.combine(sync.local_rows(0, False))
     assert [totals.loss, totals.count, *totals.sums.values()] == numbers
 
 

@@ -66,9 +66,6 @@ class AuthenticatedStore(Store):
     def delete_key(self, key: str) -> bool:
         return bool(self._ask("delete", key=key))
 
-    def num_keys(self) -> int:
-        return int(self._ask("count"))
-
     def _ask(self, do: str, **arguments: Any) -> Any:
         try:
             return self._ask_values({"do": do, **arguments})

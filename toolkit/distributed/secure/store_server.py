@@ -71,9 +71,6 @@ class StoreServer:
         with self._changed:
             return self._values.pop(key, None) is not None
 
-    def _count(self) -> int:
-        return len(self._values)
-
     _KNOWN: Mapping[str, Callable[..., Any]] = {
         "set": _set,
         "compare_set": _compare_set,
@@ -81,7 +78,6 @@ class StoreServer:
         "add": _add,
         "wait": _wait,
         "delete": _delete,
-        "count": _count,
     }
 
 

@@ -54,10 +54,14 @@ def _keep_layers(settings: Any, path: str, layers: int | None, key: str) -> None
 
 
 def network_of(kind: Any, path: str, settings: Any) -> Any:
-    """Load a model with one of transformers' Auto classes; on the meta device, make one without values."""
+    """Load a model with one of transformers' Auto classes; on the meta device, make one without values.
+
+    Weights are float32, whatever their file holds: training in half precision needs them, too.
+    """
     if torch.get_default_device().type == "meta":
-        return kind.from_config(settings, trust_remote_code=SAFELY["trust_remote_code"])
-    return kind.from_pretrained(path, config=settings, **SAFELY)
+        remote = SAFELY["trust_remote_code"]
+        return kind.from_config(settings, dtype=torch.float32, trust_remote_code=remote)
+    return kind.from_pretrained(path, config=settings, dtype=torch.float32, **SAFELY)
 
 
 class Encoder(nn.Module):

@@ -1,4 +1,4 @@
-"""Loading a downloaded model folder never executes code from it."""
+"""Loading a downloaded model folder never executes code from it, and gives weights to train."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.toolkit.support.bert import write_bert
 from toolkit.errors import DataError
 from toolkit.nlp.encoder import Encoder
 
-Load = Callable[[Path], object]
+Load = Callable[[Path], torch.nn.Module]
 
 
 @pytest.fixture
@@ -89,3 +89,15 @@ def test_pickled_weights_are_refused_without_being_opened(
     monkeypatch.setattr(torch, "load", refuse)
     with pytest.raises(DataError, match=r"it holds: .*pytorch_model\.bin.*a pickle"):
         load(folder)
+
+
+def test_weights_in_half_precision_are_loaded_in_single_precision(load: Load, folder: Path) -> None:
+    from transformers import AutoModel
+
+    half = folder / "half"
+    AutoModel.from_pretrained(folder).half().save_pretrained(half)
+    made = [load(half)]
+    with torch.device("meta"):
+        # As its shapes are told.
+        made.append(load(half))
+    assert {each.dtype for model in made for each in model.parameters()} == {torch.float32}

@@ -1,4 +1,4 @@
-"""Loading a pretrained classifier does not execute code of its folder."""
+"""Loading a pretrained classifier executes no code of its folder, and gives weights to train."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.toolkit.nlp.test_foreign_folders import (
     test_a_model_defined_by_custom_code_is_refused,  # noqa: F401
     test_custom_code_beside_a_known_model_is_not_executed,  # noqa: F401
     test_pickled_weights_are_refused_without_being_opened,  # noqa: F401
+    test_weights_in_half_precision_are_loaded_in_single_precision,  # noqa: F401
 )
 from toolkit.workloads.text_classification.config import Pretrained as Config
 from toolkit.workloads.text_classification.models.pretrained import Pretrained

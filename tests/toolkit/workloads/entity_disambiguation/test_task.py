@@ -95,13 +95,19 @@ def test_transformers_loads_the_exported_encoder_with_the_markers(tmp_path: Path
 
     task = opened(tmp_path)
     run, model = RunDir(tmp_path / "run"), model_of(task)
+    markers = task._data.meta["markers"]
+    with torch.no_grad():
+        # As if they were learnt.
+        model.context.network.get_input_embeddings().weight[-len(markers) :].normal_()
     task.export(run, model)
     again = AutoModel.from_pretrained(ExportedFiles(run).model)
     own = model.context.network.state_dict()
     assert all(torch.equal(again.state_dict()[name], value) for name, value in own.items())
     tokenizer = AutoTokenizer.from_pretrained(ExportedFiles(run).model)
-    markers = task._data.meta["markers"]
     assert {name: tokenizer.convert_tokens_to_ids(name) for name in markers} == markers
+    begun = model_of(opened(tmp_path, f"model.path={json.dumps(str(ExportedFiles(run).model))}"))
+    table, learnt = (each.context.network.get_input_embeddings().weight for each in (begun, model))
+    assert torch.equal(table, learnt), "another run begins with the learnt vectors"
 
 
 def finished(world: World, path: Path) -> str:

@@ -40,7 +40,8 @@ class MarkedTokenizer:
     pad_id         number of the padding token; given if it must be the same as in another set
     mask_id        number that replaces a hidden token
     markers        number of each marker
-    like           for each marker, the token that provides its initial vector; in the order of MARKERS
+    like           for each marker, the token that provides its initial vector, which is the marker itself if
+                   the tokenizer has it already; in the order of MARKERS
     size           count of all numbers
     """
 
@@ -52,7 +53,8 @@ class MarkedTokenizer:
         find = self._extended.token_to_id
         self.unk_id = self._encoder.unk_id if self._encoder.unk_id is not None else self._encoder.pad_id
         self.mask_id = next((n for n in map(find, ("[MASK]", "<mask>")) if n is not None), self.unk_id)
-        found = [find(_LIKE[marker]) for marker in MARKERS]
+        # The tokenizer of an exported encoder has the markers, and their vectors have been learnt.
+        found = [find(_LIKE[marker] if find(marker) is None else marker) for marker in MARKERS]
         self.like = [self.unk_id if number is None else number for number in found]
         self.stop_ids = [number for number in map(find, _STOP_WORDS) if number is not None]
         self._extended.add_special_tokens(list(MARKERS))

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from toolkit.errors import DataError
+from toolkit.nlp.encoder_config import check_tokens
 from toolkit.nlp.hub import no_model
 
 #: Names that configurations use for the dropout of embeddings, layers and head.
@@ -70,7 +71,7 @@ class Encoder(nn.Module):
     vocabulary_size  number of tokens, markers included
     like             tokens from which the vectors of the last tokens are copied, in this order
     key              the option that sets the number of layers
-    Raises DataError if the model cannot be loaded.
+    Raises DataError if the model cannot be loaded, or has fewer tokens than the tokenizer without markers.
     """
 
     def __init__(
@@ -89,6 +90,8 @@ class Encoder(nn.Module):
             # Its weights would get no gradient: `pooled` pools the vectors.
             self.network.pooler = None
         self._pad_id = pad_id
+        rows = self.network.get_input_embeddings().num_embeddings
+        check_tokens(vocabulary_size - len(like), rows, path)
         self._grow(vocabulary_size, list(like))
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.data.sources.named_files import violation_of
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model, check_weights
-from toolkit.nlp.tokenizers.tokenizer_files import read_json_object
+from toolkit.nlp.tokenizers.tokenizer_files import read_json_object, vocabulary_size
 from toolkit.workload import Violation
 
 #: Architectures with a table of positions, by `model_type`. Those with relative positions have no limit,
@@ -47,18 +47,25 @@ def usable_positions(settings: dict[str, Any]) -> int | None:
 
 
 def check_encoder(
-    key: str, path: str, data: Any, keys: Sequence[str], layers: Mapping[str, int | None], more: str = ""
+    key: str,
+    path: str,
+    data: Any,
+    keys: Sequence[str],
+    layers: Mapping[str, int | None],
+    tokenizer: str,
+    more: str = "",
 ) -> Iterator[Violation]:
-    """Find what is wrong with an encoder: no such model, too long samples, or layers that it does not have.
+    """Find what is wrong with an encoder: no such model, too long samples, layers or tokens it does not have.
 
-    key      the option with its folder
-    keys     options of the data section that limit the tokens that the encoder reads
-    layers   number of its layers that are kept, by option; None: all
-    more     further advice about long samples
+    key        the option with its folder
+    keys       options of the data section that limit the tokens that the encoder reads
+    layers     number of its layers that are kept, by option; None: all
+    tokenizer  option of the data section with the folder of the tokenizer
+    more       further advice about long samples
     """
     yield from violation_of(key, check_local_model, path, "config.json")
     yield from violation_of(key, check_weights, path)
-    settings = _settings_in(Path(path))
+    settings = settings_in(Path(path))
     most = usable_positions(settings)
     for name in keys:
         if most is not None and getattr(data, name) > most:
@@ -69,6 +76,13 @@ def check_encoder(
         if present is not None and kept is not None and kept > present:
             problem = f"found {kept}, but the model in {path} has {present} layers"
             yield Violation(key=tuple(option.split(".")), problem=problem, hint="fewer, or null for all")
+    folder, rows = getattr(data, tokenizer), settings.get("vocab_size")
+    # The model's own tokenizer is not read, because a large one takes long; `check_tokens` compares it.
+    is_other = folder is not None and Path(folder) != Path(path)
+    tokens = vocabulary_size(Path(folder)) if is_other else 0
+    if isinstance(rows, int) and tokens > rows:
+        problem = f"{folder} has {tokens:,} tokens, but {key} ({path}) has vectors for {rows:,}"
+        yield Violation(key=("data", tokenizer), problem=problem, hint=f"usually ${{{key}}}")
 
 
 def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -> None:
@@ -82,6 +96,18 @@ def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -
         raise DataError(
             f"a sample has {longest} tokens, but the model in {path} reads {most} at most: "
             f"set {key} to {most} or fewer"
+        )
+
+
+def check_tokens(tokens: int, rows: int, path: str) -> None:
+    """Raise DataError if a tokenizer has more tokens than a loaded model has vectors.
+
+    path   folder of the model, for the message
+    """
+    if tokens > rows:
+        raise DataError(
+            f"the tokenizer of the data has {tokens:,} tokens, but the model in {path} has vectors for "
+            f"{rows:,}: name the tokenizer of that model, which is usually in its folder"
         )
 
 
@@ -99,11 +125,11 @@ def encoder_difference(own: tuple[str, int | None], other: tuple[str, int | None
 
 def _sizes(path: str, layers: int | None) -> Mapping[str, Any]:
     """Return the known sizes of an encoder; none for one on a hub."""
-    settings = _settings_in(Path(path))
+    settings = settings_in(Path(path))
     return settings | {"num_hidden_layers": layers} if settings and layers is not None else settings
 
 
-def _settings_in(folder: Path) -> dict[str, Any]:
+def settings_in(folder: Path) -> dict[str, Any]:
     """The encoder's config.json; empty if it is missing, which other checks report, or on a hub."""
     try:
         return read_json_object(folder / "config.json")

@@ -1,8 +1,9 @@
-"""A sample that is longer than a pretrained encoder can read is refused before anything is started."""
+"""Samples, tokens and labels that do not fit a pretrained model are refused before anything is started."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from tests.toolkit.precheck.test_warm_start import refusal
 from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_co_mention, tiny_entities
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert
 from toolkit.config import Experiment
+from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.errors import DataError
-from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.check_inputs import check_inputs, input_violations
 from toolkit.task import task_class
 
 
@@ -76,6 +78,40 @@ def test_longer_samples_are_refused_when_the_model_is_created(tmp_path: Path) ->
     with pytest.raises(DataError) as caught:
         task_class(experiment)(experiment).model()
     assert all(part in str(caught.value) for part in ("data.max_tokens", "162", "128"))
+
+
+@pytest.mark.parametrize("make", [tiny_bert, tiny_entities])
+def test_the_tokenizer_of_a_model_with_more_tokens_is_refused(tmp_path: Path, make: Any) -> None:
+    bert = Path(make(tmp_path).model.path)
+    other = Path(shutil.copytree(bert, tmp_path / "other"))
+    settings = json.loads((other / "tokenizer.json").read_text())
+    tokens = settings["model"]["vocab"]
+    first = len(tokens)
+    tokens |= {f"word{number}": number for number in range(first, first + 8)}
+    (other / "tokenizer.json").write_text(json.dumps(settings))
+    expected = (f"{first + 8} tokens", f"vectors for {first}")
+    experiment = make(tmp_path, f"data.tokenizer_path={json.dumps(str(other))}")
+    told = refusal(experiment)
+    assert all(part in told for part in (*expected, "data.tokenizer_path", "model.path"))
+    task_class(experiment).prepare(experiment)
+    with pytest.raises(DataError) as caught:
+        # As with names on a hub.
+        task_class(experiment)(experiment).model()
+    assert all(part in str(caught.value) for part in expected)
+
+
+def test_a_head_of_another_number_of_labels_is_refused(tmp_path: Path) -> None:
+    experiment = tiny_bert(tmp_path)
+    task_class(experiment).prepare(experiment)
+    prepared = find_prepared_set(experiment.data)
+    assert prepared is not None
+    count, config = len(read_meta(prepared)["labels"]), tmp_path / "bert" / "config.json"
+    settings = json.loads(config.read_text()) | {"architectures": ["BertForSequenceClassification"]}
+    for labels in (count, count + 1):
+        names = {str(code): f"label {code}" for code in range(labels)}
+        config.write_text(json.dumps(settings | {"id2label": names}))
+        found = [(each.key, str(labels) in each.problem) for each in input_violations(experiment)]
+        assert found == ([] if labels == count else [(("model", "path"), True)])
 
 
 def test_damaged_model_config_is_not_reported_by_the_check_of_inputs(tmp_path: Path) -> None:

@@ -26,6 +26,17 @@ def content(path: str) -> dict[str, Any]:
     return {"sha256": digest, "padding": declared_padding(path, file)}
 
 
+def vocabulary_size(folder: Path) -> int:
+    """Number of tokens of a tokenizer.json without those that were added later; 0 if it is not known."""
+    try:
+        model = read_json_object(folder / TOKENIZER).get("model")
+    except DataError:
+        # Missing, which another check reports, or on a hub.
+        return 0
+    tokens = model.get("vocab") if isinstance(model, dict) else None
+    return len(tokens) if isinstance(tokens, dict | list) else 0
+
+
 def declared_padding(path: str, file: Path) -> str | int | None:
     """The padding token, or its id, that the files beside tokenizer.json name."""
     for name, key in (

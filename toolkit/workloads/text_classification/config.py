@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from toolkit.config.fields import option
-from toolkit.data.prepared.lookup import read_meta
+from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.prepared.section import PreparedSection
 from toolkit.data.sources.named_files import missing_files
 from toolkit.files import read_json
-from toolkit.nlp.encoder_config import check_encoder, encoder_difference
+from toolkit.nlp.encoder_config import check_encoder, encoder_difference, settings_in
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import ModelSection, Violation, first_other
@@ -22,6 +22,8 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 
 #: The value of task.class_weights that gives all classes the same total weight.
 BALANCED = "balanced"
+#: The end of the name of a model's class if it has a head for labels.
+_CLASSIFIER = "ForSequenceClassification"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +172,17 @@ class Pretrained(ModelSection):
     def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
         data = experiment.data
         more = "; data.fold makes several samples of a longer text" if data.fold == "none" else ""
-        return check_encoder(
-            "model.path", self.path, data, ["max_tokens"], {"model.layers": self.layers}, more
+        layers = {"model.layers": self.layers}
+        yield from check_encoder(
+            "model.path", self.path, data, ["max_tokens"], layers, "tokenizer_path", more
         )
+        if (present := _labels_of_head(self.path)) is None:
+            return
+        prepared = find_prepared_set(data)
+        for _, labels in _labels(data, read_meta(prepared) if prepared else {}):
+            if labels != present:
+                problem = f"the model in {self.path} has a head of {present} labels, the data have {labels}"
+                yield Violation(key=("model", "path"), problem=problem, hint="a model without this head")
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):
@@ -185,6 +195,16 @@ class Pretrained(ModelSection):
     def files(self) -> Iterator[tuple[str, Path]]:
         if os.path.isdir(self.path):
             yield from (("model.path", path) for path in sorted(Path(self.path).iterdir()) if path.is_file())
+
+
+def _labels_of_head(path: str) -> int | None:
+    """Number of labels of the classifier in a folder; None for another model, and for one on a hub."""
+    settings = settings_in(Path(path))
+    if not any(str(name).endswith(_CLASSIFIER) for name in settings.get("architectures") or ()):
+        return None
+    names = settings.get("id2label")
+    # transformers does not write the names of two labels that have none.
+    return len(names) if isinstance(names, dict) else 2
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -16,7 +16,7 @@ from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import UserError
-from toolkit.nlp.encoder_config import check_longest
+from toolkit.nlp.encoder_config import check_longest, check_tokens
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model
@@ -104,7 +104,9 @@ class TextClassificationTask:
         )
         if isinstance(model, Pretrained):
             longest = max(int(samples.lengths.max(initial=0)) for samples in self.splits.values())
-            check_longest(model.settings, longest, self._experiment.model.path, "data.max_tokens")
+            path, rows = self._experiment.model.path, model.network.get_input_embeddings().num_embeddings
+            check_longest(model.settings, longest, path, "data.max_tokens")
+            check_tokens(self._encoding.vocabulary_size, rows, path)
         return model
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:

@@ -19,7 +19,7 @@ from toolkit.workloads.text_classification.config import Pretrained as Pretraine
 class Pretrained(nn.Module):
     """Scores of each class for a batch of token ids, by AutoModelForSequenceClassification.
 
-    Raises DataError if the model does not exist or cannot classify.
+    Raises DataError if the model does not exist, cannot classify, or has a head for other labels.
     """
 
     def __init__(self, config: PretrainedConfig, *, labels: Sequence[str], pad_id: int, **_: Any) -> None:
@@ -56,6 +56,15 @@ def _load(config: PretrainedConfig, labels: Sequence[str], pad_id: int) -> Any:
         return network_of(AutoModelForSequenceClassification, config.path, settings)
     except (OSError, ValueError) as error:
         raise no_model(config.path, error) from error
+    except RuntimeError as error:
+        # transformers names no cause if the sizes of a head differ.
+        own = settings_of(config.path, layers=None, dropout=None, key="model.layers").num_labels
+        if own == len(labels):
+            raise
+        raise DataError(
+            f"the head of the model in {config.path} (model.path) has {own} labels, the data have "
+            f"{len(labels)}: name a model without this head (transformers' AutoModel saves the encoder alone)"
+        ) from error
 
 
 def keep_first_token(network: Any, path: str) -> None:

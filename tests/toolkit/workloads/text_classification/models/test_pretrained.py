@@ -102,6 +102,13 @@ def test_padding_has_no_effect_on_a_decoder_whose_config_names_none(tmp_path: Pa
     torch.testing.assert_close(model(str(tmp_path))(TOKENS)[1:], model(str(tmp_path))(TOKENS[1:, :3]))
 
 
+def test_classifier_of_another_number_of_labels_is_refused(bert: str, tmp_path: Path) -> None:
+    model(bert).network.save_pretrained(tmp_path)
+    assert model(str(tmp_path)).settings["id2label"] == dict(enumerate(LABELS))
+    with pytest.raises(DataError, match=r"has 3 labels, the data have 2: .* without this head"):
+        Pretrained(Config(path=str(tmp_path)), labels=LABELS[1:], pad_id=0)
+
+
 def test_folder_without_a_model_is_reported_with_its_files(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").touch()
     with pytest.raises(DataError, match=r"no model can be loaded from the folder .*it holds: weights\.bin"):

@@ -134,9 +134,10 @@ def _of_kept(
         return None
     on_file = load_on_file(run.config, Path(request.file), request.overrides)
     data = _prepared_here(on_file.data, experiment.data.prepared_dir, meeting)
+    named = {each.partition("=")[0].strip() for each in request.overrides}
     made: list[Task | None] = []
-    group.main_first(lambda: made.append(make(run, experiment, data, progress)))
-    task = made[0] if made else make(run, experiment, data, silent)
+    group.main_first(lambda: made.append(make(run, experiment, data, named, progress)))
+    task = made[0] if made else make(run, experiment, data, named, silent)
     if task is None:
         return None
     return _Subject(task=task, experiment=on_file, split=_SPLIT, name=Path(request.file).stem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,18 +88,24 @@ class EntityDisambiguationTask:
 
     @classmethod
     def of_kept(
-        cls, run: RunDir, experiment: Experiment, data: EntityMentions, progress: Progress
+        cls,
+        run: RunDir,
+        experiment: Experiment,
+        data: EntityMentions,
+        named: Collection[str],
+        progress: Progress,
     ) -> EntityDisambiguationTask | None:
-        """Return this task for another file, with the database, tokenizer and counts that a run has kept."""
+        """Return this task for another file, with the tokenizer and counts that a run has kept.
+
+        The database is the kept one, unless `named` has its key: the user wants the folder as it is now.
+        """
         fingerprint = trained_on(run)
         base = kept_base(run, fingerprint)
         if base is None:
             return None
         found = kept(run, experiment, fingerprint)
-        is_own = data.entity_db == experiment.data.entity_db
-        data = replace(
-            data, tokenizer_path=found.tokenizer, entity_db=str(found.entity_db) if is_own else data.entity_db
-        )
+        database = data.entity_db if "data.entity_db" in named else str(found.entity_db)
+        data = replace(data, tokenizer_path=found.tokenizer, entity_db=database)
         known = prepare(data, progress, base=base)
         return cls(replace(without_origin(run, experiment), data=data), known, found.encoder)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ class TextClassificationTask:
 
     @classmethod
     def of_kept(
-        cls, run: RunDir, experiment: Experiment, data: TextTable, progress: Progress
+        cls, run: RunDir, experiment: Experiment, data: TextTable, named: Collection[str], progress: Progress
     ) -> TextClassificationTask | None:
         """Return this task for another file, with the labels and the tokenizer that a run has kept."""
         kept = stored_encoding(run)

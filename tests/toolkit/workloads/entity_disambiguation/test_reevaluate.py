@@ -95,6 +95,21 @@ def test_another_database_can_be_given(entities: RunDir, tmp_path: Path) -> None
     ]
 
 
+def test_the_named_database_of_training_is_read_as_it_is_now(entities: RunDir, tmp_path: Path) -> None:
+    """Without its name, the copy that the run has kept is read."""
+    folder = Path(load_resolved(entities.config).data.entity_db)
+    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
+    other = database()
+    other.add(Profile(entity_id="arn.fjord", title="arn (fjord)", mentions=(("arn", 99.0),)))
+    other.save(folder)
+    try:
+        for overrides, first in (([], "arn.river"), ([f"data.entity_db={folder}"], "arn.fjord")):
+            evaluation = RunDir(Path(ask(entities, file=file, overrides=overrides)["folder"]))
+            assert dump(evaluation)[0]["predictions"][0]["candidates"][0] == first
+    finally:
+        database().save(folder)
+
+
 def test_an_alias_that_is_not_in_the_database_is_reported_with_its_line(
     entities: RunDir, tmp_path: Path
 ) -> None:

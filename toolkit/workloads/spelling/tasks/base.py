@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from heapq import merge
 from pathlib import Path
@@ -56,7 +56,12 @@ class SpellingTask:
 
     @classmethod
     def of_kept(
-        cls, run: RunDir, experiment: Experiment, data: SpellingTexts, progress: Progress
+        cls,
+        run: RunDir,
+        experiment: Experiment,
+        data: SpellingTexts,
+        named: Collection[str],
+        progress: Progress,
     ) -> Self | None:
         """Return this task on another file, encoded by the tokenizers and the dictionary that a run keeps."""
         folder = ExportedFiles(run).encoding

@@ -83,6 +83,8 @@ def build(
         rows.read(folder, connection, files, progress, counts=base is None)
         if base is None:
             _check_splits(rows, data)
+        elif not len(rows):
+            raise DataError(f"{data.path}: no sentence has a mention (aliases), so there is nothing to score")
         entities.write(folder, connection, tokenizer, progress)
         width = rows.write_candidates(folder, connection)
         counts = _write_counts(connection, rows)

@@ -234,3 +234,9 @@ def test_another_file_is_scored_with_the_counts_and_types_of_training(
     assert rows(found, "SELECT count FROM mentions") == [
         (known["arn.town"],), (known.get("bel.ship", 0),),
     ]  # fmt: skip
+
+
+def test_another_file_without_mentions_is_refused(data: EntityMentions, other: Make) -> None:
+    base, unseen = prepare(data).base(), other("test", line(5, [])).test
+    with pytest.raises(DataError, match=r"own_test\.jsonl: .*mention"):
+        prepare(dataclasses.replace(data, path=unseen), base=base)

@@ -32,7 +32,7 @@ def _splits(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=("data", "splits", name), problem="this split needs a share above 0")
 
 
-@rule("data.tokenizer", "data.tokenizer_path", "model.kind")
+@rule("data.tokenizer", "data.tokenizer_path", "model.kind", "model.vectors")
 def _tokenizer(experiment: Experiment) -> Iterator[Violation]:
     kind = experiment.data.tokenizer
     if kind == "pretrained" and experiment.data.tokenizer_path is None:
@@ -41,6 +41,11 @@ def _tokenizer(experiment: Experiment) -> Iterator[Violation]:
     if experiment.model.kind == "pretrained" and kind != "pretrained":
         problem = f"found {kind}, but a pretrained model reads the tokens that it was trained with"
         yield Violation(key=("data", "tokenizer"), problem=problem, hint="pretrained")
+    if getattr(experiment.model, "vectors", None) is not None and kind == "pretrained":
+        problem = "is a file of word vectors, but data.tokenizer is pretrained, which makes no words"
+        yield Violation(
+            key=("model", "vectors"), problem=problem, hint="words or whitespace in data.tokenizer"
+        )
 
 
 @rule("data.columns", "data.text_column", "data.label_column")

@@ -47,6 +47,11 @@ def test_docnn_needs_kernels_and_layers_of_positive_width(sizes: dict[str, Any],
     assert the_fault(sizes).key == key
 
 
+def test_word_vectors_need_a_tokenizer_that_makes_words() -> None:
+    fault = the_fault({"vectors": "words.txt"}, tokenizer="pretrained", tokenizer_path="bert")
+    assert (fault.key, "data.tokenizer" in fault.problem) == ("model.vectors", True)
+
+
 @pytest.mark.parametrize(
     "key, meant",
     [("max_length", "max_tokens"), ("val", "validation"), ("sep", "delimiter"), ("label", "label_column")],

@@ -26,7 +26,10 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
 from toolkit.workloads.text_classification.data.sources.formats.opening import opened
 from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet, unpacked_size
-from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database
+from toolkit.workloads.text_classification.data.sources.formats.prepared_table import (
+    is_database,
+    training_splits,
+)
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 from toolkit.workloads.text_classification.data.sources.labels import (
@@ -127,6 +130,8 @@ def _survey(data: TextTable) -> Mapping[str, Any] | None:
     if (path := find_prepared_set(data)) is not None:
         return read_meta(path)
     files = files_by_split(data)
+    if (whole := files.get(None)) is not None and is_database(whole):
+        training_splits(whole)
     if not _are_small(files.values(), data):
         return None
     key = (repr(data), *map(Stamp.of, files.values()))

@@ -20,7 +20,11 @@ from toolkit.workloads.text_classification.data.sources.formats.charset import c
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
 from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
 from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet
-from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database, known_set
+from toolkit.workloads.text_classification.data.sources.formats.prepared_table import (
+    is_database,
+    known_set,
+    training_splits,
+)
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 #: Labels and vocabulary are from this split.
@@ -86,7 +90,7 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
     """Check the section's encoding and labels, and hash its files. Raises DataError."""
     _check_settings(data)
     if data.path is not None and is_database(path := Path(data.path).expanduser()):
-        splits = known_set(path)["splits"].items()
+        splits = training_splits(path).items()
         return tuple(_prepared(path, split, part=split) for split, size in splits if size)
     return tuple(_source(path, split, data, progress) for split, path in files_by_split(data).items())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from toolkit.data.prepared.database import read_only
 from toolkit.data.prepared.manifest import META
+from toolkit.data.sources.split_files import SPLITS
 from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
@@ -45,6 +46,20 @@ def known_set(path: Path) -> Mapping[str, Any]:
             "table that it was made of"
         )
     return meta
+
+
+def training_splits(path: Path) -> Mapping[str, int]:
+    """Return the splits of a database's prepared set, with their sizes.
+
+    Raises DataError as `known_set` does, and if the set cannot be trained on.
+    """
+    splits: Mapping[str, int] = known_set(path)["splits"]
+    if not all(splits.get(name) for name in SPLITS[:2]):
+        raise DataError(
+            f"{path} is of a set with the splits {', '.join(splits)}, expected {' and '.join(SPLITS[:2])}: a "
+            "set that `stk evaluate` made holds only what was scored. Name the table that it was made of"
+        )
+    return splits
 
 
 def read_texts(path: Path, split: str | None) -> Iterator[Row]:

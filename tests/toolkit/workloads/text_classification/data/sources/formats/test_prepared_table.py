@@ -66,6 +66,15 @@ def test_a_prepared_set_as_a_scored_file_gives_all_its_texts(table: TextTable) -
     assert scored.splits == {"test": sum(known.splits.values())}
 
 
+def test_a_set_that_was_only_scored_cannot_be_trained_on(table: TextTable) -> None:
+    scored = prepare(on_database(table), known=prepare(table).encoding)
+    section = TextTable(path=str(scored.database), prepared_dir=table.prepared_dir)
+    (violation,) = table_violations(section)
+    assert "splits test" in violation.problem
+    with pytest.raises(DataError, match="splits test"):
+        prepare(section)
+
+
 def test_a_database_that_is_not_of_prepared_texts_is_refused_before_a_job(
     table: TextTable, tmp_path: Path
 ) -> None:

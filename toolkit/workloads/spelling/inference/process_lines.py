@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -99,36 +98,44 @@ def _once(correct: Correct) -> Correct:
 def _labelled(
     given: Source, job: Job, stack: ExitStack
 ) -> Iterator[tuple[list[str], list[list[int]] | None, int]]:
-    """Yield blocks of texts, with their labels, or None, and their size in bytes. Raises DataError."""
+    """Yield blocks of texts, with their labels, or None, and their size in bytes.
+
+    Raises DataError at the first invalid line, after the lines before it.
+    """
     others: Iterator[str] | None = None
     if job.detections is not None:
         path = None if job.detections == "-" else Path(job.detections)
         labels_of = stack.enter_context(source(path))
         others = (line for lines, _ in blocks(labels_of) for line in lines)
-    number = 1
+
+    def parsed(line: str, number: int) -> tuple[str, list[int]]:
+        if others is None:
+            return parse_detected(line, f"{given.name}:{number}")
+        if (row := next(others, None)) is None:
+            raise DataError(
+                f"{labels_of.name}: found {number - 1:,} lines, expected one for each of {given.name}, "
+                "which has more"
+            )
+        return line, parse_labels_of(line, row, f"{labels_of.name}:{number}")
+
+    first = 1
     for lines, size in blocks(given):
-        places = range(number, number + len(lines))
-        number += len(lines)
-        if others is not None:
-            rows = [*islice(others, len(lines))]
-            if len(rows) < len(lines):
-                raise DataError(
-                    f"{labels_of.name}: found {places[0] + len(rows) - 1:,} lines, expected one for each of "
-                    f"{given.name}, which has more"
-                )
-            labels = [
-                parse_labels_of(line, row, f"{labels_of.name}:{place}")
-                for row, line, place in zip(rows, lines, places, strict=True)
-            ]
-            yield lines, labels, size
-        elif job.detected:
-            found = [
-                parse_detected(line, f"{given.name}:{place}")
-                for line, place in zip(lines, places, strict=True)
-            ]
-            yield [text for text, _ in found], [labels for _, labels in found], size
-        else:
+        if others is None and not job.detected:
             yield lines, None, size
+            continue
+        texts: list[str] = []
+        labels: list[list[int]] = []
+        for number, line in enumerate(lines, start=first):
+            try:
+                text, label = parsed(line, number)
+            except DataError:
+                if texts:
+                    yield texts, labels, size
+                raise
+            texts.append(text)
+            labels.append(label)
+        yield texts, labels, size
+        first += len(lines)
     if others is not None and next(others, None) is not None:
         raise DataError(
             f"{labels_of.name}: found more lines than {given.name} has, expected one for each of them"

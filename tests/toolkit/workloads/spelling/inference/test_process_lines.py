@@ -69,21 +69,39 @@ def test_files_are_checked_before_a_model_is_loaded_for_an_output_file(
 
 
 @pytest.mark.parametrize(
-    "labels, told",
+    "labels, told, answered",
     [
-        ("0 0\n0\n", "labels.txt:1: found 2 labels, expected 3: one for each word, or one for the text"),
-        ("0 0 0\n", "labels.txt: found 1 lines, expected one for each of texts.txt, which has more"),
-        ("0 7 0\n0\n", "labels.txt:1: found '7', expected 0 (right) and 1 (wrong) only"),
-        ("0\n0\n0\n", "labels.txt: found more lines than texts.txt has, expected one for each of them"),
+        ("0 0\n0\n", "labels.txt:1: found 2 labels, expected 3: one for each word, or one for the text", 0),
+        ("0 0 0\n", "labels.txt: found 1 lines, expected one for each of texts.txt, which has more", 1),
+        ("0 7 0\n0\n", "labels.txt:1: found '7', expected 0 (right) and 1 (wrong) only", 0),
+        ("0\n0 7 0\n", "labels.txt:2: found '7', expected 0 (right) and 1 (wrong) only", 1),
+        ("0\n0\n0\n", "labels.txt: found more lines than texts.txt has, expected one for each of them", 2),
     ],
 )
-def test_labels_that_do_not_fit_the_texts_are_refused(
-    of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: str, told: str
+def test_labels_that_do_not_fit_the_texts_are_refused_after_the_lines_before_them(
+    of_word_corrections: RunDir,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    labels: str,
+    told: str,
+    answered: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("texts.txt").write_text("the stoen river\nover the brigde\n")
     Path("labels.txt").write_text(labels)
-    job = Job(input="texts.txt", form="text", detections="labels.txt")
+    job, output = Job(input="texts.txt", form="text", detections="labels.txt"), io.StringIO()
     with pytest.raises(DataError) as refused:
-        work(of_word_corrections, Request(jobs=(job,), device="cpu"), io.StringIO())
+        work(of_word_corrections, Request(jobs=(job,), device="cpu"), output)
     assert str(refused.value) == told
+    assert output.getvalue().count("\n") == answered
+
+
+def test_lines_before_one_without_labels_are_answered(
+    of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("detected.txt").write_text("the stoen river\t0 1 0\nover the brigde\nthe river\t0 0\n")
+    job, output = Job(input="detected.txt", form="text", detected=True), io.StringIO()
+    with pytest.raises(DataError, match=r"detected\.txt:2: found no tab"):
+        work(of_word_corrections, Request(jobs=(job,), device="cpu"), output)
+    assert output.getvalue().count("\n") == 1

@@ -20,12 +20,13 @@ from toolkit.data.prepared.folder import PreparedFolder
 from toolkit.data.ragged import Array, Lists, protect
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import TEST, set_place
+from toolkit.errors import DataError
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.build import join, make_shards
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
-from toolkit.workloads.spelling.data.samples.sources import Source, describe, find_sources
+from toolkit.workloads.spelling.data.samples.sources import Source, check_unchanged, describe, find_sources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +141,13 @@ def prepare(
         job, made = make_shards(parts, data, sources, workers, report)
         speed = _speed(made, time.monotonic() - start, workers)
         join(folder, job, description, report)
+        try:
+            # Only now: each shard has read its lines anew.
+            check_unchanged(data, sources, description)
+        except DataError:
+            # The name of the folder of shards promises the files as they were.
+            shutil.rmtree(parts, ignore_errors=True)
+            raise
 
     prepared = SpellingSet.open_or_build(path, fingerprint, fill, progress)
     # Also if the set existed: the process that made it may have been killed before this line.

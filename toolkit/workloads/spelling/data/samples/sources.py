@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.errors import DataError
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -115,6 +116,15 @@ def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None = 
         "base": base,
     }
     return with_fingerprint(description)
+
+
+def check_unchanged(data: SpellingTexts, sources: Sequence[Source], description: Mapping[str, Any]) -> None:
+    """Raise DataError if a file that determines the contents of a set was changed since its description."""
+    for source in sources:
+        source.check_unchanged()
+    before, now = description["settings"], describe(data, sources, description["base"])["settings"]
+    if changed := ", ".join(f"data.{key}" for key in before if now[key] != before[key]):
+        raise DataError(f"a file of {changed} changed while it was read; start again when its writer is done")
 
 
 def _by_content(noise: Any, memory: Path) -> Any:

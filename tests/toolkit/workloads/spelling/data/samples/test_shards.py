@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,6 +164,25 @@ def test_a_damaged_shard_is_made_again(make: Make, tmp_path: Path, monkeypatch: 
     damaged = prepare(make())
     monkeypatch.undo()
     assert content(damaged) == content(prepare(make(prepared_dir=str(tmp_path / "whole"))))
+
+
+@pytest.mark.parametrize("key", ["datasets", "tokenizer_path"])
+def test_a_file_that_changes_while_samples_are_made_leaves_no_set(
+    make: Make, tmp_path: Path, small_shards: int, key: str
+) -> None:
+    known = getattr(make(), key)
+    path = Path(shutil.copy(known[0] if isinstance(known, tuple) else known, tmp_path))
+    data = make(workers=1, **{key: (str(path),) if isinstance(known, tuple) else str(path)})
+
+    def write(stage: str, done: int, total: int | None) -> None:
+        if (stage, done) == ("make samples", 10):
+            path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+
+    with pytest.raises(DataError, match="changed"):
+        prepare(data, write)
+    folders = [each.name for each in Path(data.prepared_dir).iterdir() if each.is_dir()]
+    assert not any("texts-" in name for name in folders), "neither a set nor shards"
+    assert prepare(data).built
 
 
 def test_an_error_in_a_process_of_the_pool_is_reported(make: Make, tmp_path: Path, small_shards: int) -> None:

@@ -25,9 +25,31 @@ from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import is_a
 
 
 def read_folder(folder: Path) -> Contents:
-    """Read a database. Raises DataError with file and key."""
-    check_folder(folder)
-    folder = current_folder(folder)
+    """Read a database; if it is replaced meanwhile, the new one. Raises DataError with file and key."""
+    while True:
+        before = _state(folder)
+        try:
+            check_folder(folder)
+            contents = _read(current_folder(folder))
+        except (DataError, OSError):
+            if _state(folder) == before:
+                raise
+        else:
+            if _state(folder) == before:
+                return contents
+
+
+def _state(folder: Path) -> tuple[Path, int, int] | None:
+    """Return what changes as soon as a writer replaces a database; None if it is not there."""
+    current = current_folder(folder)
+    try:
+        found = current.stat()
+    except FileNotFoundError:
+        return None
+    return current, found.st_ino, found.st_mtime_ns
+
+
+def _read(folder: Path) -> Contents:
     of_types = [_limit(each, "max_types") for each in _systems(folder)]
     limits = Limits(
         max_candidates=_limit(folder / ENTITIES, "max_candidates"),

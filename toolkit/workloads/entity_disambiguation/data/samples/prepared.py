@@ -19,6 +19,7 @@ from toolkit.data.prepared.folder import PreparedFolder
 from toolkit.data.ragged import protect
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import set_place
+from toolkit.errors import DataError
 from toolkit.workload import Progress, silent
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
@@ -123,5 +124,10 @@ def prepare(
     def fill(folder: Path) -> None:
         database = EntityDatabase.load(Path(data.entity_db).expanduser())
         build(folder, data, files, database, description, base, report)
+        if describe(data, files, description["base"]) != description:
+            raise DataError(
+                f"{data.entity_db} or the tokenizer {data.tokenizer_path} changed while it was read; start "
+                "again when its writer is done"
+            )
 
     return MentionSet.open_or_build(*set_place(data.prepared_dir, files, description), fill, progress)

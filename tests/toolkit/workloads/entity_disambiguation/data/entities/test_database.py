@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PROFILES, write
 from toolkit.errors import DataError
+from toolkit.workloads.entity_disambiguation.data.entities import read_folder
 from toolkit.workloads.entity_disambiguation.data.entities.contents import Contents, Limits
 from toolkit.workloads.entity_disambiguation.data.entities.database import (
     EntityDatabase,
@@ -167,6 +168,22 @@ def test_saving_replaces_the_folder_and_leaves_no_other_files(folder: Path) -> N
         database.remove("Q881")
     assert EntityDatabase.load(folder).entity_ids == ["Q1008", "Q180573"]
     assert {each.name for each in folder.parent.iterdir()} == {"db", "p.jsonl", ".db.lock"}
+
+
+def test_a_database_that_is_replaced_between_two_of_its_files_is_read_again(
+    folder: Path, database: EntityDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed, saves = read_folder._parsed, iter([database.save])
+    database.add(Profile(entity_id="Q1", title="Ghana", mentions=(("gold coast", 1.0),)))
+
+    def replaced(path: Path) -> dict[str, Any]:
+        found = parsed(path)
+        if path.name == "qid2title.json" and (save := next(saves, None)):
+            save(folder)
+        return found
+
+    monkeypatch.setattr(read_folder, "_parsed", replaced)
+    assert [*EntityDatabase.load(folder).profiles()] == [*database.profiles()]
 
 
 def test_an_error_while_editing_changes_nothing(folder: Path) -> None:

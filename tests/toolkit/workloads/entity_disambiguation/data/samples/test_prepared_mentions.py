@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -177,6 +178,21 @@ def test_a_faulty_line_is_reported_and_leaves_no_files(
 ) -> None:
     text = refused(other("train", line(1, [("arn", "town")]), line(2, [("arn", "town")]) | change))
     assert re.search(message, text)
+
+
+def test_a_database_that_changes_before_it_is_read_gives_no_set(
+    data: EntityMentions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, load = shutil.copytree(data.entity_db, tmp_path / "changing"), EntityDatabase.load
+
+    def changed(folder: Path) -> EntityDatabase:
+        grown = database()
+        grown.add(Profile(entity_id="arn.lake", title="arn (lake)", mentions=(("arn", 99.0),)))
+        grown.save(folder)
+        return load(folder)
+
+    monkeypatch.setattr(EntityDatabase, "load", changed)
+    assert "changed while it was read" in refused(dataclasses.replace(data, entity_db=str(copied)))
 
 
 def test_a_split_without_mentions_is_refused(other: Make) -> None:

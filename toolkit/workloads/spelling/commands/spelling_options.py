@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from toolkit.command import Action, Command, add_actions, add_json
+from toolkit.workloads.spelling.benchmarks.kinds import KINDS
 
 _DESCRIPTION = """\
 Make dictionaries, misspellings, tokenizers and benchmarks from clean texts (one per line).
@@ -87,7 +88,13 @@ def _benchmark(parser: ArgumentParser) -> None:
         "--rate", type=float, default=0.2, metavar="R", help="share of misspelt words (default 0.2)"
     )
     parser.add_argument(
-        "--task", nargs="+", action="extend", default=[], metavar="TASK", help="only these tasks"
+        "--task",
+        nargs="+",
+        action="extend",
+        default=[],
+        choices=tuple(KINDS),
+        metavar="TASK",
+        help="only these tasks",
     )
     _number(parser, "--limit", None, "at most N texts, spread evenly over the file")
     _number(parser, "--seed", 22, "another seed makes other errors")

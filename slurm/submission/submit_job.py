@@ -56,8 +56,9 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
         run.intent.unlink(missing_ok=True)
         raise
     else:
-        known = {"job_id": job_id, "name": plan.job_name, "world_size": plan.world_size}
-        submission = record(run, cluster="slurm", **known, **facts)
+        submission = record(
+            run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size, **facts
+        )
     # After the submission: `stk resume` must not use resources that were refused.
     write_atomic(run.job, to_yaml(plan.resources))
     return submission

@@ -186,6 +186,10 @@ class LrScheduler:
     arguments: dict[str, Any] = option(factory=dict, added=True, known_as="lr_scheduler_kwargs")
     """For schedules of transformers: their arguments, such as {num_cycles: 3}."""
 
+    def warmup_steps(self, total_steps: int) -> int:
+        """Return the number of steps of the warm-up."""
+        return round(self.warmup * total_steps) if self.warmup <= 1 else int(self.warmup)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:

@@ -9,7 +9,6 @@ from toolkit.config.schema import Experiment, Train
 from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.training.schedule.due_steps import StepSchedule
-from toolkit.training.schedule.learning_rate import warmup_steps
 from toolkit.workload import Violation
 
 
@@ -44,7 +43,7 @@ def _reductions(experiment: Experiment, epochs: float) -> Iterator[Violation]:
 
 def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violation]:
     scheduler, total = experiment.lr_scheduler, schedule.total_steps
-    if (steps := warmup_steps(scheduler, total)) >= total:
+    if (steps := scheduler.warmup_steps(total)) >= total:
         problem = f"found {_count(steps, 'step')} of warm-up, but the run has {_count(total, 'step')}"
         hint = f"the learning rate reaches {100 * min(1.0, total / steps):.0f} % of optimizer.lr"
         if scheduler.warmup <= 1:

@@ -24,7 +24,7 @@ def lr_factor(
 
     Raises UserError if transformers refuses the arguments of its schedule.
     """
-    warmup = warmup_steps(config, total_steps)
+    warmup = config.warmup_steps(total_steps)
     if step < warmup:
         return (step + 1) / warmup
     if config.kind in ("constant", "constant_with_warmup"):
@@ -38,11 +38,6 @@ def lr_factor(
     done = (step - warmup) / max(1, total_steps - warmup)
     shape = 1.0 - done if config.kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
     return config.final_factor + (1.0 - config.final_factor) * shape
-
-
-def warmup_steps(config: LrScheduler, total_steps: int) -> int:
-    """The steps of the warm-up: `warmup` is a share of the steps up to 1, and their number above."""
-    return round(config.warmup * total_steps) if config.warmup <= 1 else int(config.warmup)
 
 
 @lru_cache(maxsize=8)

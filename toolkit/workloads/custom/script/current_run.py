@@ -79,8 +79,12 @@ class CurrentRun:
         """
         self._asked += 1
         step = agreed_newest(self._place, self._asked)
-        self._resumed = -1 if step is None else step
-        return None if step is None else self._place.run.checkpoint(step)
+        if step is None:
+            self._resumed = -1
+            return None
+        self._resumed = step
+        self._log.resumes()
+        return self._place.run.checkpoint(step)
 
     @told_if_misused
     def log(

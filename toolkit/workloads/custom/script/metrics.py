@@ -13,7 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.files import append_json_line, json_numbers, open_atomic, read_json_lines, write_view
+from toolkit.files import (
+    append_json_line,
+    json_numbers,
+    open_atomic,
+    read_json_lines,
+    read_object,
+    write_view,
+)
 from toolkit.run.fence import is_fenced, leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.script.misuse import misuse
@@ -23,6 +30,8 @@ _PROGRESS_EVERY_S = 2.0
 #: Lines that wait in memory while the disk is full.
 _MOST_WAITING = 10_000
 _NOT_METRICS = frozenset({"time", "attempt"})
+#: Names that `run.log` takes for something else than a metric.
+_RESERVED = _NOT_METRICS | {"step", "total", "split", "epoch"}
 
 log = logging.getLogger("toolkit")
 
@@ -65,6 +74,14 @@ def checked(
     )
 
 
+def metric_name(name: str, prefix: str) -> str:
+    """Return a library's name of a metric as `run.log` takes it: without the prefix if it can."""
+    short = name.removeprefix(prefix)
+    if short not in _RESERVED:
+        return short
+    return name if name != short else f"train_{name}"
+
+
 def whole(call: str, value: Any) -> int:
     """Return an integer; tensors and arrays with one element are allowed. Raises UserError if below 0."""
     try:
@@ -102,20 +119,32 @@ class MetricsLog:
     def write(self, line: Line, resumed: int | None) -> None:
         """Add a line. Before the first line, drop lines that this attempt writes again.
 
+        Lines of step 0 wait for the line of a later step, or the end, while `resumed` is unknown.
+
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
         is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
         if is_due:
             # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce)
-        if not self._newest:
-            self._begin(line, resumed)
         if line.metrics:
             self._waiting.append(line.to_json())
+        if not self._newest:
+            self._run.path.mkdir(parents=True, exist_ok=True)
+            if resumed is None and line.step == 0:
+                # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
+                return
+            self._begin(line, resumed)
+        if line.metrics:
             self._flush()
         self._update(line)
         if is_due or line.step == line.total:
             self.progress()
+
+    def resumes(self) -> None:
+        """Forget lines of step 0 that wait: an earlier attempt has logged them."""
+        if not self._newest:
+            self._waiting.clear()
 
     def close(self) -> None:
         """Write waiting lines and the progress, unless another attempt writes by now."""
@@ -129,10 +158,11 @@ class MetricsLog:
             return
         self._written = time.monotonic()
         with suppress(OSError):
-            write_view(self._run.progress, {"time": time.time(), **self._newest, "metrics": self._shown})
+            write_view(self._run.progress, {**self._newest, "time": time.time(), "metrics": self._shown})
 
     def _begin(self, line: Line, resumed: int | None) -> None:
-        self._run.path.mkdir(parents=True, exist_ok=True)
+        if resumed is None and self._continues(line):
+            return
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
             _drop_lines(self._run, begun, line)
@@ -145,6 +175,15 @@ class MetricsLog:
             "resumed": begun > 0,
             "first_step_time": time.time(),
         }
+
+    def _continues(self, line: Line) -> bool:
+        """Whether an earlier process of this attempt has logged up to here, as a training before a test."""
+        found = read_object(self._run.progress)
+        is_same_attempt = self._place.is_in_run and found.get("attempt") == self._place.attempt
+        if not is_same_attempt or found["step"] > line.step:
+            return False
+        self._newest, self._shown = found, found["metrics"]
+        return True
 
     def _flush(self) -> None:
         try:

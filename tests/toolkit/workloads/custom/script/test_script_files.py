@@ -201,6 +201,43 @@ def test_logging_an_earlier_step_in_a_new_start_drops_later_steps(run: RunDir) -
     assert steps(run) == [1, 2]
 
 
+def test_line_of_step_0_before_the_resume_keeps_the_lines_of_earlier_attempts(run: RunDir) -> None:
+    """As `trainer.evaluate()` before `trainer.train()` writes it in each attempt."""
+    for first_step in (1, 3):
+        script = start(run)
+        script.log(step=0, split="validation", accuracy=0.1)
+        script.latest_checkpoint()
+        for step in (first_step, first_step + 1):
+            script.log(step=step, loss=1.0)
+        save(script, first_step + 1)
+    assert steps(run) == [1, 2, 3, 4]
+    assert steps(run, "validation") == [0]
+    progress = read_json(run.progress)
+    assert (progress["first_step"], progress["resumed"]) == (2, True)
+
+
+def test_line_of_step_0_is_written_if_none_follows(run: RunDir) -> None:
+    log = MetricsLog(Place(run=run, rank=0, size=1))
+    log.write(checked(0, metrics={"accuracy": 0.1}), None)
+    log.close()
+    assert steps(run) == [0]
+
+
+def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(run: RunDir) -> None:
+    """As in `python train.py && python test.py`, where the second does not ask for a checkpoint."""
+    place = Place(run=run, rank=0, size=1, attempt=1)
+    training, test = MetricsLog(place), MetricsLog(place)
+    for split in ("train", "validation"):
+        training.write(checked(4, split=split, metrics={"loss": 1.0}), -1)
+    training.close()
+    test.write(checked(4, split="test", metrics={"loss": 2.0}), None)
+    test.close()
+    assert [steps(run, split) for split in ("train", "validation", "test")] == [[4]] * 3
+    progress = read_json(run.progress)
+    assert (progress["first_step"], progress["resumed"]) == (0, False)
+    assert set(progress["metrics"]) == {"train_loss", "validation_loss", "test_loss"}
+
+
 def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
     """A folder in place of the file simulates a full disk."""
     log = MetricsLog(Place(run=run, rank=0, size=1))

@@ -15,15 +15,19 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from toolkit.errors import UserError
 from toolkit.files import link_or_copy
 from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.metrics import metric_name
 from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
 
 _EVALUATION = "eval_"
-#: Keys that the Trainer adds to the metrics of an evaluation.
-_NO_SCORES = frozenset({"runtime", "samples_per_second", "steps_per_second", "model_preparation_time"})
-#: A key of the summary that the Trainer logs at the end.
-_SUMMARY = "train_runtime"
+#: Keys that the Trainer adds to its logs.
+_NO_SCORES = frozenset(
+    {"runtime", "samples_per_second", "steps_per_second", "model_preparation_time", "train_runtime"}
+)
+#: A key of the summary that the Trainer logs at the end. With include_num_input_tokens_seen, each log has
+#: train_runtime.
+_SUMMARY = "total_flos"
 
 
 class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
@@ -31,7 +35,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     - `trainer.train()` continues from the newest valid checkpoint and ignores a path in
       resume_from_checkpoint; only False makes it start from the beginning.
-    - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums.
+    - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums. The last
+      step is saved with each strategy.
     - When the run is asked to stop, the Trainer saves after its step, or in an evaluation the state after
       the last step, and the process leaves with status 75.
     - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
@@ -46,6 +51,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._run = current_run()
         self._keep = keep
         self._is_leaving = False
+        # Whether this process has made a step since the newest checkpoint.
+        self._is_unsaved = False
         self._trainer: Trainer | None = None
 
     def newest(self, trainer: Trainer) -> str | None:
@@ -67,6 +74,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
+        self._is_unsaved = True
         self._run.log(step=state.global_step, total=state.max_steps, epoch=state.epoch)
         if self._run.should_stop():
             self._is_leaving = control.should_save = True
@@ -78,16 +86,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         if not self._run.should_stop():
             return
         self._is_leaving = True
-        if self._trainer is not None and state.global_step > 0:
-            self._trainer._save_checkpoint(self._trainer.model, None)
-            self._trainer.callback_handler.on_save(args, state, control)
+        self._save(args, state, control)
         self._run.leave()
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        # It has saved by its save_strategy; an evaluation after it needs nothing else.
-        self._trainer = None
 
     def on_log(
         self,
@@ -99,6 +99,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         logs = logs or {}
         if _SUMMARY in logs:
+            # Not every save_strategy saves the last step, and what follows, such as a test, may be stopped.
+            self._save(args, state, control)
             return
         is_evaluation = any(name.startswith(_EVALUATION) for name in logs)
         self._run.log(
@@ -121,18 +123,28 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             # All ranks have written their files by now.
             if args.process_index == 0:
                 shutil.copytree(saved, folder, copy_function=copy, dirs_exist_ok=True)
+        self._is_unsaved = False
         if self._is_leaving:
             self._run.leave()
+
+    def _save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
+        if self._is_unsaved and self._trainer is not None:
+            self._trainer._save_checkpoint(self._trainer.model, None)
+            self._trainer.callback_handler.on_save(args, state, control)
 
 
 def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a log, under the names that reports use."""
     named = {"learning_rate": "lr"}
-    found = {named.get(name, name.removeprefix(_EVALUATION)): value for name, value in logs.items()}
+    found = {
+        named.get(name, metric_name(name, _EVALUATION)): value
+        for name, value in logs.items()
+        if name != "epoch"
+    }
     return {
         name: value
         for name, value in found.items()
-        if name not in {"epoch", *_NO_SCORES} and isinstance(value, int | float) and not math.isinf(value)
+        if name not in _NO_SCORES and isinstance(value, int | float) and not math.isinf(value)
     }
 
 

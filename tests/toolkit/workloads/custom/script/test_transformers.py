@@ -15,7 +15,11 @@ import pytest
 
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
+from toolkit.run.events import save_events
+from toolkit.run.run_dir import MANIFEST
+from toolkit.workloads.custom.script import resuming
 
+from .asked_run import AskedRun, own_run_for
 from .interrupted import (
     ALL_STEPS,
     TOTAL,
@@ -53,6 +57,97 @@ def test_checkpoint_shares_files_only_with_the_run_itself(
     state: Any = SimpleNamespace(global_step=3, best_global_step=None)
     callback.on_save(arguments, state, None)
     assert (kept / "model.bin").samefile(saved / "model.bin") is is_shared
+
+
+def test_metrics_have_names_that_the_run_accepts() -> None:
+    from toolkit.workloads.custom.script.for_transformers import RunCallback
+
+    logged: list[dict[str, Any]] = []
+    callback: Any = RunCallback.__new__(RunCallback)
+    callback._run = SimpleNamespace(log=lambda **values: logged.append(values))
+    state = SimpleNamespace(global_step=1, max_steps=2, epoch=0.5)
+    callback.on_log(None, state, None, {"loss": 1.0, "total": 2.0, "train_runtime": 3.0, "epoch": 0.5})
+    callback.on_log(None, state, None, {"eval_loss": 4.0, "eval_step": 5.0, "eval_runtime": 6.0})
+    place = {"step": 1, "total": 2, "epoch": 0.5}
+    assert logged == [
+        place | {"split": "train", "loss": 1.0, "train_total": 2.0},
+        place | {"split": "validation", "loss": 4.0, "eval_step": 5.0},
+    ]
+
+
+@pytest.fixture
+def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
+    return own_run_for("transformers", tmp_path / "run", monkeypatch)
+
+
+def train(folder: Path, *, max_steps: int = 2, **options: Any) -> None:
+    """Train a small model in this process, in epochs of two steps."""
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+    from toolkit.workloads.custom.script.for_transformers import RunCallback
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 1)
+
+        def forward(self, x: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"loss": (self.layer(x) - labels).pow(2).mean()}
+
+    torch.manual_seed(0)
+    samples: Any = [{"x": torch.ones(2), "labels": torch.ones(1)} for _ in range(4)]
+    arguments = TrainingArguments(
+        output_dir=str(folder / "out"),
+        max_steps=max_steps,
+        per_device_train_batch_size=2,
+        learning_rate=0.001,
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        **options,
+    )
+    callbacks = [RunCallback()]
+    Trainer(
+        model=Model(), args=arguments, train_dataset=samples, eval_dataset=samples, callbacks=callbacks
+    ).train()
+
+
+#: The loss falls, so that only the first of two evaluations is a new best one.
+WORSE = {
+    "eval_strategy": "steps",
+    "eval_steps": 1,
+    "metric_for_best_model": "loss",
+    "greater_is_better": True,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "strategy, options, saved", [("no", {}, [2]), ("epoch", {}, [2]), ("best", WORSE, [1, 2])]
+)
+def test_last_step_is_saved_once_whatever_the_save_strategy(
+    strategy: str, options: dict[str, Any], saved: list[int], own_run: AskedRun, tmp_path: Path
+) -> None:
+    """What follows, such as an evaluation, may be stopped."""
+    train(tmp_path, save_strategy=strategy, **options)
+    assert [event.step for event in save_events(own_run.dir)] == saved
+
+
+@pytest.mark.slow
+def test_stop_before_the_first_step_after_a_resume_does_not_save_again(
+    own_run: AskedRun, tmp_path: Path
+) -> None:
+    """The random numbers are still those of the new process."""
+    train(tmp_path, save_strategy="epoch")
+    manifest = own_run.dir.checkpoint(2) / MANIFEST
+    saved = manifest.read_text()
+    resuming._begun.clear()
+    own_run.is_asked = True
+    with pytest.raises(SystemExit) as left:
+        train(tmp_path, max_steps=4, eval_on_start=True)
+    assert left.value.code == ExitCode.YIELDED
+    assert manifest.read_text() == saved
 
 
 @pytest.mark.slow

@@ -1,0 +1,37 @@
+"""A run of the test's own process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script.current_run import CurrentRun
+from toolkit.workloads.custom.script.place import Place
+
+
+class AskedRun(CurrentRun):
+    """The test asks it to stop; signals stay pytest's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.dir = RunDir(folder)
+        self.is_asked = False
+        super().__init__(Place(run=self.dir, rank=0, size=1))
+
+    def catch_signals(self) -> None:
+        pass
+
+    def should_stop(self, *, every: int | None = None) -> bool:
+        return self.is_asked
+
+
+def own_run_for(trainer: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
+    """Make the run that RunCallback finds in this process.
+
+    trainer  lightning or transformers, whose module is imported
+    """
+    run = AskedRun(folder)
+    monkeypatch.setattr(f"toolkit.workloads.custom.script.for_{trainer}.current_run", lambda: run)
+    monkeypatch.setattr("toolkit.workloads.custom.script.resuming._begun", [])
+    return run

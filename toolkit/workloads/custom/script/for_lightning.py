@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import random
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,11 +15,13 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
+from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
-from toolkit.workloads.custom.script.ranks import largest
+from toolkit.workloads.custom.script.metrics import metric_name
+from toolkit.workloads.custom.script.ranks import SharedError, largest
 from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
@@ -29,6 +32,8 @@ _TRAINING = ("train_", "train/")
 #: Steps between two lines of metrics, if the Trainer has no log_every_n_steps.
 _LOG_EVERY = 50
 _NO_SCORES = frozenset({"epoch", "step"})
+#: How many of the smallest parameters show whether other weights are in the model.
+_WATCHED = 8
 #: An attribute of the method `fit` that resumes.
 _OURS = "resumes_run"
 
@@ -40,7 +45,9 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
       ignores ckpt_path.
     - It saves a checkpoint with checksums at the end of each epoch, and every `every_n_steps` steps.
     - When the run is asked to stop, it saves after the step, or in a validation the state after the last
-      step, and the process leaves with status 75.
+      step, and the process leaves with status 75. If a callback has put other weights into the model for the
+      validation, such as averaged ones, it leaves after the next step.
+    - The other callbacks are called before it, so that it saves what they have updated.
     - `stk status`, `watch` and `report` show what the module logs; names that begin with `val_`, `val/`,
       `validation_` or `validation/` are of the validation set.
 
@@ -48,8 +55,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     every_n_epochs  epochs between two checkpoints at the end of one
     keep            how many of the newest checkpoints are kept
 
-    `fit` raises stk.UserError if the Trainer wants more processes than were started, and at the second
-    training of a script.
+    `fit` raises stk.UserError if the Trainer wants more processes than were started, at the second training
+    of a script, and at the first save if Lightning could not load the checkpoint.
     """
 
     def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
@@ -63,6 +70,10 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         # The state after the last step, for a save in a validation: progress, and random numbers.
         self._progress: dict[str, Any] = {}
         self._drawn: _Drawn | None = None
+        self._watched: list[torch.Tensor] = []
+        self._weights: list[torch.Tensor] = []
+        # Whether the next checkpoint is tried, because Lightning may refuse to load it.
+        self._is_doubtful = False
         self._is_at_step = self._may_leave = self._is_validating = False
         self._saved: int | None = None
 
@@ -95,18 +106,37 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         # Lightning's own handler would make the ranks communicate in the middle of a step, and end the
         # process with status 0, as if it had finished.
         trainer._signal_connector.register_signal_handlers = _nothing
+        self._move(trainer, last=True)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._step = trainer.global_step
         self._total = _total(trainer)
+        trained = (each for each in pl_module.parameters() if each.requires_grad and each.numel())
+        self._watched = sorted(trained, key=torch.numel)[:_WATCHED]
+        if self._resumes_within_epoch:
+            self._move(trainer, last=False)
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
         # When resuming within an epoch, reading the samples has drawn random numbers again.
-        if self._random is not None and not self._random["is_epoch_end"]:
+        if self._random is not None and self._resumes_within_epoch:
             _set_random(self._random)
+            self._move(trainer, last=True)
         self._random = None
+
+    @property
+    def _resumes_within_epoch(self) -> bool:
+        return self._random is not None and not self._random["is_epoch_end"]
+
+    def _move(self, trainer: Trainer, *, last: bool) -> None:
+        """Let Lightning call this callback after all others, which it saves, or before them.
+
+        Other callbacks may draw random numbers at the start of a batch, after this one has restored them.
+        """
+        called: Any = trainer
+        others = [each for each in called.callbacks if each is not self]
+        called.callbacks = [*others, self] if last else [self, *others]
 
     # -- each step
 
@@ -118,17 +148,18 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._is_at_step = step != self._step
         if not self._is_at_step:
             return
-        self._step = step
-        is_due = step % getattr(trainer, "log_every_n_steps", _LOG_EVERY) == 0
+        before, self._step = self._step, step
+        is_due = _is_due(step, before, getattr(trainer, "log_every_n_steps", _LOG_EVERY))
         metrics = self._training(trainer, outputs) if is_due else {}
         self._run.log(step=step, total=self._total, epoch=_epoch(trainer, batch_idx), **metrics)
         is_asked = self._run.should_stop()
-        if is_asked or (self._every_n_steps and step % self._every_n_steps == 0):
+        if is_asked or _is_due(step, before, self._every_n_steps):
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
         if is_asked:
             self._run.leave()
         self._progress = trainer.fit_loop.epoch_loop.state_dict(prefix="epoch_loop.")
         self._drawn = _drawn()
+        self._weights = [each.detach().clone() for each in self._watched]
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if (trainer.current_epoch + 1) % self._every_n_epochs == 0:
@@ -153,7 +184,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         if not _is_in_training(trainer):
             self._run._leave_if_asked()
-        elif self._may_leave and self._run.should_stop():
+        elif self._may_leave and self._run.should_stop() and not self._has_other_weights():
             self._is_validating = True
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
             self._run.leave()
@@ -170,6 +201,11 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if self._is_validating:
             # Lightning would resume within the validation, without the scores of the batches before.
             checkpoint["loops"]["fit_loop"].update(self._progress)
+
+    def _has_other_weights(self) -> bool:
+        """Whether the model has other weights than after the last step, such as averaged ones. Collective."""
+        pairs = zip(self._watched, self._weights, strict=True)
+        return largest(float(not all(torch.equal(now, then) for now, then in pairs)))[0] > 0
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not _is_in_training(trainer):
@@ -194,11 +230,33 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
             write_json(_random_file(folder, trainer), _as_json(drawn, is_epoch_end=is_epoch_end))
             trainer.save_checkpoint(folder / _STATE)
+            if self._is_doubtful:
+                _check_loads(folder / _STATE, is_main=trainer.is_global_zero)
+                self._is_doubtful = False
         self._saved = trainer.global_step
 
 
 def _nothing() -> None:
     pass
+
+
+def _check_loads(checkpoint: Path, *, is_main: bool) -> None:
+    """Check that Lightning would load a checkpoint by default. Collective. Raises UserError."""
+    error = SharedError("Lightning could not load its checkpoint")
+    with error:
+        # A strategy that shards the weights saves a folder.
+        if is_main and checkpoint.is_file() and (objects := get_unsafe_globals_in_checkpoint(checkpoint)):
+            raise UserError(
+                f"Lightning could not load its checkpoint, which has {', '.join(sorted(objects))}: "
+                "leave it out, as with save_hyperparameters(ignore=[…]), or use "
+                "trainer.fit(…, weights_only=False)"
+            )
+    error.raise_together()
+
+
+def _is_due(step: int, before: int, every: int | None) -> bool:
+    """Whether a multiple of `every` steps is done since `before`. Several optimizers make several at once."""
+    return bool(every and step // every > before // every)
 
 
 def _is_in_training(trainer: Trainer) -> bool:
@@ -207,7 +265,9 @@ def _is_in_training(trainer: Trainer) -> bool:
 
 
 def _total(trainer: Trainer) -> int | None:
-    """Return the steps of the whole training; None if it has no end."""
+    """Return the steps of the whole training; None if it has no end, or the module makes the steps itself."""
+    if not trainer.lightning_module.automatic_optimization:
+        return None
     steps = trainer.estimated_stepping_batches
     return int(steps) if 0 < steps < float("inf") else None
 
@@ -221,12 +281,12 @@ def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
 def _named(
     metrics: Mapping[str, Any], prefixes: tuple[str, ...], *, all_of_them: bool = False
 ) -> dict[str, Any]:
-    """Return the metrics with one of the prefixes, or all of them, without the prefix."""
+    """Return the metrics with one of the prefixes, or all of them, by their names for `run.log`."""
     found: dict[str, Any] = {}
     for name, value in metrics.items():
         prefix = next((each for each in prefixes if name.startswith(each)), "")
         if (prefix or all_of_them) and name not in _NO_SCORES:
-            found[name.removeprefix(prefix)] = value
+            found[metric_name(name, prefix)] = value
     return found
 
 
@@ -284,8 +344,15 @@ def _resuming(fit: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(self, *args, **kwargs)
         callbacks: Iterable[Any] = self.callbacks  # type: ignore[attr-defined, unused-ignore]
         ours = next((each for each in callbacks if isinstance(each, RunCallback)), None)
-        if ours is not None and (newest := ours.newest(self)) is not None:
-            given.arguments["ckpt_path"] = newest
+        if ours is not None:
+            # Lightning before 2.6 has no such argument, and loads all objects.
+            ours._is_doubtful = (
+                "weights_only" in signature.parameters
+                and given.arguments.get("weights_only") is not False
+                and not os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+            )
+            if (newest := ours.newest(self)) is not None:
+                given.arguments["ckpt_path"] = newest
         return fit(*given.args, **given.kwargs)
 
     setattr(wrapped, _OURS, True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 
+from .asked_run import AskedRun, own_run_for
 from .interrupted import (
     ALL_STEPS,
     STEP,
@@ -21,7 +26,7 @@ from .interrupted import (
 )
 from .training_scripts import LIGHTNING
 
-# Only the started scripts import it: the import would take each test worker four seconds.
+# Only started scripts and slow tests import it: the import would take each test worker four seconds.
 pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
 
 
@@ -152,3 +157,152 @@ def test_processes_that_lightning_starts_itself_are_refused(trainer: Interrupted
     script = LIGHTNING.replace("devices=devices", "devices=2")
     (trainer.work / "train.py").write_text(script)
     assert "--procs 2" in trainer.refusal()
+
+
+@pytest.fixture
+def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
+    return own_run_for("lightning", tmp_path / "run", monkeypatch)
+
+
+def small_model() -> Any:
+    import lightning
+    import torch
+
+    class Model(lightning.LightningModule):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 1)
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            self.log_dict({"total": 1.0, "train_time": 2.0})
+            if self.automatic_optimization:
+                return self.layer(batch).sum()
+            for _ in range(2):
+                self.optimizers().zero_grad()
+                self.manual_backward(self.layer(batch).sum())
+                self.optimizers().step()
+            return None
+
+        def validation_step(self, batch: Any, index: int) -> None:
+            self.log_dict({"val/total": 3.0, "val_loss": 4.0})
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    return Model()
+
+
+def fit(
+    *callbacks: Any,
+    model: Any = None,
+    every_n_steps: int | None = None,
+    weights_only: Any = None,
+    **options: Any,
+) -> None:
+    """Train in this process: two epochs of two batches, each with a validation of two batches."""
+    import lightning
+    import torch
+
+    from toolkit.workloads.custom.script.for_lightning import RunCallback
+
+    loader = torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)  # type: ignore[arg-type, unused-ignore]
+    trainer = lightning.Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        devices=1,
+        num_sanity_val_steps=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[RunCallback(every_n_steps=every_n_steps), *callbacks],
+        **options,
+    )
+    trainer.fit(model or small_model(), loader, loader, weights_only=weights_only)
+
+
+def saved(run: AskedRun, step: int) -> Any:
+    import torch
+
+    return torch.load(run.dir.checkpoint(step) / "lightning.ckpt", weights_only=True)
+
+
+@pytest.mark.slow
+def test_save_has_what_callbacks_behind_ours_do_after_the_step(own_run: AskedRun) -> None:
+    from lightning.pytorch.callbacks import LambdaCallback
+
+    steps: list[int] = []
+    counter = LambdaCallback(
+        on_train_batch_end=lambda trainer, *_: steps.append(trainer.global_step),
+        on_save_checkpoint=lambda trainer, module, checkpoint: checkpoint.update(counted=[*steps]),
+    )
+    fit(counter, every_n_steps=3)
+    assert own_run.dir.checkpoint_steps() == [3, 4]
+    assert saved(own_run, 3)["counted"] == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_stop_in_a_validation_of_other_weights_waits_for_the_next_step(own_run: AskedRun) -> None:
+    """Callbacks that average weights put the averages into the model for the validation."""
+    import torch
+    from lightning.pytorch.callbacks import LambdaCallback
+
+    kept: list[Any] = []
+
+    def exchange(trainer: Any, module: Any) -> None:
+        own_run.is_asked = True
+        for parameter in module.parameters():
+            kept.append(parameter.detach().clone())
+            parameter.data.zero_()
+
+    def restore(trainer: Any, module: Any) -> None:
+        for parameter, value in zip(module.parameters(), kept, strict=True):
+            parameter.data.copy_(value)
+
+    with pytest.raises(SystemExit) as left:
+        fit(LambdaCallback(on_validation_epoch_start=exchange, on_validation_epoch_end=restore))
+    assert left.value.code == ExitCode.YIELDED
+    assert own_run.dir.checkpoint_steps() == [2, 3]
+    assert torch.equal(saved(own_run, 2)["state_dict"]["layer.weight"], kept[0])
+
+
+@pytest.mark.slow
+def test_trainer_with_log_every_n_steps_of_0_logs_no_metrics_of_the_training(own_run: AskedRun) -> None:
+    fit(log_every_n_steps=0)
+    assert validated_steps(own_run.dir) == [2, 4]
+    assert logged_steps(own_run.dir) == []
+
+
+@pytest.mark.slow
+def test_metrics_with_a_name_that_is_reserved_are_logged_under_a_longer_name(own_run: AskedRun) -> None:
+    fit(log_every_n_steps=1)
+    train, *_, validation = read_json_lines(own_run.dir.metrics)
+    assert (train["train_total"], train["train_time"]) == (1, 2)
+    assert (validation["val/total"], validation["loss"]) == (3, 4)
+
+
+@pytest.mark.slow
+def test_saves_within_an_epoch_are_due_though_a_batch_makes_several_steps(own_run: AskedRun) -> None:
+    model = small_model()
+    model.automatic_optimization = False
+    fit(model=model, every_n_steps=5)
+    assert own_run.dir.checkpoint_steps() == [6, 8]
+    # The Trainer estimates the number of batches.
+    assert read_json(own_run.dir.progress)["total_steps"] is None
+
+
+@pytest.mark.slow
+def test_checkpoint_that_lightning_could_not_load_is_refused(own_run: AskedRun) -> None:
+    model = small_model()
+    model.save_hyperparameters({"activation": partial(max)})
+    with pytest.raises(UserError, match=r"functools\.partial.*weights_only=False"):
+        fit(model=model)
+    assert own_run.dir.checkpoint_steps() == []
+
+
+@pytest.mark.slow
+def test_checkpoint_is_not_refused_if_the_trainer_loads_all_objects(own_run: AskedRun) -> None:
+    model = small_model()
+    model.save_hyperparameters({"activation": partial(max)})
+    fit(model=model, weights_only=False)
+    assert own_run.dir.checkpoint_steps() == [2, 4]

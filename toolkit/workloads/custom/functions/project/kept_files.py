@@ -19,14 +19,16 @@ _LARGEST_BYTES = 1 << 20
 def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
     """Find the files of a task's module, within `root`, the folder that its imports are relative to.
 
-    For a module in a package, these are all files of the package. For a file, these are the modules and
-    packages in its folder that it imports, directly or indirectly, and the small files in the folder that
-    code with `__file__` names.
+    For a module in a package, these are all files of the package, for a file it is this file. To these come
+    the modules and packages in `root` that they import, directly or indirectly, and the small files there
+    that code with `__file__` names.
     """
-    if not is_file(module):
-        yield from _package(root / module.partition(".")[0])
+    waiting = [path] if is_file(module) else [*_package(root / module.partition(".")[0])]
+    if not is_file(module) and root.resolve() in {Path(each).resolve() for each in sys.path if each}:
+        # What is installed, or in PYTHONPATH, is found in the job as well, and is no code of this task.
+        yield from waiting
         return
-    waiting, seen = [path], {path}
+    seen = {*waiting}
     while waiting:
         file = waiting.pop()
         yield file

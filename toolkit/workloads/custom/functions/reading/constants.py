@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 #: A value that is known only when the code is executed.
@@ -23,18 +23,23 @@ _OPERATIONS = {
 def constants_of(tree: ast.Module) -> dict[str, Any]:
     """Return the names that a module binds exactly once, at its top level, with their known values."""
     found: dict[str, Any] = {}
-    times = _bindings(tree)
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        if isinstance(node, ast.AnnAssign) and node.value is not None:
-            targets = [node.target]
-        for target in targets:
-            if isinstance(target, ast.Name) and times[target.id] == 1:
-                found[target.id] = value_of(node.value, found)  # type: ignore[attr-defined]
+    times = bindings(tree)
+    for target, value in assigned(tree):
+        if isinstance(target, ast.Name) and times[target.id] == 1:
+            found[target.id] = value_of(value, found)
     return {name: value for name, value in found.items() if value is not UNKNOWN}
 
 
-def _bindings(tree: ast.Module) -> Counter[str]:
+def assigned(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield target and value of each assignment at the top level of a module, with or without a type."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield node.target, node.value
+
+
+def bindings(tree: ast.Module) -> Counter[str]:
     """How often a module binds each of its names: also in branches and loops, by imports, and by `global`."""
     found: Counter[str] = Counter()
     waiting: list[ast.AST] = [*tree.body]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.workload import Goal, Metric
-from toolkit.workloads.custom.functions.reading.constants import value_of
+from toolkit.workloads.custom.functions.reading.constants import assigned, value_of
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -57,19 +57,19 @@ def _names(value: ast.expr | None) -> tuple[str, ...] | None:
 
 def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator[Metric]:
     """Yield the metrics of `metrics = {"accuracy": "max"}` or `metrics = [Metric("accuracy", "max")]`."""
-    for node in tree.body:
-        if not isinstance(node, ast.Assign) or "metrics" not in map(ast.unparse, node.targets):
+    for target, value in assigned(tree):
+        if ast.unparse(target) != "metrics":
             continue
-        found = value_of(node.value, constants)
+        found = value_of(value, constants)
         if isinstance(found, dict):
             yield from (
-                _metric({"name": name, "goal": goal, "unit": "number"}, node.lineno)
+                _metric({"name": name, "goal": goal, "unit": "number"}, target.lineno)
                 for name, goal in found.items()
             )
-        elif isinstance(node.value, ast.List | ast.Tuple):
-            yield from (_called(each, constants) for each in node.value.elts)
+        elif isinstance(value, ast.List | ast.Tuple):
+            yield from (_called(each, constants) for each in value.elts)
         else:
-            raise _no_metrics(node.lineno)
+            raise _no_metrics(target.lineno)
 
 
 def _called(node: ast.expr, constants: Mapping[str, Any]) -> Metric:

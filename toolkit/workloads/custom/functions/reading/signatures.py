@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.report.formats import NOT_SCORES
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.reading.class_body import class_body
-from toolkit.workloads.custom.functions.reading.constants import constants_of
+from toolkit.workloads.custom.functions.reading.constants import assigned, bindings, constants_of
 from toolkit.workloads.custom.functions.reading.metric_names import declared_metrics, returned_names
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -64,6 +64,7 @@ class Functions:
     lines        the line of each function
     others       other names that the file defines; contains `*` if it has a star import
     imports      the names that it always imports, such as `.layers.Block`, with the line
+    unread       lines of the parameters of model and data whose default the source does not show
     """
 
     path: Path
@@ -76,6 +77,7 @@ class Functions:
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
     imports: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the file certainly has a name."""
@@ -145,6 +147,12 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
         imports=imports,
+        unread={
+            (name, each.arg): each.lineno
+            for name in ("model", "data")
+            for each, _ in with_defaults(functions[name].args, len(_GIVEN[name]))
+            if each.arg not in {known.name for known in parameters[name]}
+        },
     )
 
 
@@ -173,12 +181,17 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
-    others = dict(_bound_otherwise(tree))
-    for name in dict.fromkeys((*_GIVEN, *_WITH_KEYS)):
-        if name in others and name not in functions:
+    others, conditional = dict(_bound_otherwise(tree)), dict(_bound_conditionally(tree))
+    for name in dict.fromkeys((*_GIVEN, *_WITH_KEYS, "schedule")):
+        if name in functions or (name in others and name == "schedule"):
+            continue
+        if name in others:
             problem = f"{name} is not a plain function of this file, so its parameters are not known here"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=others[name])
-        elif name in _GIVEN and name not in functions:
+        elif name in conditional:
+            problem = f"{name} is defined within if, try or with, so it is not known here whether it exists"
+            yield Problem(problem=problem, hint=EXAMPLES[name], line=conditional[name])
+        elif name in _GIVEN:
             yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])
 
 
@@ -189,8 +202,17 @@ def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from ((each.asname or each.name, node.lineno) for each in node.names)
         elif isinstance(node, ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node.lineno
-        elif isinstance(node, ast.Assign):
-            yield from ((each.id, node.lineno) for each in node.targets if isinstance(each, ast.Name))
+    yield from ((each.id, each.lineno) for each, _ in assigned(tree) if isinstance(each, ast.Name))
+
+
+def _bound_conditionally(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names that are bound within `if`, `try` or `with`, with the line of the statement."""
+    for node in tree.body:
+        # A file that is imported does not execute its `if __name__ == "__main__":`.
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            yield from ((name, node.lineno) for name in bindings(ast.Module(body=[node], type_ignores=[])))
 
 
 def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:

@@ -116,11 +116,30 @@ def test_each_missing_function_is_named_with_an_example() -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["from a import model", "model = 3", "class model: ...", "async def model(): ..."]
-)
+    "written",
+    [
+        "from a import model", "model = 3", "model: Any = 3", "class model: ...", "async def model(): ...",
+        "if x: from a import model",
+    ],
+)  # fmt: skip
 def test_name_that_is_not_a_plain_function_is_refused_with_its_line(written: str) -> None:
     (problem,) = problems(DATA, f"{written}\n", STEP)
     assert problem.line == 2
+
+
+@pytest.mark.parametrize("name", ["optimizer", "schedule", "prepare"])
+def test_optional_function_that_the_file_may_not_have_is_refused(name: str) -> None:
+    """Otherwise the run would be trained without it."""
+    written = f"try:\n    def {name}(*given): ...\nexcept ImportError: ...\n"
+    (problem,) = problems(MODEL, DATA, STEP, written)
+    assert name in problem.problem
+    assert problem.line == 4
+    read(MODEL, DATA, STEP, f"if __name__ == '__main__':\n    {name} = 3\n")
+
+
+@pytest.mark.parametrize("written", ["schedule = partial(f)", "schedule: Callable = partial(f)"])
+def test_schedule_may_be_any_object_that_the_file_certainly_has(written: str) -> None:
+    assert read(MODEL, DATA, STEP, written).has("schedule")
 
 
 def test_bytes_that_are_no_python_are_reported() -> None:
@@ -160,6 +179,8 @@ def test_return_statements_with_different_names_are_refused() -> None:
 def test_goals_of_metrics_are_read() -> None:
     found = read(MODEL, DATA, STEP, 'metrics = {"accuracy": "max", "error": "min"}\n').declared
     assert [each.full_name for each in found] == ["accuracy:max", "error:min"]
+    typed = 'metrics: ClassVar[dict[str, str]] = {"accuracy": "max", "error": "min"}\n'
+    assert read(MODEL, DATA, STEP, typed).declared == found
     listed = 'metrics = [stk.Metric(name="f1", goal="max", title="F1")]\n'
     assert read(MODEL, DATA, STEP, listed).declared == (Metric(name="f1", goal="max", title="F1"),)
 

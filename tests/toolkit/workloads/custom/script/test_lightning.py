@@ -205,7 +205,7 @@ def fit(
 
     from toolkit.workloads.custom.script.for_lightning import RunCallback
 
-    loader = torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)  # type: ignore[arg-type, unused-ignore]
+    loader: Any = torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)  # type: ignore[arg-type, unused-ignore]
     trainer = lightning.Trainer(
         max_epochs=2,
         accelerator="cpu",

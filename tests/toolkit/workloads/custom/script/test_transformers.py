@@ -15,7 +15,7 @@ import pytest
 
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
-from toolkit.run.events import save_events
+from toolkit.run.events import read_events
 from toolkit.run.run_dir import MANIFEST
 from toolkit.workloads.custom.script import resuming
 
@@ -131,7 +131,7 @@ def test_last_step_is_saved_once_whatever_the_save_strategy(
 ) -> None:
     """What follows, such as an evaluation, may be stopped."""
     train(tmp_path, save_strategy=strategy, **options)
-    assert [event.step for event in save_events(own_run.dir)] == saved
+    assert [event.facts["step"] for event in read_events(own_run.dir, "save")] == saved
 
 
 @pytest.mark.slow

@@ -256,6 +256,11 @@ def _says(*words: str) -> Callable[[BaseException], bool]:
     return lambda error: isinstance(error, RuntimeError) and any(word in str(error) for word in words)
 
 
+def _worker_was_killed(error: BaseException) -> bool:
+    """Whether a worker of a DataLoader got SIGKILL; the cause says so if a batch was awaited."""
+    return any(_says(_WORKER_KILLED)(each) for each in (error, error.__cause__) if each is not None)
+
+
 def _out_of_memory(error: BaseException) -> bool:
     is_reported = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return is_reported or _errno(error) == errno.ENOMEM or _says(*_MEMORY_WORDS)(error)
@@ -292,7 +297,7 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
     ("address_in_use", _address_in_use),
-    (OOM_KILLED, _says(_WORKER_KILLED)),
+    (OOM_KILLED, _worker_was_killed),
     (DEVICE, _says(*_DEVICE_WORDS)),
     (PEER_LOST, _says(*_PEER_LOST_WORDS)),
     (COMMUNICATION, _says(*_COMMUNICATION_WORDS)),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.toolkit.support.killed_worker import error_of_killed_worker
 from tests.toolkit.support.ranks import in_ranks, worlds
 from tests.toolkit.support.tiny import events
 from toolkit.errors import (
@@ -102,6 +103,11 @@ def test_failure_has_a_class_and_advice(error: BaseException, name: str, advice:
     found, what_to_do = describe(error)
     assert found == name
     assert advice in what_to_do
+
+
+def test_killed_worker_of_a_data_loader_is_out_of_memory_while_its_batch_is_awaited() -> None:
+    name, advice = describe(error_of_killed_worker())
+    assert (name, "memory" in advice) == ("oom_killed", True)
 
 
 def test_failure_record_has_rank_phase_step_message_and_traceback(run: RunDir) -> None:

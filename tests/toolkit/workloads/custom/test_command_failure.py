@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.toolkit.support.killed_worker import error_of_killed_worker
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.failure import failure_of
 
@@ -66,6 +67,11 @@ def test_last_error_of_chained_exceptions_decides_the_class() -> None:
     middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
     found = record(_TRACE + "OSError: Broken pipe\n" + middle + _TRACE + "KeyError: 'lr'\n")
     assert (found["class"], found["message"].endswith("KeyError: 'lr'")) == ("exception", True)
+
+
+def test_killed_worker_of_a_data_loader_decides_the_class_while_its_batch_is_awaited() -> None:
+    found = record("".join(traceback.format_exception(error_of_killed_worker())))
+    assert (found["class"], "is killed by signal" in found["message"]) == ("oom_killed", True)
 
 
 def raised(error: Exception) -> Exception:

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.run.failure.classes import KILLED, OUT_OF_MEMORY, PEER_LOST, class_by_words
+from toolkit.run.failure.classes import KILLED, OOM_KILLED, OUT_OF_MEMORY, PEER_LOST, class_by_words
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
 from toolkit.system.world import World
@@ -23,6 +23,8 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
 _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
+#: The end of torch's error about a worker of a DataLoader. The error before it may say why.
+_WORKER_GONE = "exited unexpectedly"
 #: Lines of a message, or at the end of output without a traceback, that may show the class.
 _MESSAGE_LINES, _LAST_LINES = 10, 5
 #: The class of failures that the user has to correct.
@@ -81,6 +83,8 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
             # With several processes the first cause counts, not the errors of the others about a lost peer.
             own = [each for each in raised if each.name not in _OF_LAUNCHERS] or [last]
             last = next((each for each in own if each.kind != PEER_LOST), own[0])
+        elif _WORKER_GONE in last.line and len(raised) > 1 and raised[-2].kind == OOM_KILLED:
+            last = raised[-2]
         return last.kind, last.line
     # An abort outside of Python may print its cause long before the end of the output.
     searched = lines if _signal(code) == signal.SIGABRT else lines[-_LAST_LINES:]

@@ -8,9 +8,6 @@ from typing import Any
 from slurm.client.hostlist import names_several
 from slurm.config.resources import Resources
 
-#: Options of `resources.sbatch` that request GPUs, or something for each.
-_GPU_OPTIONS = ("gpus", "gpus-per-socket", "cpus-per-gpu")
-
 
 def single_task(resources: Resources, **changes: Any) -> Resources:
     """Return resources for one task on one host, with these changes."""
@@ -25,9 +22,8 @@ def without_gpus(resources: Resources) -> dict[str, Any]:
     """Return changes that request no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
     kept = [each for each in (resources.gres or "").split(",") if each and not _is_gpu(each)]
     nothing = dict.fromkeys(("gpus_per_node", "gpus_per_task", "mem_per_gpu"))
-    options = {
-        name: value for name, value in resources.sbatch.items() if name.replace("_", "-") not in _GPU_OPTIONS
-    }
+    dropped = {*_gpu_options(resources), "cpus-per-gpu", "cpus_per_gpu"}
+    options = {name: value for name, value in resources.sbatch.items() if name not in dropped}
     return {**nothing, "gres": ",".join(kept) or None, "sbatch": options}
 
 
@@ -43,9 +39,22 @@ def with_one_gpu(resources: Resources) -> dict[str, Any]:
     for name in ("gpus_per_node", "gpus_per_task"):
         if (asked := getattr(resources, name)) is not None:
             changes[name] = _one_gpu(asked)
-    if "gpus" in resources.sbatch:
-        changes["sbatch"] = {**resources.sbatch, "gpus": _one_gpu(str(resources.sbatch["gpus"]))}
+    names = _gpu_options(resources)
+    # Null and false remove an option.
+    if any(resources.sbatch[name] for name in names):
+        others = {name: value for name, value in resources.sbatch.items() if name not in names}
+        changes["sbatch"] = {**others, "gpus": _one_gpu(str(resources.sbatch.get("gpus") or 1))}
     return changes
+
+
+def _gpu_options(resources: Resources) -> list[str]:
+    """Return the names of the options of `resources.sbatch` that request GPUs, as they are written."""
+    return [
+        name
+        for name, value in resources.sbatch.items()
+        if name in ("gpus", "gpus-per-socket", "gpus_per_socket")
+        or (name in ("tres-per-task", "tres_per_task") and "gpu" in str(value))
+    ]
 
 
 def _is_gpu(gres: str) -> bool:
@@ -53,6 +62,7 @@ def _is_gpu(gres: str) -> bool:
 
 
 def _one_gpu(gpus: str) -> str:
-    """Return a request for one of these GPUs: gpu:a100:4 -> gpu:a100:1, a100:4 -> a100:1, 4 -> 1."""
-    kind, colon, count = gpus.rpartition(":")
-    return f"{kind}{colon}{min(int(count), 1)}" if count.isdecimal() else gpus
+    """Return a request for one of these GPUs: gpu:a100:4 -> gpu:a100:1, a100:4,v100:2 -> a100:1, 4 -> 1."""
+    first, _, _ = gpus.partition(",")
+    kind, colon, count = first.rpartition(":")
+    return f"{kind}{colon}{min(int(count), 1)}" if count.isdecimal() else first

@@ -18,7 +18,14 @@ from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
 from slurm.client.stop_reason import job_target
 from toolkit.errors import RunBusy, UserError
-from toolkit.files import append_json_line, read_json_lines, read_object, write_json, write_quickly
+from toolkit.files import (
+    append_json_line,
+    read_json_lines,
+    read_object,
+    write_atomic,
+    write_json,
+    write_quickly,
+)
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
@@ -140,7 +147,8 @@ def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> Non
     """Record the name of a job before sbatch is called.
 
     durable  False if another file has the same facts after a crash of the machine
-    facts   for an array task: its number as `task`, and the working directory of the array as `work_dir`
+    facts    what `recover` needs to record the job: its `resources` as YAML, and further `facts`; or, for an
+             array task, its number as `task`, and the working directory of the array as `work_dir`
     """
     known = {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
     if durable:
@@ -176,10 +184,8 @@ def mark_lost(run: RunDir) -> None:
     write_json(run.intent, read_object(run.intent) | {"lost": time.time()})
 
 
-def recover(run: RunDir, **facts: Any) -> Submission | None:
-    """Record and return the job of an intent; None if there is no intent or no job.
-
-    facts   further facts to record
+def recover(run: RunDir) -> Submission | None:
+    """Record and return the job of an intent, with its resources; None if there is no intent or no job.
 
     Names are unique in a run, and a job's working directory is that of the run or the array, so another job
     with the same name is not mistaken for it. Raises SchedulerError if the controller does not answer.
@@ -191,6 +197,9 @@ def recover(run: RunDir, **facts: Any) -> Submission | None:
     if base is None:
         return None
     job_id = f"{base}_{intent['task']}" if "task" in intent else base
+    if "resources" in intent:
+        write_atomic(run.job, intent["resources"])
+    facts = intent.get("facts", {})
     return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True, **facts)
 
 

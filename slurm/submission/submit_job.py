@@ -47,30 +47,29 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
     name. Other errors of `launch` are raised after the intent is removed.
     """
     run = plan.run
-    intend(run, plan.job_name)
+    facts = {"world_size": plan.world_size, **facts}
+    resources = to_yaml(plan.resources)
+    intend(run, plan.job_name, facts=facts, resources=resources)
     try:
         job_id = launch()
     except programs.AnswerLost as lost:
-        submission = _find_or_mark_lost(run, lost, **facts)
+        return _find_or_mark_lost(run, lost)
     except StkError:
         run.intent.unlink(missing_ok=True)
         raise
-    else:
-        submission = record(
-            run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size, **facts
-        )
+    submission = record(run, cluster="slurm", job_id=job_id, name=plan.job_name, **facts)
     # After the submission: `stk resume` must not use resources that were refused.
-    write_atomic(run.job, to_yaml(plan.resources))
+    write_atomic(run.job, resources)
     return submission
 
 
-def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost, **facts: Any) -> Submission:
+def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
     """Find a job by name that may exist although sbatch's answer was lost. Raises AnswerLost without one.
 
     The intent is then kept, because the controller may still create the job.
     """
     with suppress(SchedulerError):
-        if (found := recover(run, **facts)) is not None:
+        if (found := recover(run)) is not None:
             return found
     mark_lost(run)
     raise programs.AnswerLost(

@@ -99,6 +99,15 @@ def test_slurm_is_not_asked_without_an_intent(run: RunDir, fake: FakeSlurm) -> N
     assert fake.calls("squeue") == []
 
 
+def test_lost_job_is_recorded_with_the_facts_and_resources_of_its_intent(
+    run: RunDir, fake: FakeSlurm
+) -> None:
+    intend(run, "tiny.0", facts={"awaits": "/runs/first"}, resources="nodes: 2\n")
+    fake.add("101", name="tiny.0", work_dir=str(run.path))
+    assert resolve_lost(run).awaits == "/runs/first"
+    assert run.job.read_text() == "nodes: 2\n"
+
+
 def test_a_job_is_found_through_a_link_to_its_folder(run: RunDir, fake: FakeSlurm, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     intend(run, "tiny.0")

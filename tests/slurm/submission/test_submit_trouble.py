@@ -173,11 +173,14 @@ def test_a_submitter_that_is_killed_after_sbatch_leaves_no_duplicate(user: User,
     assert not run.intent.exists()
 
 
-def test_lost_job_is_found_to_be_cancelled(user: User, fake: FakeSlurm) -> None:
+def test_lost_job_is_found_to_be_cancelled_with_its_resources(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    fake.change("101", state="CANCELLED")
     fake.submits("die")
-    user.call("submit", user.config)
-    assert "job 101 cancelled" in user.stk("cancel", user.run().run_id).out
-    assert fake.calls("scancel") == [["--", "101"]]
+    user.call("submit", user.config, "resources.time=3:00:00")
+    assert "job 102 cancelled" in user.stk("cancel", user.run().run_id).out
+    assert fake.calls("scancel") == [["--", "102"]]
+    assert last_resources(user.run()).time == "3:00:00"
 
 
 def test_run_with_a_lost_job_is_not_submitted_while_no_controller_answers(

@@ -242,16 +242,19 @@ class _Maker(Dataset[Any]):
 
 
 class _Trial(ForkingPickler):
-    """Pickles all but tensors: sending them would copy them to shared memory."""
+    """Pickles no tensor that torch can send: that would copy it to shared memory."""
 
     def persistent_id(self, obj: Any) -> str | None:
-        return "tensor" if isinstance(obj, torch.Tensor) else None
+        # Torch refuses to send one that a gradient would flow through.
+        return "tensor" if isinstance(obj, torch.Tensor) and obj.is_leaf else None
 
 
 def _check_sendable(batch: Any, split: str) -> None:
     """Raise UserError if a batch cannot be pickled: the queue would drop it, and the rank wait for it."""
     try:
         _Trial(io.BytesIO()).dump(batch)
+    except MemoryError:
+        raise
     except Exception as error:
         raise UserError(
             f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "

@@ -85,10 +85,37 @@ class Locked(Numbers):
         return torch.ones(2), {"of": [threading.Lock()]}
 
 
-def test_a_batch_that_cannot_be_sent_is_refused_by_its_type() -> None:
-    assert list(make_batches(Locked(), _requests(), CPU, 0))
-    with pytest.raises(UserError, match=r"train: cannot pickle '_thread.lock'"):
-        next(make_batches(Locked(), _requests(), CPU, 1))
+class Computed(Numbers):
+    """A tensor that was computed from weights."""
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        return [torch.ones(2, requires_grad=True) * 2]
+
+
+class Large(Numbers):
+    """A batch that memory does not suffice to send."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise MemoryError
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        return self
+
+
+@pytest.mark.parametrize(
+    "task, error, words",
+    [
+        (Locked(), UserError, "train: cannot pickle '_thread.lock'"),
+        (Computed(), UserError, "non-leaf tensor"),
+        (Large(), MemoryError, ""),
+    ],
+)
+def test_a_batch_that_cannot_be_sent_is_refused_by_its_type(
+    task: Numbers, error: type[Exception], words: str
+) -> None:
+    assert list(make_batches(task, _requests(), CPU, 0))
+    with pytest.raises(error, match=words):
+        next(make_batches(task, _requests(), CPU, 1))
 
 
 class Slow(Numbers):

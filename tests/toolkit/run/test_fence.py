@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from tests.patience import PATIENCE_S, until
 from tests.toolkit.support.ranks import await_ranks, run_ranks, start_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
+from toolkit.data.prepared.manifest import META
+from toolkit.data.prepared.results import holds_results
 from toolkit.errors import RunBusy, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines, write_json
@@ -251,29 +255,33 @@ def test_replaced_attempt_that_loses_its_peers_writes_no_failure(lab: Lab) -> No
 
 def be_replaced_at_the_end(world: World, path: Path, name: str) -> str:
     """Train, and be replaced while a function of finalize is called."""
-    original = getattr(finalize, name)
 
-    def replaced(*arguments: Any, **options: Any) -> Any:
+    def replaced(original: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         raise_fence(RunDir(path), "the later one")
         return original(*arguments, **options)
 
     with (
         patch("toolkit.training.attempt.finalize._report"),
-        patch.object(finalize, name, replaced),
+        patch.object(finalize, name, partial(replaced, getattr(finalize, name))),
         patch("toolkit.run.attempts.attempt._CHECK_EVERY_S", 0.0),
         patch("toolkit.reliability.watchdog.period_s", lambda _: 900.0),
     ):
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-@pytest.mark.parametrize("name, has_scored", [("evaluate", False), ("_record_scores", True)])
+@pytest.mark.parametrize(
+    "name, has_scored, is_recorded",
+    [("evaluate", False, False), ("_report", True, False), ("_record_scores", True, True)],
+)
 def test_attempt_that_is_replaced_at_the_end_of_the_run_writes_nothing_more(
-    lab: Lab, name: str, has_scored: bool
+    lab: Lab, tmp_path: Path, name: str, has_scored: bool, is_recorded: bool
 ) -> None:
-    run = lab.start(tiny(lab.folder, "train.epochs=1"))
+    run = lab.start(tiny(tmp_path, "train.epochs=1"))
     (end,) = run_ranks(1, be_replaced_at_the_end, run.path, name)
     assert end.exit_status == ExitCode.FENCED
     assert run.artifact("validation_predictions.tsv").exists() is has_scored
+    (manifest,) = (tmp_path / "prepared").rglob(META)
+    assert holds_results(manifest.parent) is is_recorded
     assert not run.result.exists()
     assert not run.failure.exists()
 

@@ -66,11 +66,14 @@ def _load_weights(folder: Path, context: TrainContext) -> None:
 
 
 def _verify(folder: Path) -> None:
-    """Verify the checkpoint to score. Raises CheckpointError, of the class of an error of the disk."""
+    """Verify the checkpoint to score.
+
+    Raises CheckpointError that counts as a disk error, so that the run starts again.
+    """
     try:
         verify(folder)
     except CheckpointError as error:
-        # The run starts again for an error of the disk, and the next attempt does without this checkpoint.
+        # The next attempt does without this checkpoint.
         raise CheckpointError(str(error)) from OSError(errno.EIO, os.strerror(errno.EIO))
 
 
@@ -81,7 +84,9 @@ def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
     # This may take long without a heartbeat.
     context.enter(Phase.REPORT)
     context.task.export(run, context.state.model)
+    context.leave_if_replaced()
     _report(run, result)
+    context.leave_if_replaced()
     _record_scores(run, context, result["metrics"])
     metrics = {split: json_numbers(each) for split, each in result["metrics"].items()}
     context.leave_if_replaced()

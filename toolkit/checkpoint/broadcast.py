@@ -18,7 +18,8 @@ _CHUNK = 32 << 20
 def broadcast_checkpoint(folder: Path, group: Group) -> None:
     """Copy rank 0's checkpoint to every machine that lacks it, and delete older copies there. Collective.
 
-    Does nothing if all ranks see the same run folder. The copy is verified like any other checkpoint.
+    A machine with a newer checkpoint keeps all. Does nothing if all ranks see the same run folder. The copy
+    is verified like any other checkpoint.
     """
     if group.shares_folder:
         return
@@ -27,7 +28,7 @@ def broadcast_checkpoint(folder: Path, group: Group) -> None:
     has_it = (folder / MANIFEST).is_file() and crc32(folder / MANIFEST) == wanted
     if all(group.gather(has_it)):
         return
-    kept = group.agree([each.name for each in _up_to(folder)] if is_main else None)
+    kept = group.agree([each.name for each in _beside(folder)] if is_main else None)
     target = folder.with_name(f".{folder.name}.carried.tmp")
     is_receiver = group.world.local_rank == 0 and not has_it
     if is_receiver:
@@ -46,16 +47,19 @@ def broadcast_checkpoint(folder: Path, group: Group) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         target.rename(folder)
         fsync_dir(folder.parent)
-        # Not what rank 0 has as well: a network file system may show rank 0's own folder late.
-        old = [each for each in _up_to(folder) if each.name not in kept]
+        # Keep what rank 0 has: this may be rank 0's own folder, shown late by a network file system.
+        # Keep all beside a newer one, whose best may be older: another machine may be machine 0 by mistake.
+        here = _beside(folder)
+        is_newest = all(each <= folder for each in here)
+        old = [each for each in here if is_newest and each.name not in kept]
         for each in (*old, *folder.parent.glob(".step_*.carried.tmp")):
             shutil.rmtree(each, ignore_errors=True)
     group.barrier()
 
 
-def _up_to(folder: Path) -> list[Path]:
-    """This checkpoint and the older ones beside it."""
-    return [each for each in folder.parent.glob(f"step_{8 * '[0-9]'}") if each.name <= folder.name]
+def _beside(folder: Path) -> list[Path]:
+    """This checkpoint and those beside it."""
+    return list(folder.parent.glob(f"step_{8 * '[0-9]'}"))
 
 
 def _inside(folder: Path, name: str) -> Path:

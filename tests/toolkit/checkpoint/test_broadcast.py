@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.toolkit.support.ranks import in_ranks, joined
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.run.run_dir import MANIFEST, RunDir
@@ -20,13 +22,23 @@ def carry(world: World, folder: Path) -> list[str]:
     return sorted(each.name for each in run.checkpoints.iterdir())
 
 
-def test_a_copy_replaces_older_ones_but_for_those_that_rank_0_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ((3, 6), [3, 9]),
+        # The best of the newest may be older. Machine 0 may be another one than before by mistake.
+        ((3, 6, 12), [3, 6, 9, 12]),
+    ],
+)
+def test_a_copy_replaces_older_ones_that_rank_0_lacks_unless_there_is_a_newer_one(
+    tmp_path: Path, before: tuple[int, ...], after: list[int]
+) -> None:
     ours, theirs = RunDir(tmp_path / "0"), RunDir(tmp_path / "1")
-    for run, steps in ((ours, (3, 9)), (theirs, (3, 6, 12))):
+    for run, steps in ((ours, (3, 9)), (theirs, before)):
         for step in steps:
             run.checkpoint(step).mkdir(parents=True)
             (run.checkpoint(step) / MANIFEST).write_text("{}")
     for name in (".step_00000006.carried.tmp", "step_of_mine"):
         (theirs.checkpoints / name).mkdir()
-    found = ["step_00000003", "step_00000009", "step_00000012", "step_of_mine"]
+    found = [*(f"step_{step:08}" for step in after), "step_of_mine"]
     assert in_ranks(2, carry, tmp_path) == [["step_00000003", "step_00000009"], found]

@@ -148,7 +148,10 @@ def is_of(attempt: AttemptRecord, job: JobState | None) -> bool:
 
 
 def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunState | None:
-    """Return `running` for a recent heartbeat from another host; None without one."""
+    """Return `running` for a recent heartbeat from another host; None without one.
+
+    An attempt outside of Slurm that was killed on another host counts as running until its heartbeat is old.
+    """
     attempt = folder.last_attempt
     if attempt is None or attempt.time_end is not None:
         return None

@@ -119,7 +119,7 @@ def _live(run: RunDir) -> Submitted | None:
         with exclusively(run):
             resolve_if_possible(run)
     (now,) = status([run])
-    # A live run without a job trains outside of Slurm: an earlier job of it has ended.
+    # A live run without a job trains in a terminal or in another job: its newest one has ended.
     job = last_submission(run) if now.job_id else None
     return Submitted(run, job, joined=now.state) if now.is_live else None
 
@@ -147,6 +147,6 @@ def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
             yield Awaited(run=run, job_id=last.job_id)
         else:
             raise RunBusy(
-                f"{run.run_id} runs outside of Slurm, where no Slurm job can wait for it: use "
-                "--cluster local, or submit the next run when it has finished"
+                f"{run.run_id} runs outside of Slurm, or in a job that is not its newest one, and no Slurm "
+                "job can wait for it: use --cluster local, or submit the next run when it has finished"
             )

@@ -34,9 +34,10 @@ from toolkit.run.run_dir import RunDir, archive_run
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The result of a submission; submission is None if the run has already finished.
+    """The result of a submission.
 
-    joined   the state of a run that was already live; submission is then the earlier one
+    submission  None if the run has already finished, or is live outside of its newest submission
+    joined      the state of a run that was already live; its submission is then the earlier one
     """
 
     run: RunDir

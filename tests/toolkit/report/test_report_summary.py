@@ -342,6 +342,12 @@ def test_a_text_in_place_of_a_number_of_an_attempt_counts_as_missing(finished_ru
     assert first.exact_share is None
 
 
+def test_the_headline_says_that_the_best_checkpoint_was_lost(finished_run: RunDir) -> None:
+    assert "lost" not in dict(headline(summarize(finished_run)))["best"]
+    append_json_line(finished_run.events, {"event": "best_lost", "step": 200})
+    assert "lost" in dict(headline(summarize(finished_run)))["best"]
+
+
 @pytest.mark.parametrize("epochs, is_early", [(3, False), (40, True)])
 def test_the_headline_of_an_early_stopped_run_says_so(
     finished_run: RunDir, epochs: int, is_early: bool

@@ -94,7 +94,8 @@ def best_words(summary: RunSummary, short: bool = False) -> str:
     if short:
         return f"{value} @ {formats.count(summary.best.step)}"
     name, step = summary.title(summary.best.metric), formats.count(summary.best.step)
-    return f"validation {name} {value} at step {step}"
+    lost = "; an earlier best checkpoint was damaged and is lost" if "best_lost" in summary.events else ""
+    return f"validation {name} {value} at step {step}{lost}"
 
 
 def _speed(summary: RunSummary) -> str:

@@ -47,7 +47,7 @@ def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violatio
         problem = f"found {_count(steps, 'step')} of warm-up, but the run has {_count(total, 'step')}"
         hint = f"the learning rate reaches {100 * min(1.0, total / steps):.0f} % of optimizer.lr"
         if scheduler.warmup <= 1:
-            hint += f" in the last one: {scheduler.warmup:g} is a share of the steps"
+            hint += f" only in its last step: {scheduler.warmup:g} is a share of the steps, not their number"
         yield Violation(key=("lr_scheduler", "warmup"), problem=problem, hint=hint)
 
 

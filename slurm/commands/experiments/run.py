@@ -229,7 +229,10 @@ def has_worked(target: RunDir) -> bool:
 
 
 def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> Path | None:
-    """Check that the run can start; return the folder of an archived run. Raises DataError, RunBusy."""
+    """Check that the run can start; return where `--fresh` has set the old run aside, else None.
+
+    Raises DataError, RunBusy.
+    """
     check_inputs(experiment)
     if arguments.fresh and target.path.exists():
         return begin_anew(experiment, target.path.parent)

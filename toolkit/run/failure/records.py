@@ -180,7 +180,7 @@ def first_failure(run: RunDir, nonce: str) -> dict[str, Any] | None:
 
 
 def forget_failure(run: RunDir, nonce: str, *, is_reused: bool) -> None:
-    """Delete the failure of an earlier attempt. That of a rank of this one, which failed early, stays.
+    """Delete the failure of an earlier attempt; keep one that a rank of this attempt has already recorded.
 
     is_reused  whether an earlier attempt may have had this nonce: then no failure under it stays
     """

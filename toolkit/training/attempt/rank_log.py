@@ -26,7 +26,10 @@ class _Formatter(logging.Formatter):
 
 
 class _File(logging.StreamHandler[TextIO]):
-    """Writes to the log's file. A full disk does not end the run; its lines may come once there is space."""
+    """Writes to the log's file. A full disk does not end the run.
+
+    Its lines are written later if there is space again, or lost.
+    """
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):

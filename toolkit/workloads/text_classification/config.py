@@ -176,7 +176,7 @@ class Pretrained(ModelSection):
         yield from check_encoder(
             "model.path", self.path, data, ["max_tokens"], layers, "tokenizer_path", more
         )
-        if (present := _labels_of_head(self.path)) is None:
+        if (present := labels_of_head(settings_in(Path(self.path)))) is None:
             return
         prepared = find_prepared_set(data)
         for _, labels in _labels(data, read_meta(prepared) if prepared else {}):
@@ -197,14 +197,14 @@ class Pretrained(ModelSection):
             yield from (("model.path", path) for path in sorted(Path(self.path).iterdir()) if path.is_file())
 
 
-def _labels_of_head(path: str) -> int | None:
-    """Number of labels of the classifier in a folder; None for another model, and for one on a hub."""
-    settings = settings_in(Path(path))
+def labels_of_head(settings: Mapping[str, Any]) -> int | None:
+    """Number of labels of the classifier with this config.json; None for another model."""
     if not any(str(name).endswith(_CLASSIFIER) for name in settings.get("architectures") or ()):
         return None
     names = settings.get("id2label")
     # transformers does not write the names of two labels that have none.
-    return len(names) if isinstance(names, dict) else 2
+    unnamed: int = settings.get("num_labels", 2)
+    return len(names) if isinstance(names, dict) else unnamed
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

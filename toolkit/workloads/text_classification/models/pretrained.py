@@ -14,6 +14,7 @@ from toolkit.errors import DataError
 from toolkit.nlp.encoder import network_of, settings_of
 from toolkit.nlp.hub import no_model
 from toolkit.workloads.text_classification.config import Pretrained as PretrainedConfig
+from toolkit.workloads.text_classification.config import labels_of_head
 
 
 class Pretrained(nn.Module):
@@ -58,8 +59,9 @@ def _load(config: PretrainedConfig, labels: Sequence[str], pad_id: int) -> Any:
         raise no_model(config.path, error) from error
     except RuntimeError as error:
         # transformers names no cause if the sizes of a head differ.
-        own = settings_of(config.path, layers=None, dropout=None, key="model.layers").num_labels
-        if own == len(labels):
+        found = settings_of(config.path, layers=None, dropout=None, key="model.layers")
+        own = labels_of_head(found.to_dict())
+        if own in (None, len(labels)):
             raise
         raise DataError(
             f"the head of the model in {config.path} (model.path) has {own} labels, the data have "

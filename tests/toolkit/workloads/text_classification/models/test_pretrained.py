@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,14 @@ def test_classifier_of_another_number_of_labels_is_refused(bert: str, tmp_path: 
     assert model(str(tmp_path)).settings["id2label"] == dict(enumerate(LABELS))
     with pytest.raises(DataError, match=r"has 3 labels, the data have 2: .* without this head"):
         Pretrained(Config(path=str(tmp_path)), labels=LABELS[1:], pad_id=0)
+
+
+def test_a_model_without_a_head_is_not_blamed_for_one(bert: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bert, tmp_path / "bert"))
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"vocab_size": settings["vocab_size"] + 1}))
+    with pytest.raises(RuntimeError):
+        model(str(folder))
 
 
 def test_folder_without_a_model_is_reported_with_its_files(tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ class Encoder(nn.Module):
     vocabulary_size  number of tokens, markers included
     like             tokens from which the vectors of the last tokens are copied, in this order
     key              the option that sets the number of layers
-    Raises DataError if the model cannot be loaded, or has fewer tokens than the tokenizer without markers.
+    rows             number of tokens that the loaded model has vectors for
+    Raises DataError if the model cannot be loaded, or has no vector for a token in `like`.
     """
 
     def __init__(
@@ -90,8 +91,8 @@ class Encoder(nn.Module):
             # Its weights would get no gradient: `pooled` pools the vectors.
             self.network.pooler = None
         self._pad_id = pad_id
-        rows = self.network.get_input_embeddings().num_embeddings
-        check_tokens(vocabulary_size - len(like), rows, path)
+        self.rows = len(self.network.get_input_embeddings().weight)
+        check_tokens(max(like, default=-1) + 1, self.rows, path)
         self._grow(vocabulary_size, list(like))
 
     @property
@@ -100,7 +101,7 @@ class Encoder(nn.Module):
         return int(self.network.config.hidden_size)
 
     def _grow(self, size: int, like: list[int]) -> None:
-        if size > self.network.get_input_embeddings().num_embeddings:
+        if size > self.rows:
             self.network.resize_token_embeddings(size, mean_resizing=False)
         with torch.no_grad():
             table = self.network.get_input_embeddings().weight

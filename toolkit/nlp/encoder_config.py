@@ -102,7 +102,8 @@ def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -
 def check_tokens(tokens: int, rows: int, path: str) -> None:
     """Raise DataError if a tokenizer has more tokens than a loaded model has vectors.
 
-    path   folder of the model, for the message
+    tokens   without those that were added and that no text may have, such as <image_soft_token> of gemma-3-1b
+    path     folder of the model, for the message
     """
     if tokens > rows:
         raise DataError(

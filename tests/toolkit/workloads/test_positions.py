@@ -100,6 +100,35 @@ def test_the_tokenizer_of_a_model_with_more_tokens_is_refused(tmp_path: Path, ma
     assert all(part in str(caught.value) for part in expected)
 
 
+@pytest.mark.parametrize("make", [tiny_bert, tiny_entities])
+def test_an_added_token_that_no_text_has_needs_no_vector(tmp_path: Path, make: Any) -> None:
+    """As <image_soft_token> of gemma-3-1b."""
+    experiment = make(tmp_path)
+    file = Path(experiment.model.path) / "tokenizer.json"
+    settings = json.loads(file.read_text())
+    added = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    added |= {"id": len(settings["model"]["vocab"]), "content": "<image_soft_token>", "special": True}
+    settings["added_tokens"].append(added)
+    file.write_text(json.dumps(settings))
+    check_inputs(experiment)
+    task_class(experiment).prepare(experiment)
+    assert task_class(experiment)(experiment).model()
+
+
+def test_a_table_of_tokens_of_another_class_is_measured(tmp_path: Path) -> None:
+    """An I-BERT has its own class of embeddings."""
+    from transformers import IBertConfig, IBertModel
+
+    experiment = tiny_bert(tmp_path)
+    bert = Path(experiment.model.path)
+    known = json.loads((bert / "config.json").read_text())
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    settings = {name: known[name] for name in sizes}
+    IBertModel(IBertConfig(**settings, max_position_embeddings=128)).save_pretrained(bert)
+    task_class(experiment).prepare(experiment)
+    assert task_class(experiment)(experiment).model()
+
+
 def test_a_head_of_another_number_of_labels_is_refused(tmp_path: Path) -> None:
     experiment = tiny_bert(tmp_path)
     task_class(experiment).prepare(experiment)
@@ -109,9 +138,10 @@ def test_a_head_of_another_number_of_labels_is_refused(tmp_path: Path) -> None:
     settings = json.loads(config.read_text()) | {"architectures": ["BertForSequenceClassification"]}
     for labels in (count, count + 1):
         names = {str(code): f"label {code}" for code in range(labels)}
-        config.write_text(json.dumps(settings | {"id2label": names}))
-        found = [(each.key, str(labels) in each.problem) for each in input_violations(experiment)]
-        assert found == ([] if labels == count else [(("model", "path"), True)])
+        for head in ({"id2label": names}, {"num_labels": labels}):
+            config.write_text(json.dumps(settings | head))
+            found = [(each.key, str(labels) in each.problem) for each in input_violations(experiment)]
+            assert found == ([] if labels == count else [(("model", "path"), True)])
 
 
 def test_damaged_model_config_is_not_reported_by_the_check_of_inputs(tmp_path: Path) -> None:

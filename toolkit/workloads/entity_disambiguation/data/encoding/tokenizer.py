@@ -1,7 +1,8 @@
 """A pretrained tokenizer with five more tokens, which mark a mention and the parts of an entity's text.
 
 The numbers of the markers follow those of the vocabulary, so the model's table of tokens grows by five with
-any tokenizer. Markers are inserted by number. A text with the name of a marker is ordinary text.
+any tokenizer, unless it has them already. Markers are inserted by number. A text with the name of a marker
+is ordinary text.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ ENT_START, ENT_END, ENT_TYPE, ENT_KG, ENT_DESC = MARKERS = (
     "[ent_start]", "[ent_end]", "[ent_type]", "[ent_kg]", "[ent_desc]",
 )  # fmt: skip
 
-#: Signs with a similar role in ordinary text. Their vectors are the initial vectors of the markers.
+#: Signs with a similar role in ordinary text. Their vectors are the initial vectors of the markers, unless
+#: the tokenizer has them already.
 _LIKE = {ENT_START: '"', ENT_END: '"', ENT_TYPE: ",", ENT_KG: ",", ENT_DESC: ":"}
 
 #: Words that are never hidden in a title, because they have no information.

@@ -113,5 +113,8 @@ class LineReader:
 
 def _text(file: Path, stream: BinaryIO, starts: Starts, place: int) -> str:
     stream.seek(int(starts[place]))
-    line = stream.read(int(starts[place + 1] - starts[place]))
+    size = int(starts[place + 1] - starts[place])
+    line = stream.read(size)
+    if len(line) < size:
+        raise DataError(f"{file}:{place + 1} changed while it was read; start again when its writer is done")
     return decoded(file, place + 1, line)

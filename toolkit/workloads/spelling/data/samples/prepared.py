@@ -26,7 +26,7 @@ from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.build import join, make_shards
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
-from toolkit.workloads.spelling.data.samples.sources import Source, check_unchanged, describe, find_sources
+from toolkit.workloads.spelling.data.samples.sources import Source, changed, describe, find_sources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,15 +138,17 @@ def prepare(
     def fill(folder: Path) -> None:
         nonlocal speed
         workers, start = data.workers or len(os.sched_getaffinity(0)), time.monotonic()
-        job, made = make_shards(parts, data, sources, workers, report)
-        speed = _speed(made, time.monotonic() - start, workers)
-        join(folder, job, description, report)
         try:
+            job, made = make_shards(parts, data, sources, workers, report)
+            speed = _speed(made, time.monotonic() - start, workers)
+            join(folder, job, description, report)
             # Only now: each shard has read its lines anew.
-            check_unchanged(data, sources, description)
-        except DataError:
-            # The name of the folder of shards promises the files as they were.
-            shutil.rmtree(parts, ignore_errors=True)
+            if found := changed(data, sources, description):
+                raise DataError(f"{found} changed while it was read; start again when its writer is done")
+        except (DataError, OSError):
+            # The folder's name stands for the files before the change.
+            if any(source.is_touched for source in sources) or changed(data, sources, description):
+                shutil.rmtree(parts, ignore_errors=True)
             raise
 
     prepared = SpellingSet.open_or_build(path, fingerprint, fill, progress)

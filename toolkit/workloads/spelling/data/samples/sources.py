@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.sources.file_digests import memory_of
-from toolkit.data.sources.source_files import SourceFile, with_fingerprint
-from toolkit.errors import DataError
+from toolkit.data.sources.source_files import SourceFile, file_state, with_fingerprint
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -63,6 +62,11 @@ class Source:
         """Return the seed of its noise. It depends on the content, but not on other data sets."""
         digest = hashlib.sha256(f"{noise_seed} {self.sha256}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether a file was written since it was hashed, maybe with the same content. Raises OSError."""
+        return any(file_state(part.path) != part.state for part in self.parts)
 
     def check_unchanged(self) -> None:
         """Raise DataError if a file was changed since it was hashed."""
@@ -118,13 +122,15 @@ def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None = 
     return with_fingerprint(description)
 
 
-def check_unchanged(data: SpellingTexts, sources: Sequence[Source], description: Mapping[str, Any]) -> None:
-    """Raise DataError if a file that determines the contents of a set was changed since its description."""
-    for source in sources:
-        source.check_unchanged()
+def changed(data: SpellingTexts, sources: Sequence[Source], description: Mapping[str, Any]) -> str:
+    """Return which files changed since `description` was made; empty if all have the same content.
+
+    Raises DataError if a file cannot be read.
+    """
+    again = [Source.open(str(each.path), each.split, silent, memory_of(data)) for each in sources]
+    found = [str(old.path) for old, new in zip(sources, again, strict=True) if new.sha256 != old.sha256]
     before, now = description["settings"], describe(data, sources, description["base"])["settings"]
-    if changed := ", ".join(f"data.{key}" for key in before if now[key] != before[key]):
-        raise DataError(f"a file of {changed} changed while it was read; start again when its writer is done")
+    return ", ".join([*found, *(f"data.{key}" for key in before if now[key] != before[key])])
 
 
 def _by_content(noise: Any, memory: Path) -> Any:

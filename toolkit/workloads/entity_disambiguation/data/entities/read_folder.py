@@ -40,11 +40,11 @@ def read_folder(folder: Path) -> Contents:
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:
-    """Return what changes as soon as a writer replaces a database; None if it is not there."""
+    """The identity of the current folder; it differs after a replacement. None if it is not there."""
     current = current_folder(folder)
     try:
         found = current.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return current, found.st_ino, found.st_mtime_ns
 

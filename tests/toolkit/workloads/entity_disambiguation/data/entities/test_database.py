@@ -320,6 +320,9 @@ def test_a_fault_is_reported_with_file_and_key(tmp_path: Path, files: dict[str, 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="db is not an entity database: it has no folder entity_mappings"):
         EntityDatabase.load(tmp_path / "db")
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="is not an entity database"):
+        EntityDatabase.load(tmp_path / "file" / "db")
     folder = made(tmp_path / "db")
     (folder / "entity_mappings" / "qid2title").unlink()
     with pytest.raises(DataError, match=r"entity_mappings has no qid2title\.json"):

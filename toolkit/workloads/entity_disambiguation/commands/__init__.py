@@ -1,1 +1,1 @@
-"""`stk entities`, and `stk evaluate` with another database of entities."""
+"""`stk entities`, and the option of `stk evaluate` that names the database of entities."""

@@ -1,4 +1,4 @@
-"""The option of `stk evaluate` for scoring a run with another database of entities."""
+"""The option of `stk evaluate` that names the database of entities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from toolkit.command import EvaluateOptions
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("entity disambiguation")
-    group.add_argument("--entity-db", metavar="DIR", help="another database of entities, for --data")
+    group.add_argument(
+        "--entity-db", metavar="DIR", help="database of entities for --data, read as it is now"
+    )
 
 
 def _overrides(arguments: argparse.Namespace) -> Sequence[str]:

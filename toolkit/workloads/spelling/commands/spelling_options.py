@@ -88,13 +88,7 @@ def _benchmark(parser: ArgumentParser) -> None:
         "--rate", type=float, default=0.2, metavar="R", help="share of misspelt words (default 0.2)"
     )
     parser.add_argument(
-        "--task",
-        nargs="+",
-        action="extend",
-        default=[],
-        choices=tuple(KINDS),
-        metavar="TASK",
-        help="only these tasks",
+        "--task", nargs="+", action="extend", default=[], choices=tuple(KINDS), help="only these tasks"
     )
     _number(parser, "--limit", None, "at most N texts, spread evenly over the file")
     _number(parser, "--seed", 22, "another seed makes other errors")

@@ -139,3 +139,4 @@ def test_an_unknown_task_is_refused_with_the_known_ones(texts: User) -> None:
     answer = texts.stk("spelling", *BENCHMARK, "artificial", "--task", "sec", "seq")
     assert answer.code == 2
     assert all(part in answer.err for part in ("--task", "'seq'", "sed_words"))
+    assert "sed_words" in texts.stk("spelling", "benchmark", "--help").out

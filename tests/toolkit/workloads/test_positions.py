@@ -106,7 +106,8 @@ def test_an_added_token_that_no_text_has_needs_no_vector(tmp_path: Path, make: A
     experiment = make(tmp_path)
     file = Path(experiment.model.path) / "tokenizer.json"
     settings = json.loads(file.read_text())
-    added = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    flags = ("single_word", "lstrip", "rstrip", "normalized")
+    added: dict[str, Any] = dict.fromkeys(flags, False)
     added |= {"id": len(settings["model"]["vocab"]), "content": "<image_soft_token>", "special": True}
     settings["added_tokens"].append(added)
     file.write_text(json.dumps(settings))

@@ -35,6 +35,8 @@ from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_arrays, rea
 #: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
 
+#: What to do about a live run that `cancel` cannot end, after its id.
+END_THERE = "runs in a terminal, in your own batch script or on another host: end it there"
 
 def start(
     folder: SweepDir,
@@ -154,13 +156,17 @@ class Cancelled(NamedTuple):
     warnings: list[str]
 
 
-def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
-    """Cancel live runs. Raises UserError if Slurm does not confirm a job as its run's; SchedulerError."""
+def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False) -> Cancelled:
+    """Cancel live runs; a dry run only returns them.
+
+    Raises UserError if Slurm does not confirm a job as its run's; SchedulerError.
+    """
     for row in rows:
         row.check_known()
     live = [row for row in rows if row.is_live]
     ids: dict[str, RunDir] = {}
-    local, elsewhere, warnings = [], [], []
+    warnings: list[str] = []
+    local, elsewhere = [], []
     for row in live:
         submission = last_submission(folder.run(row.run_id))
         is_script = submission is not None and submission.is_script
@@ -182,4 +188,7 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> Cancelled:
             cancel_following(run, job_id)
         except StkError:
             warnings.append(f"{run.run_id}: its next job may have been submitted: stk cancel {run.run_id}")
-    return Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)
+    return found
+    found = Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)
+    if dry_run:
+        return found

@@ -15,7 +15,7 @@ from slurm.commands.experiments.submit import choose
 from slurm.commands.experiments.sweep_actions import print_submitted, submit, train
 from slurm.status.rows import status
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.sweeps.actions import cancel, renew_code, write_down
+from slurm.sweeps.actions import END_THERE, cancel, renew_code, write_down
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
@@ -119,7 +119,7 @@ def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Sub
         code = handed.code
     if arguments.cancel_removed and not code:
         cancelled = cancel(wanted.folder, wanted.removed)
-        warn(cancelled.warnings)
+        warn([*cancelled.warnings, *(f"{run_id} {END_THERE}" for run_id in cancelled.elsewhere)])
         for run_id in cancelled.runs:
             print(f"removed: {run_id} cancelled", file=sys.stderr)
     return handed, code

@@ -17,7 +17,7 @@ from slurm.commands.experiments.submit import choose
 from slurm.commands.results.report import written
 from slurm.config.rank_count import local_processes
 from slurm.status.submissions import recover_lost
-from slurm.sweeps.actions import cancel, renew_code, start, to_resume
+from slurm.sweeps.actions import END_THERE, cancel, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
 from slurm.sweeps.submit_array import settle_arrays
@@ -54,15 +54,23 @@ def _cancel(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
     runs = [folder.run(each.run_id) for each in members]
-    _find_lost_jobs(folder, runs)
-    cancelled, elsewhere, warnings = cancel(folder, list(states(runs).values()))
+    if not arguments.dry_run:
+        _find_lost_jobs(folder, runs)
+    rows = states(runs)
+    cancelled, elsewhere, warnings = cancel(folder, list(rows.values()), dry_run=arguments.dry_run)
     warn(warnings)
     if arguments.json:
         print(json.dumps({"sweep": folder.name, "cancelled": cancelled, "elsewhere": elsewhere}))
         return 0
-    print(f"runs cancelled: {len(cancelled)}" if cancelled else "no run is live: nothing to cancel")
+    if arguments.dry_run:
+        for run_id in cancelled:
+            print(f"{run_id}  {rows[folder.run(run_id)].state}")
+    elif cancelled:
+        print(f"runs cancelled: {len(cancelled)}")
+    if not (cancelled or elsewhere):
+        print("no run is live: nothing to cancel")
     for run_id in elsewhere:
-        print(f"{run_id} runs in a terminal, in your own batch script or on another host: end it there")
+        print(f"{run_id} {END_THERE}")
     removed = () if arguments.cancel_removed else record.removed
     rows = states([folder.run(each.run_id) for each in removed])
     if live := sum(row.is_live for row in rows.values()):
@@ -145,7 +153,8 @@ ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
 
 def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
     """Return the named sweep, or the only one if no name is given. Raises UserError."""
-    parent, names = experiment_dir(), arguments.overrides
+    parent = experiment_dir()
+    names = list(dict.fromkeys(filter(None, [*arguments.overrides, arguments.name])))
     if keys := [name for name in names if "=" in name]:
         raise UserError(
             f"found {', '.join(keys)}, but status, cancel, resume and report take no keys: `stk sweep FILE` "

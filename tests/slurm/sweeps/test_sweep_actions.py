@@ -36,8 +36,14 @@ def test_status_lists_live_runs_first_and_finished_runs_last(user: User, fake: F
 
 
 def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -> None:
-    finish(ask(user, user.config, "seed=1,2,3")["runs"][1], 0.9)
-    assert len(ask(user, "cancel", "tiny")["cancelled"]) == 2
+    first, second, third = ask(user, user.config, "seed=1,2,3")["runs"]
+    finish(second, 0.9)
+    live = [first["run_id"], third["run_id"]]
+    assert ask(user, "cancel", "tiny", "--dry-run")["cancelled"] == live
+    told = user.stk("sweep", "cancel", "tiny", "--dry-run").out.splitlines()
+    assert [line.split() for line in told] == [[run_id, "pending"] for run_id in live]
+    assert fake.calls("scancel") == []
+    assert ask(user, "cancel", "tiny")["cancelled"] == live
     assert fake.calls("scancel") == [["--", "101_0", "101_2"]]
     fake.change("101_0", state="CANCELLED")
     fake.change("101_2", state="CANCELLED")
@@ -54,6 +60,13 @@ def test_cancel_leaves_a_run_that_continues_in_a_terminal_and_ends_the_others(
         found = ask(user, "cancel", "tiny")
     assert (found["cancelled"], found["elsewhere"]) == ([user.run("seed=2").run_id], [run.run_id])
     assert fake.calls("scancel") == [["--", "101_1"]]
+    fake.change("101_1", state="CANCELLED")
+    with FileLock(run.alive):
+        told = user.stk("sweep", "cancel", "tiny").out
+        again = user.stk("sweep", user.config, "seed=2", "--name", "tiny", "--cancel-removed").err
+    assert run.run_id in told
+    assert "nothing to cancel" not in told
+    assert f"{run.run_id} runs in a terminal" in again
 
 
 def test_cancel_names_removed_runs_that_are_live(user: User, fake: FakeSlurm) -> None:
@@ -210,6 +223,25 @@ def test_invalid_arguments_are_refused(
     user: User, fake: FakeSlurm, arguments: list[str], problem: str
 ) -> None:
     finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
+def test_at_most_limits_a_local_sweep_and_resume_trains_the_others(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(one: Candidate, *, quiet: bool) -> int:
+        finish({"run_dir": str(create_run(one.experiment, user.experiments).path)}, 0.9)
+        return 0
+
+    monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", train)
+    local = ("--cluster", "local", "--at-most", "1")
+    first, second, third = ask(user, user.config, "seed=1,2,3", *local)["runs"]
+    assert [each["state"] for each in (first, second, third)] == ["finished", None, None]
+    assert second["skipped"] == third["skipped"] == "waits: --at-most is 1"
+    found = ask(user, "resume", "tiny", *local)
+    assert (found["resumed"], found["later"]) == ([second["run_id"]], [third["run_id"]])
+    told = user.stk("sweep", "resume", "tiny", *local)
+    assert f"1 of 1: {third['run_id']}" in told.err
+    assert "report  stk sweep report tiny" in told.out
+
+
     answer = user.stk("sweep", *arguments)
     assert answer.code == 2
     assert problem in answer.err
@@ -228,6 +260,7 @@ def test_a_file_that_is_called_like_an_action_is_given_with_its_folder(user: Use
     assert ask(user, "./status", "seed=1,2")["sweep"] == "tiny"
 
 
+    (["cancel", "--name", "none"], "no sweep 'none' under"),
 def test_a_damaged_record_is_named(user: User, fake: FakeSlurm) -> None:
     ask(user, user.config, "seed=1,2")
     folder(user).record.write_text("{")

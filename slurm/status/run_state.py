@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from slurm.client.queue import JobState
-from slurm.status import phrases
+from slurm.status import numbers, phrases
 from slurm.status.dependency import standing
 from slurm.status.liveness import SILENCE_S, heartbeat, is_launcher_alive, is_training_here, silent_s
 from slurm.status.run_files import Folder, wants_gpus
@@ -176,16 +176,28 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
     if folder.has_intent and not cannot_ask:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"
         return RunState(state="unknown", doing="being submitted", reason=reason)
-    if folder.failure and not (cannot_ask and (folder.has_intent or _may_start_again(folder.run))):
+    begun = not _ended_unbegun(folder, job)
+    if folder.failure and begun and not (cannot_ask and (folder.has_intent or _may_start_again(folder.run))):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
         reason = _of_preempted(folder) if job.slurm_state == "PREEMPTED" else job.reason
         return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=reason)
     if job is not None and cannot_ask:
         return RunState(state="unknown", doing="unknown", reason=job.reason)
-    if (last := folder.last_attempt) is not None and last.time_end is not None:
+    if (last := folder.last_attempt) is not None and last.time_end is not None and begun:
         return _of_stop(folder, last)
     return _without_evidence(folder, job)
+
+
+def _ended_unbegun(folder: Folder, job: JobState | None) -> bool:
+    """Whether the newest job has ended before its first attempt: the folder tells of earlier jobs only."""
+    submission, last, failure = folder.submission, folder.last_attempt, folder.failure
+    if submission is None or job is None or job.state not in ("failed", "finished"):
+        return False
+    if last is not None and last.job_id == job.raw_id:
+        return False
+    known = numbers.newest(last and last.time_start, last and last.time_end, failure and failure.time)
+    return known is not None and known < submission.time
 
 
 def _of_preempted(folder: Folder) -> str:

@@ -380,6 +380,29 @@ def test_run_without_a_failure_file_shows_the_failure_of_slurm(run: RunDir, word
     assert (found.state, found.doing, found.reason) == ("failed", doing, "exit code 1:0")
 
 
+@pytest.mark.parametrize(
+    "job, words",
+    [
+        (JobState(state="failed", slurm_state="NODE_FAIL", raw_id="102"), "failed: host lost"),
+        (JobState(state="finished", slurm_state="COMPLETED", raw_id="102"), "ended without finishing"),
+    ],
+)
+def test_job_that_ended_before_its_first_attempt_is_not_explained_by_an_earlier_failure(
+    run: RunDir, job: JobState, words: str
+) -> None:
+    record = failure_record("101.0.0", "out_of_memory", "no memory", rank=0, host="c", phase="p", step=4)
+    started(run)
+    ended(run, why="out_of_memory")
+    write_json(run.failure, record)
+    submitted(run, "102")
+    found = state_of(run, job)
+    assert found.state == "failed"
+    assert words in f"{found.doing}; {found.reason}"
+    assert "memory" not in f"{found.doing}; {found.reason}"
+    started(run, 2, job="102", time_start=1.0)
+    assert state_of(run, job).doing == "failed: out of memory", "the clock of its host is late"
+
+
 def test_failure_file_without_known_keys_still_means_failed(run: RunDir) -> None:
     write_json(run.failure, {"odd": True})
     assert state_of(run, UNKNOWN).state == "failed"

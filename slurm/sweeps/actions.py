@@ -19,6 +19,7 @@ from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import SubmittedRuns, keep_for_later, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_resolved, load_to_run
+from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, RunBusy, StkError
 from toolkit.files import write_atomic
 from toolkit.run.folder_trust import check_folder
@@ -34,9 +35,9 @@ from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_arrays, rea
 
 #: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
-
 #: What to do about a live run that `cancel` cannot end, after its id.
 END_THERE = "runs in a terminal, in your own batch script or on another host: end it there"
+
 
 def start(
     folder: SweepDir,
@@ -123,29 +124,46 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False
     return warnings
 
 
-def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
+class Known(NamedTuple):
+    """Members of a sweep, job ids of the live ones, and warnings about members that are left out."""
+
+    runs: list[Candidate]
+    live: list[str]
+    warnings: list[str]
+
+
+def to_resume(folder: SweepDir, record: Record) -> Known:
     """Return members that have a folder or are not submitted yet, and job ids of the live ones.
 
-    Each keeps its experiment and resources, even if the file has changed. Raises ConfigError.
+    Each keeps its experiment and resources, even if the file has changed. Raises ConfigError if the record of
+    runs that are not submitted yet is damaged.
     """
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]
     now, later = states(runs), waiting(folder)
     removed = states([folder.run(each.run_id) for each in record.removed])
     live = [row.job_id for row in [*now.values(), *removed.values()] if row.is_live and row.job_id]
-    known = []
+    known, warnings = [], []
     for run in runs:
         row = now.get(run)
-        if row is None and run.run_id in later:
-            known.append(Candidate(experiment=later[run.run_id], run=run, now=None))
-        elif row is not None and (row.is_live or row.state == "finished"):
+        if row is None and run.run_id not in later:
+            warnings.append(f"{run.run_id} has no folder any more: the same `stk sweep FILE …` makes it anew")
+            continue
+        try:
+            experiment = later[run.run_id] if row is None else _experiment(run, row)
+        except ConfigError as error:
             # A damaged config of one run does not stop the others.
-            with suppress(ConfigError):
-                known.append(Candidate(experiment=load_resolved(run.config), run=run, now=row))
-        elif row is not None:
-            experiment = replace(load_to_run(run.config), resources=last_resources(run))
-            known.append(Candidate(experiment=experiment, run=run, now=row))
-    return known, live
+            warnings.append(f"{run.run_id} is left out: {error.faults[0]}")
+            continue
+        known.append(Candidate(experiment=experiment, run=run, now=row))
+    return Known(known, live, warnings)
+
+
+def _experiment(run: RunDir, row: RunStatus) -> Experiment:
+    """Return the stored experiment of a run, to start it again unless it has finished or is live."""
+    if row.is_live or row.state == "finished":
+        return load_resolved(run.config)
+    return replace(load_to_run(run.config), resources=last_resources(run))
 
 
 class Cancelled(NamedTuple):
@@ -176,6 +194,9 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False
             local.append(submission.pid)
         else:
             elsewhere.append(row.run_id)
+    found = Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)
+    if dry_run:
+        return found
     for first in range(0, len(ids), _IDS_A_CALL):
         part = dict(list(ids.items())[first : first + _IDS_A_CALL])
         check_jobs(part)
@@ -189,6 +210,3 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False
         except StkError:
             warnings.append(f"{run.run_id}: its next job may have been submitted: stk cancel {run.run_id}")
     return found
-    found = Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)
-    if dry_run:
-        return found

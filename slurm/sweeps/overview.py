@@ -12,6 +12,7 @@ from rich.text import Text
 from slurm.status.columns import reason
 from slurm.status.rows import RunStatus
 from slurm.sweeps.candidates import states
+from toolkit.files import read_json_lines
 from toolkit.registry import metric_of
 from toolkit.report.formats import clean, score
 from toolkit.sweeps.folder import Member, Record, SweepDir
@@ -19,28 +20,35 @@ from toolkit.sweeps.results.collect import task_of
 from toolkit.sweeps.results.tables import compact, terminal_table
 from toolkit.workload import Metric
 
-#: State of a run that is not submitted yet.
-NOT_HANDED_IN = "waits"
-_COLOURS = {"running": "green", "finished": "cyan", "failed": "red", "unknown": "red", "held": "magenta"}
+#: States of runs without a folder: not submitted yet, or submitted earlier.
+_WAITS, _DELETED = "waits", "deleted"
+_COLOURS = {
+    "running": "green",
+    "finished": "cyan",
+    "failed": "red",
+    "unknown": "red",
+    _DELETED: "red",
+    "held": "magenta",
+}
 #: The order of states: runs that may need attention come first.
 _ORDER = (
-    "failed", "held", "unknown", "running", "requeued", "pending", "cancelled", NOT_HANDED_IN, "finished",
+    "failed", "held", "unknown", _DELETED, "running", "requeued", "pending", "cancelled", _WAITS, "finished",
 )  # fmt: skip
 _MOST_ROWS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The members of a sweep with their states; None for a run without a folder."""
+    """The members of a sweep with their states.
+
+    rows    None for a run without a folder
+    states  by run id
+    """
 
     folder: SweepDir
     record: Record
     rows: Sequence[tuple[Member, RunStatus | None]]
-
-    @property
-    def states(self) -> dict[str, str]:
-        """The states by run id."""
-        return {member.run_id: row.state if row else NOT_HANDED_IN for member, row in self.rows}
+    states: Mapping[str, str]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -56,25 +64,27 @@ class Overview:
             "goal": self.record.goal,
             "counts": dict(self.counts),
             "runs": [
-                {**_plain(self.folder, member, row), "values": dict(member.values)}
-                for member, row in self.rows
+                {**self._plain(member, row), "values": dict(member.values)} for member, row in self.rows
             ],
             "removed": [each.run_id for each in self.record.removed],
         }
+
+    def _plain(self, member: Member, row: RunStatus | None) -> dict[str, object]:
+        if row is not None:
+            return row.to_json()
+        run, state = self.folder.run(member.run_id), self.states[member.run_id]
+        return {"run_id": run.run_id, "run_dir": str(run.path), "job_id": None, "state": state}
 
 
 def overview(folder: SweepDir, record: Record) -> Overview:
     """Read the state of every member, with at most two calls of Slurm."""
     now = states([folder.run(each.run_id) for each in record.members])
     rows = [(each, now.get(folder.run(each.run_id))) for each in record.members]
-    return Overview(folder=folder, record=record, rows=rows)
-
-
-def _plain(folder: SweepDir, member: Member, row: RunStatus | None) -> dict[str, object]:
-    if row is not None:
-        return row.to_json()
-    run = folder.run(member.run_id)
-    return {"run_id": run.run_id, "run_dir": str(run.path), "job_id": None, "state": NOT_HANDED_IN}
+    later = {line.get("run_id") for line in read_json_lines(folder.waiting)}
+    found = {
+        each.run_id: row.state if row else _WAITS if each.run_id in later else _DELETED for each, row in rows
+    }
+    return Overview(folder=folder, record=record, rows=rows, states=found)
 
 
 def drawn(found: Overview) -> Group:
@@ -84,10 +94,10 @@ def drawn(found: Overview) -> Group:
     for state, count in counts:
         head.append(", ").append(f"{count} {state}", style=_COLOURS.get(state, ""))
     keys = list(dict.fromkeys(key for member, _ in found.rows for key in member.values))
-    ordered = sorted(found.rows, key=lambda row: _rank(row[1].state if row[1] else NOT_HANDED_IN))
+    ordered = sorted(found.rows, key=lambda row: _rank(found.states[row[0].run_id]))
     titles = [*keys, "run", "state", "step", found.record.metric.partition(".")[2], "job"]
     metric = metric_of(found.record.metric.partition(".")[2], task_of(found.folder, found.record))
-    cells = [_cells(found.record, metric, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
+    cells = [_cells(found, metric, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
     table = terminal_table(titles, keys, cells)
     notes = [Text(f"… and {len(ordered) - _MOST_ROWS} more", "bright_black")] * (len(ordered) > _MOST_ROWS)
     notes += [
@@ -105,16 +115,16 @@ def _rank(state: str) -> int:
 
 
 def _cells(
-    record: Record, metric: Metric | None, keys: Sequence[str], member: Member, row: RunStatus | None
+    found: Overview, metric: Metric | None, keys: Sequence[str], member: Member, row: RunStatus | None
 ) -> list[Text]:
     values = [Text(clean(compact(member.values.get(key, "")))) for key in keys]
+    state = found.states[member.run_id]
+    shown = [*values, Text(member.run_id), Text(state, style=_COLOURS.get(state, ""))]
     if row is None:
-        return [*values, Text(member.run_id), Text(NOT_HANDED_IN), Text(), Text(), Text()]
-    value = row.metrics.get(record.metric.replace(".", "_", 1))
+        return [*shown, Text(), Text(), Text()]
+    value = row.metrics.get(found.record.metric.replace(".", "_", 1))
     return [
-        *values,
-        Text(member.run_id),
-        Text(row.state, style=_COLOURS.get(row.state, "")),
+        *shown,
         Text(f"{row.step}/{row.total_steps or '?'}"),
         Text("" if value is None else score(metric, value)),
         Text(row.job_id or ""),

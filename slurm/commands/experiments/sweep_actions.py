@@ -95,7 +95,8 @@ def _find_lost_jobs(folder: SweepDir, runs: Sequence[RunDir]) -> None:
 def _resume(arguments: Namespace) -> int:
     """Submit runs that have ended unfinished, and those not submitted yet."""
     folder, record = _named(arguments)
-    known, live = to_resume(folder, record)
+    known, live, warnings = to_resume(folder, record)
+    warn(warnings)
     runs = [one for one in known if not one.skipped]
     here = "training here, one run after the other"
     cluster = choose(arguments.cluster, *(one.run for one in runs), otherwise=here)
@@ -115,7 +116,7 @@ def _resume(arguments: Namespace) -> int:
     elif arguments.dry_run:
         for one in runs:
             print(f"{one.run.run_id}  {one.now.state if one.now else 'not submitted yet'}")
-    else:
+    elif runs or not warnings:
         print_submitted(folder, runs, handed, cluster)
     return code
 

@@ -152,6 +152,31 @@ def test_resume_submits_ended_runs_again(user: User, fake: FakeSlurm) -> None:
     assert [each.job_id for each in submissions(user.run("seed=3"))] == ["101_2", "104_0"]
 
 
+def test_a_run_whose_folder_was_deleted_neither_waits_nor_has_finished(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2,3", "--at-most", "2")
+    deleted, last = user.run("seed=1"), user.run("seed=3")
+    shutil.rmtree(deleted.path)
+    found = ask(user, "status", "tiny")
+    assert found["counts"] == {"deleted": 1, "pending": 1, "waits": 1}
+    assert (found["runs"][0]["run_id"], found["runs"][0]["state"]) == (deleted.run_id, "deleted")
+    assert "1 deleted" in user.stk("sweep", "status", "tiny").out
+    assert ask(user, "resume", "tiny")["resumed"] == [last.run_id]
+    told = user.stk("sweep", "resume", "tiny")
+    assert f"{deleted.run_id} has no folder" in told.err
+    assert told.out == ""
+
+
+def test_a_damaged_config_of_an_ended_run_does_not_stop_the_others(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    for task in (0, 1):
+        fake.change(f"101_{task}", state="CANCELLED")
+    damaged = user.run("seed=1")
+    damaged.config.write_text("task: {")
+    told = user.stk("sweep", "resume", "tiny", "--json")
+    assert (told.code, json.loads(told.out)["resumed"]) == (0, [user.run("seed=2").run_id])
+    assert f"{damaged.run_id} is left out" in told.err
+
+
 def test_resume_asks_for_what_each_run_asked_for_last(user: User, fake: FakeSlurm) -> None:
     ask(user, user.config, "seed=1,2,3", "--max-parallel", "2")
     for task in (0, 1, 2):

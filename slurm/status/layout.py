@@ -22,6 +22,8 @@ Line = list[tuple[str, str]]
 _GAP = "  "
 #: Largest shares of the run and its state in a narrow terminal, to leave space for numbers.
 _SHARES = {"run": 0.40, "state": 0.45}
+#: Width of rich's tables in files and pipes, which they do not fill.
+_UNLIMITED = 10_000
 _LEAST = 12
 _STYLES = ("", "bold", "bright_black", "green", "yellow", "magenta", "red")
 
@@ -113,6 +115,16 @@ def _cells(text: str) -> int:
     """Return the width of a text in cells of a terminal."""
     return len(text) if text.isascii() else cell_len(text)
 
+def console_for_tables() -> Console:
+    """Return a console for rich's tables, as wide as `show` allows."""
+    console = Console()
+    return console if _is_limited(console) else Console(width=_UNLIMITED)
+
+
+def _is_limited(console: Console) -> bool:
+    return console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+
+
 
 def show(rows: Sequence[RunStatus]) -> None:
     """Print a table of runs, with the reasons below their rows.
@@ -120,9 +132,8 @@ def show(rows: Sequence[RunStatus]) -> None:
     The width is limited by the terminal; elsewhere only by COLUMNS, if it is set.
     """
     console = Console(highlight=False)
-    bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
     styles = {style: _codes(console, style) for style in _STYLES}
-    lines = (_plain(line, styles) for line in lay_out(rows, console.width if bounded else None))
+    lines = (_plain(line, styles) for line in lay_out(rows, console.width if _is_limited(console) else None))
     # Not with rich's tables: they take a minute for thousands of rows.
     console.file.write("".join(lines))
 

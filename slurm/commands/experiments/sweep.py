@@ -51,11 +51,10 @@ def run(arguments: Namespace) -> int:
     warn(renew_code(wanted.known, asked=arguments.new_code, dry_run=arguments.dry_run))
     if not arguments.json:
         # Imported here: rich is slow to import, and --json does not need it.
-        from rich.console import Console
-
+        from slurm.status.layout import console_for_tables
         from slurm.sweeps.table import preview
 
-        Console().print(preview(wanted))
+        console_for_tables().print(preview(wanted))
     handed, code = SubmittedRuns(), 0
     if not arguments.dry_run:
         handed, code = _start_runs(wanted, arguments, cluster)

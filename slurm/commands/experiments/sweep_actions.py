@@ -36,8 +36,7 @@ _MANY = 50
 
 def _status(arguments: Namespace) -> int:
     """Show the states of the runs of a sweep."""
-    from rich.console import Console
-
+    from slurm.status.layout import console_for_tables
     from slurm.sweeps.overview import drawn, overview
 
     folder, record = _named(arguments)
@@ -45,7 +44,7 @@ def _status(arguments: Namespace) -> int:
     if arguments.json:
         print(json_text(found.to_json()))
     else:
-        Console().print(drawn(found))
+        console_for_tables().print(drawn(found))
     return 0
 
 
@@ -123,8 +122,7 @@ def _resume(arguments: Namespace) -> int:
 
 def _report(arguments: Namespace) -> int:
     """Write the report of a sweep, and show its table."""
-    from rich.console import Console
-
+    from slurm.status.layout import console_for_tables
     from slurm.sweeps.overview import overview
     from toolkit.sweeps.results.collect import read_results, to_json
     from toolkit.sweeps.results.report import write_report
@@ -137,7 +135,7 @@ def _report(arguments: Namespace) -> int:
     if arguments.json:
         print(json_text(to_json(results)))
     else:
-        Console().print(drawn(results))
+        console_for_tables().print(drawn(results))
         if page is not None:
             print(f"report  {page}")
     return 0

@@ -44,13 +44,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _show(proposal: Proposal) -> None:
-    from rich.console import Console
-
     from slurm.runs.cleaning.table import table
+    from slurm.status.layout import console_for_tables
 
     if not proposal.items:
         print("nothing to delete")
-    Console().print(table(proposal))
+    console_for_tables().print(table(proposal))
     if proposal.items:
         print(f"in all {_count_and_size(proposal.items)}")
 

@@ -294,6 +294,22 @@ def test_a_damaged_record_is_named(user: User, fake: FakeSlurm) -> None:
     assert "sweep.json is damaged" in answer.err
 
 
+def test_a_pipe_gets_tables_of_full_width(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    keys = ["optimizer.lr=0.0001234,0.0005678", "optimizer.no_decay=[bias],[norm]", "seed=1000001,1000002"]
+    given = [user.config, f"name={'n' * 50}", *keys]
+    shown = [user.stk("sweep", *given).out, user.stk("sweep", "status").out]
+    for line in ask(user, "status")["runs"]:
+        finish(line, 0.9)
+    shown.append(user.stk("sweep", "report").out)
+    for text in shown:
+        assert all(value in text for value in ("0.0001234", "[bias]", "1000002"))
+    assert "101_0" in shown[1]
+    assert max(map(len, "".join(shown).splitlines())) < 200
+
+
 # -- the code that runs share --------------------------------------------------------------------
 
 

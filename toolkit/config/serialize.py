@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ from toolkit.config.composition.yaml_files import dump
 from toolkit.config.fields import keys_of, limits
 from toolkit.config.schema import Experiment
 from toolkit.config.secrets import Secret
+from toolkit.registry import task_kinds
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -37,6 +38,46 @@ def to_yaml(config: Any) -> str:
         usual = to_plain(type(config)())
         plain = {name: value for name, value in plain.items() if value != usual[name]}
     return "".join(section_yaml(json.dumps({name: value})) for name, value in plain.items()) or "{}\n"
+
+
+def with_added_keys(stored: Any) -> Any:
+    """A run's stored config, with keys that only later versions have at their defaults.
+
+    The defaults keep the behaviour of earlier versions, so configs of several versions can be compared.
+    """
+    if not isinstance(stored, dict):
+        return stored
+    kinds = dict(_sections_of_kinds(stored))
+    filled = _with_added(Experiment, stored)
+    return filled | {name: _with_added(kinds[name], filled[name]) for name in kinds if name in filled}
+
+
+def _with_added(cls: type, plain: Any) -> Any:
+    if not isinstance(plain, dict):
+        return plain
+    added = {name: default for name, default in _added(cls).items() if name not in plain}
+    inner = {name: _with_added(section, plain[name]) for name, section in _sections(cls) if name in plain}
+    return {**plain, **added, **inner}
+
+
+def _sections_of_kinds(stored: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
+    """Yield the sections that depend on the kinds of the task and of the model, if these are installed."""
+    task, model = (_kind(stored.get(name)) for name in ("task", "model"))
+    if (spec := task_kinds().get(task)) is not None:
+        yield from (("task", spec.config), ("data", spec.data))
+        if model in spec.models:
+            yield "model", spec.models[model][0]
+
+
+def _kind(section: Any) -> str:
+    return str(section.get("kind")) if isinstance(section, dict) else ""
+
+
+@cache
+def _sections(cls: type) -> Sequence[tuple[str, type]]:
+    """The sections within a section, by name."""
+    made: Iterator[tuple[str, Any]] = ((each.name, each.default_factory) for each in keys_of(cls))
+    return [(name, section) for name, section in made if isinstance(section, type) and is_dataclass(section)]
 
 
 def flat(plain: Any, key: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.config.serialize import flat
+from toolkit.config.serialize import flat, with_added_keys
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.registry import declared_metrics, metric_of
 from toolkit.report import formats
@@ -161,7 +161,7 @@ def main_metric(summary: RunSummary) -> str | None:
 
 def config_differences(summaries: Sequence[RunSummary]) -> dict[str, tuple[Any, ...]]:
     """Return the config keys whose values differ between runs, each with one value per run."""
-    configs = [flat(summary.config) for summary in summaries]
+    configs = [flat(with_added_keys(summary.config)) for summary in summaries]
     keys = dict.fromkeys(key for config in configs for key in config)
     values = {key: tuple(config.get(key) for config in configs) for key in keys}
     # repr, because 1 == True and 1 == 1.0, but they are different values in a config.

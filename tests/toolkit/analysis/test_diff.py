@@ -116,6 +116,15 @@ def test_a_list_is_one_value_of_its_key_and_a_missing_key_is_none(make: Make) ->
     assert compare(one, other).config == {"seed": (0, None), "model.kernels": ([2, 3], [2])}
 
 
+def test_a_key_that_earlier_versions_lack_is_no_cause_at_its_default(make: Make) -> None:
+    one, other = make("a", THREE), make("b", THREE)
+    for value, config in (("auto", {}), ("'on'", {"train.compile": ("auto", "on")})):
+        other.config.write_text(
+            CONFIG.format(name="a", seed=0).replace("batch_size: 8", f"batch_size: 8, compile: {value}")
+        )
+        assert compare(one, other).config == config
+
+
 def test_devices_of_equal_attempts_are_listed_once(run: RunDir) -> None:
     for number, (size, device) in enumerate([(1, "cpu"), (4, "cuda"), (1, "cpu")], start=1):
         append_json_line(run.attempts, {"attempt": number, "world_size": size, "device": device})

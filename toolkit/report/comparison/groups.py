@@ -11,6 +11,7 @@ from typing import Any
 
 from toolkit.config.fields import keys_of, limits
 from toolkit.config.schema import Train
+from toolkit.config.serialize import flat, with_added_keys
 from toolkit.report import formats
 from toolkit.report.model import RunSummary, config_differences
 from toolkit.report.run import text
@@ -111,10 +112,8 @@ def spread_text(metric: Metric | None, found: Spread | None) -> str:
 
 
 def _setting(config: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    kept = {key: value for key, value in config.items() if key not in _SAME_WITHOUT}
-    if isinstance(train := kept.get("train"), dict):
-        kept["train"] = {key: value for key, value in train.items() if key not in _FREE}
-    return sorted(kept.items())
+    values = flat(with_added_keys(config))
+    return [(key, values[key]) for key in sorted(values) if not _is_free(key)]
 
 
 def _is_free(key: str) -> bool:

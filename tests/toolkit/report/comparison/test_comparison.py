@@ -128,6 +128,21 @@ def test_resources_and_checkpoint_keys_do_not_separate_settings(tmp_path: Path) 
     assert len(group.runs) == 2
 
 
+@pytest.mark.parametrize("earlier, groups_count", [("auto", 1), ("on", 2)])
+def test_a_key_that_earlier_versions_lack_counts_as_its_default(
+    tmp_path: Path, earlier: str, groups_count: int
+) -> None:
+    old, new = (with_seed(write_finished(tmp_path / name), seed) for seed, name in enumerate(("old", "new")))
+    old.config.write_text(f"{old.config.read_text()}model:\n  kind: convolutions\n")
+    text = new.config.read_text().replace("train:\n", f"train:\n  compile: {earlier}\n")
+    new.config.write_text(f"{text}model:\n  teacher: null\n  kind: convolutions\n")
+    summaries = [summarize(run) for run in (old, new)]
+    assert len(groups(summaries)) == groups_count
+    rows = {row[0]: row[1:] for row in differences_table(summaries).rows}
+    assert rows.pop("seed") == ("0", "1")
+    assert rows == ({} if earlier == "auto" else {"train.compile": ("auto", "on")})
+
+
 def test_mean_and_deviation_cover_finished_runs_only(runs: list[RunDir]) -> None:
     (first, second) = groups_table([summarize(run) for run in runs]).rows
     deviation = 100 * statistics.stdev([0.8, 0.9])

@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.registry import example, load_code
+from toolkit.registry import example, load_code, task_kinds
 
 #: Steps between two saves, and between two interruptions.
 STRIDE = 4
@@ -25,6 +25,11 @@ def drill_experiment(
     overrides = overrides if config else ["name=drill", *overrides]
     steps = STRIDE * (interruptions + 2)
     own = load(path, overrides)
+    if not task_kinds()[own.task.kind].task:
+        raise UserError(
+            f"a task of kind {own.task.kind} trains in its own program, which stk drill cannot compare: end "
+            "its `stk run` with Ctrl-C and repeat the command"
+        )
     return load(
         path,
         [

@@ -35,7 +35,16 @@ def run(arguments: Namespace) -> int:
     cluster = choose_cluster(arguments.cluster)
     folder = experiment_dir() / "drills" / time.strftime("%Y%m%d-%H%M%S")
     config = Path(arguments.config) if arguments.config else None
-    experiment = drill_experiment(config, arguments.overrides, folder, len(INTERRUPTIONS))
+    overrides = arguments.overrides
+    if config is not None and "=" in arguments.config and not config.exists():
+        # A key without a CONFIG before it.
+        config, overrides = None, [arguments.config, *overrides]
+    try:
+        experiment = drill_experiment(config, overrides, folder, len(INTERRUPTIONS))
+    except UserError:
+        # The example of a workload.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     report = Report(cluster=cluster, task=experiment.name, folder=str(folder))
     with _shown(report, quiet=arguments.json) as say:
         try:

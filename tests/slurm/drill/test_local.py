@@ -151,11 +151,13 @@ def test_drill_refuses_a_wrong_number_of_processes(user: User) -> None:
     assert not list(user.experiments.glob("drills/*"))
 
 
-def test_drill_refuses_an_experiment_with_an_error(user: User) -> None:
-    answer = user.stk("drill", user.config, "train.epochz=3", "--cluster", "local")
+@pytest.mark.parametrize("config", [["tiny.yaml"], []])
+def test_drill_refuses_an_experiment_with_an_error(user: User, config: list[str]) -> None:
+    answer = user.stk("drill", *config, "train.epochz=3", "--cluster", "local")
     assert answer.code == 2
-    assert "epochz" in answer.err
-    assert not user.experiments.exists()
+    assert "train.epochz" in answer.err
+    assert "there is no such key" in answer.err
+    assert not list(user.experiments.glob("drills/*"))
 
 
 @pytest.mark.parametrize("is_passed", [True, False])

@@ -14,9 +14,11 @@ import psutil
 import pytest
 import torch
 
+from slurm.drill.task import drill_experiment
 from tests.patience import PATIENCE_S
 from tests.tiers import first_quick
 from toolkit.config import load
+from toolkit.errors import UserError
 from toolkit.run.create_run import create_run
 from toolkit.testing import trial_runs, try_experiment
 
@@ -180,3 +182,10 @@ def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path,
 def test_check_refuses_a_command(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("name: own\ntask: {kind: command, run: [python, -V]}\n")
     assert _check(tmp_path / "own.yaml") == (2, "")
+
+
+def test_drill_refuses_a_command_and_blames_no_key(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("name: own\ntask: {kind: command, run: [python, -V]}\n")
+    with pytest.raises(UserError, match="of kind command") as refusal:
+        drill_experiment(tmp_path / "own.yaml", [], tmp_path, 8)
+    assert "train." not in str(refusal.value)

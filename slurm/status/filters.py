@@ -32,7 +32,7 @@ class Choice:
     name     a pattern of ids, such as bert-*; None for all
     sweep    a pattern of the names of arrays; None for all
     members  ids of runs that belong to `sweep` without its array
-    since    seconds since the epoch: only runs with an update after that time
+    since    seconds since the epoch: only runs that are running, or had an update after that time
     is_live  only runs that wait, run or are held
     """
 
@@ -54,10 +54,15 @@ class Choice:
     def _wants(self, row: RunStatus) -> bool:
         return (
             (not self.states or row.state in self.states)
-            and (self.sweep is None or row.run_id in self.members or fnmatchcase(row.sweep, self.sweep))
-            and (self.since is None or (row.updated or 0.0) >= self.since)
+            and (self.sweep is None or row.run_id in self.members or _matches(row.sweep, self.sweep))
+            and (self.since is None or row.state == "running" or (row.updated or 0.0) >= self.since)
             and (row.is_live or not self.is_live)
         )
+
+
+def _matches(sweep: str, pattern: str) -> bool:
+    # A single run has no sweep, which * would match.
+    return bool(sweep) and fnmatchcase(sweep, pattern)
 
 
 #: Sort keys: best, furthest, newest, most first, as in `stk status --help`.

@@ -116,7 +116,9 @@ def test_runs_of_every_state_can_be_sorted() -> None:
         (Choice(is_live=True), "bc"),
         (Choice(since=15.0), "bc"),
         (Choice(sweep="study-*"), "c"),
+        (Choice(sweep="*"), "c"),
         (Choice(is_live=True, since=25.0), "b"),
+        (Choice(since=99.0), "b"),
     ],
 )
 def test_all_conditions_must_hold(choice: Choice, names: str) -> None:

@@ -196,11 +196,11 @@ def recover(run: RunDir) -> Submission | None:
     base = find_job(intent["name"], intent.get("work_dir", run.path), since=intent.get("time", 0.0))
     if base is None:
         return None
-    job_id = f"{base}_{intent['task']}" if "task" in intent else base
+    name, facts = intent["name"], intent.get("facts", {})
+    job_id, array = (f"{base}_{intent['task']}", {"array": name}) if "task" in intent else (base, {})
     if "resources" in intent:
         write_atomic(run.job, intent["resources"])
-    facts = intent.get("facts", {})
-    return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True, **facts)
+    return record(run, cluster="slurm", job_id=job_id, name=name, recovered=True, **array, **facts)
 
 
 def recover_lost(run: RunDir) -> None:

@@ -221,4 +221,11 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
         if job_id is None:
             run.intent.unlink(missing_ok=True)
         else:
-            record(run, cluster="slurm", job_id=f"{job_id}_{task}", name=array.name, recovered=True)
+            record(
+                run,
+                cluster="slurm",
+                job_id=f"{job_id}_{task}",
+                name=array.name,
+                array=array.name,
+                recovered=True,
+            )

@@ -115,6 +115,13 @@ def test_a_job_is_found_through_a_link_to_its_folder(run: RunDir, fake: FakeSlur
     assert resolve_lost(run) is not None
 
 
+def test_task_of_an_array_is_recorded_with_its_array(run: RunDir, fake: FakeSlurm, tmp_path: Path) -> None:
+    intend(run, "tiny-0123abcd", task=3, work_dir=str(tmp_path))
+    fake.add("101", name="tiny-0123abcd", work_dir=str(tmp_path))
+    found = resolve_lost(run)
+    assert (found.job_id, found.array) == ("101_3", "tiny-0123abcd")
+
+
 def test_uneven_job_is_recorded_as_a_whole(run: RunDir, fake: FakeSlurm) -> None:
     intend(run, "tiny.0")
     fake.add("101+0", name="tiny.0", work_dir=str(run.path))

@@ -211,9 +211,9 @@ def test_submitter_that_dies_in_sbatch_loses_no_run_and_submits_none_twice(
     answer = sweep(user, SEEDS)
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", "101_2"]
     assert len(fake.jobs) == 3
-    assert sorted(each.job_id for run in find_runs(user.experiments) for each in submissions(run)) == [
-        "101_0", "101_1", "101_2",
-    ]  # fmt: skip
+    found = [each for run in find_runs(user.experiments) for each in submissions(run)]
+    assert sorted(each.job_id for each in found) == ["101_0", "101_1", "101_2"]
+    assert all(each.array == each.name for each in found)
 
 
 # -- afterwards ----------------------------------------------------------------------------------

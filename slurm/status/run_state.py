@@ -161,10 +161,10 @@ def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunStat
     # On this host, the lock is more reliable than a heartbeat that is some seconds old.
     if not sign or is_here(sign.get("host"), sign.get("boot")):
         return None
-    if abs(silence_s := silent_s(sign)) > SILENCE_S:
+    if abs(silent_s(sign)) > SILENCE_S:
         return None
     known = f"{job.reason}; " if job is not None and job.reason else ""
-    reason = f"{known}its rank 0 on {sign.get('host')} gave a sign of life {max(0.0, silence_s):.0f} s ago"
+    reason = f"{known}its rank 0 on {sign.get('host')} gives signs of life"
     return RunState(state="running", doing=_doing(folder, None, now), reason=reason, is_live=True)
 
 

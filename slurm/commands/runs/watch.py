@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from time import sleep, strftime
 
 from slurm.runs.watching.polling import RunPoller
+from slurm.status.columns import printable
 from slurm.status.rows import RunStatus
 from toolkit.run.run_dir import find_run, runs_named
 
@@ -66,7 +67,7 @@ def _print_changes() -> Show:
             if shown.get(row.run_id) != seen:
                 shown[row.run_id] = seen
                 step = f"step {row.step}/{row.total_steps or '?'}"
-                print(strftime("%H:%M:%S"), row.run_id, row.state, step, row.reason, flush=True)
+                print(strftime("%H:%M:%S"), row.run_id, row.state, step, printable(row.reason), flush=True)
 
     return show
 

@@ -100,6 +100,14 @@ def test_watch_ends_when_no_run_is_live(job: PretendJob) -> None:
     assert f"{job.run.run_id} cancelled" in line
 
 
+def test_watch_prints_no_control_characters_of_a_message(job: PretendJob) -> None:
+    job.fake.change("101", state="FAILED")
+    write_json(job.run.failure, {"class": "exception", "rank": 0, "host": "h", "message": "a\x1b[2Jb"})
+    (line,) = watch(job)
+    assert "rank 0 on h: a" in line
+    assert "\x1b" not in line
+
+
 @pytest.mark.usefixtures("eager")
 def test_watch_shows_each_change_once_and_releases_a_requeued_job(
     job: PretendJob, monkeypatch: pytest.MonkeyPatch

@@ -55,14 +55,12 @@ def run(arguments: Namespace) -> int:
         from slurm.sweeps.table import preview
 
         console_for_tables().print(preview(wanted))
-    handed, code = SubmittedRuns(), 0
-    if not arguments.dry_run:
-        handed, code = _start_runs(wanted, arguments, cluster)
+    handed = SubmittedRuns() if arguments.dry_run else _start_runs(wanted, arguments, cluster)
     if arguments.json:
         print(json_text(answer(wanted, cluster, handed)))
     elif not arguments.dry_run:
         print_submitted(wanted.folder, wanted.to_start, handed, cluster)
-    return code
+    return handed.code
 
 
 def asked(
@@ -107,21 +105,19 @@ def check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
     return warnings
 
 
-def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[SubmittedRuns, int]:
-    """Write the record of the sweep and start its runs; return the submitted runs and the exit code."""
-    handed, code = SubmittedRuns(), 0
+def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> SubmittedRuns:
+    """Write the record of the sweep and start its runs."""
     if cluster == "local":
         write_down(wanted.folder, wanted.record, wanted.to_start)
-        code = train(wanted.to_start, quiet=arguments.json)
+        handed = train(wanted.to_start, arguments)
     else:
         handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
-        code = handed.code
-    if arguments.cancel_removed and not code:
+    if arguments.cancel_removed and not handed.code:
         cancelled = cancel(wanted.folder, wanted.removed)
         warn([*cancelled.warnings, *(f"{run_id} {END_THERE}" for run_id in cancelled.elsewhere)])
         for run_id in cancelled.runs:
             print(f"removed: {run_id} cancelled", file=sys.stderr)
-    return handed, code
+    return handed
 
 
 def answer(wanted: Wanted, cluster: str, handed: SubmittedRuns) -> dict[str, object]:

@@ -99,14 +99,13 @@ def _resume(arguments: Namespace) -> int:
     runs = [one for one in known if not one.skipped]
     here = "training here, one run after the other"
     cluster = choose(arguments.cluster, *(one.run for one in runs), otherwise=here)
-    handed, code = SubmittedRuns(), 0
+    handed = SubmittedRuns()
     warn(renew_code(known, asked=arguments.new_code, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:
         if cluster == "local":
-            code = train(runs, quiet=arguments.json)
+            handed = train(runs, arguments)
         else:
             handed = submit(folder, record, runs, live, arguments)
-            code = handed.code
     if arguments.json:
         later = [one.run.run_id for one in handed.later]
         jobs = {run.run_id: job.job_id for run, job in handed.jobs.items()}
@@ -117,7 +116,7 @@ def _resume(arguments: Namespace) -> int:
             print(f"{one.run.run_id}  {one.now.state if one.now else 'not submitted yet'}")
     elif runs or not warnings:
         print_submitted(folder, runs, handed, cluster)
-    return code
+    return handed.code
 
 
 def _report(arguments: Namespace) -> int:
@@ -199,19 +198,23 @@ def _bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
-def train(wanted: Sequence[Candidate], *, quiet: bool) -> int:
-    """Train the runs one after the other; return the highest exit code. Ctrl-C ends all of them."""
-    worst = 0
-    for number, one in enumerate(wanted, start=1):
-        print(f"{number} of {len(wanted)}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
+def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
+    """Train the runs here one after the other, as many as the options allow. Ctrl-C ends all of them.
+
+    The result has the highest exit code.
+    """
+    count = min(len(wanted), arguments.at_most or len(wanted))
+    done = SubmittedRuns(later=list(wanted[count:]), why=f"--at-most is {count}")
+    for number, one in enumerate(wanted[:count], start=1):
+        print(f"{number} of {count}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
         if skipped := replace(one, now=states([one.run]).get(one.run)).skipped:
             print(f"left out: {skipped}", file=sys.stderr)
             continue
-        code = _train_one(one, quiet=quiet)
+        code = _train_one(one, quiet=arguments.json)
+        done.code = max(done.code, code)
         if code == ExitCode.INTERRUPTED:
-            return code
-        worst = max(worst, code)
-    return worst
+            break
+    return done
 
 
 def _train_one(one: Candidate, *, quiet: bool) -> int:
@@ -237,18 +240,17 @@ def print_submitted(
     if not wanted:
         print("nothing to do: every run has finished or is live")
         return
-    if cluster != "slurm":
-        print(f"report  stk sweep report {folder.name}")
-        return
     later = {each.run for each in handed.later}
     for one in wanted:
-        if one.run not in handed.jobs and one.run not in later:
+        if cluster == "slurm" and one.run not in handed.jobs and one.run not in later:
             print(f"left out: {one.run.run_id} {ELSEWHERE}")
     for job_id in handed.arrays:
         size = sum(job.job_id.partition("_")[0] == job_id for job in handed.jobs.values())
         print(f"job     {job_id}, an array; runs: {size}")
     if later:
-        print(f"later   {len(later)} runs are not submitted yet: {handed.why.splitlines()[0]}")
-        print(f"        stk sweep resume {folder.name} submits more, when others have ended")
-    if handed.arrays:
+        print(f"later   {len(later)} runs are not started yet: {handed.why.splitlines()[0]}")
+        print(f"        stk sweep resume {folder.name} starts more, when others have ended")
+    if cluster != "slurm":
+        print(f"report  stk sweep report {folder.name}")
+    elif handed.arrays:
         print(f"follow  stk sweep status {folder.name}    stk watch")

@@ -223,31 +223,6 @@ def test_a_local_sweep_leaves_out_runs_that_another_one_has_trained_meanwhile(
     assert trained == [user.run("seed=1"), user.run("seed=3")]
 
 
-@pytest.mark.parametrize("gone", [True, False], ids=["no answer", "no answer of squeue"])
-def test_tasks_are_not_submitted_again_while_slurm_does_not_answer(
-    user: User, fake: FakeSlurm, gone: bool
-) -> None:
-    ask(user, user.config, "seed=1,2")
-    if gone:
-        fake.goes_away()
-    else:
-        fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
-    for action in ("resume", "cancel"):
-        assert user.stk("sweep", action, "tiny").code == 3
-    assert len(fake.calls("sbatch")) == 1
-    assert not user.run("seed=1").attempts.exists()
-
-
-@pytest.mark.parametrize("arguments, problem", [
-    (["status", "none"], "no sweep 'none' under"),
-    (["status", "tin", "er"], "one sweep at a time"),
-    (["resume", "tiny", "--time", "8:00:00"], "take no keys: `stk sweep FILE`"),
-    (["report", "tiny", "--metric", "f1"], "no finished run has the metric validation.f1; they have"),
-])  # fmt: skip
-def test_invalid_arguments_are_refused(
-    user: User, fake: FakeSlurm, arguments: list[str], problem: str
-) -> None:
-    finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
 def test_at_most_limits_a_local_sweep_and_resume_trains_the_others(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +242,32 @@ def test_at_most_limits_a_local_sweep_and_resume_trains_the_others(
     assert "report  stk sweep report tiny" in told.out
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["no answer", "no answer of squeue"])
+def test_tasks_are_not_submitted_again_while_slurm_does_not_answer(
+    user: User, fake: FakeSlurm, gone: bool
+) -> None:
+    ask(user, user.config, "seed=1,2")
+    if gone:
+        fake.goes_away()
+    else:
+        fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
+    for action in ("resume", "cancel"):
+        assert user.stk("sweep", action, "tiny").code == 3
+    assert len(fake.calls("sbatch")) == 1
+    assert not user.run("seed=1").attempts.exists()
+
+
+@pytest.mark.parametrize("arguments, problem", [
+    (["status", "none"], "no sweep 'none' under"),
+    (["status", "tin", "er"], "one sweep at a time"),
+    (["cancel", "--name", "none"], "no sweep 'none' under"),
+    (["resume", "tiny", "--time", "8:00:00"], "take no keys: `stk sweep FILE`"),
+    (["report", "tiny", "--metric", "f1"], "no finished run has the metric validation.f1; they have"),
+])  # fmt: skip
+def test_invalid_arguments_are_refused(
+    user: User, fake: FakeSlurm, arguments: list[str], problem: str
+) -> None:
+    finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
     answer = user.stk("sweep", *arguments)
     assert answer.code == 2
     assert problem in answer.err
@@ -285,7 +286,6 @@ def test_a_file_that_is_called_like_an_action_is_given_with_its_folder(user: Use
     assert ask(user, "./status", "seed=1,2")["sweep"] == "tiny"
 
 
-    (["cancel", "--name", "none"], "no sweep 'none' under"),
 def test_a_damaged_record_is_named(user: User, fake: FakeSlurm) -> None:
     ask(user, user.config, "seed=1,2")
     folder(user).record.write_text("{")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolkit.report.blocks import Table, table
 
-NO_ADVICE = "Nothing to change: the request fits the usage."
+NO_ADVICE = "Nothing to change."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ def _sections(
         yield from summary.own.sections()
     if summary.attempt_usage:
         yield from _time_and_resources(summary, thorough)
-    if advice is not None:
+    if advice is not None and summary.attempt_usage:
         yield Section(title="Advice", blocks=(_advice(advice),))
     if summary.attempts:
         yield Section(title="Attempts", blocks=(run_tables.attempts_table(summary),), page_only=True)

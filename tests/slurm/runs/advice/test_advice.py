@@ -13,6 +13,7 @@ from slurm.runs.advice.run import advise
 from tests.toolkit.report.report_folders import START_S, write_config, write_usage
 from toolkit.files import append_json_line, write_json
 from toolkit.report.advice import Advice
+from toolkit.report.run.document import run_document
 from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
@@ -60,6 +61,8 @@ def test_run_that_has_not_started_gets_no_advice(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     write_config(run)
     assert advice_on(run) == {}
+    titles = [section.title for section in run_document(summarize(run), []).sections]
+    assert "Advice" not in titles
 
 
 def test_exactness_above_a_tenth_of_each_step_gets_advice(tmp_path: Path) -> None:

@@ -138,6 +138,10 @@ def checked(sweep: Sweep) -> Sweep:
     for name, number in (("samples", sweep.samples), ("max_parallel", sweep.max_parallel)):
         if number is not None and (type(number) is not int or number < 1):
             raise UserError(f"{name} of the sweep: found {number!r}, expected a whole number from 1")
+    if sweep.seeds and "seed" in sweep.fixed:
+        raise UserError(
+            f"seed is {sweep.fixed['seed']} for all runs, but seeds are {', '.join(sweep.seeds)}: use one"
+        )
     if sweep.groups and sweep.method not in ("grid", "zip"):
         raise UserError(f"keys are zipped in a grid, but the method is {sweep.method}")
     for group in sweep.groups:

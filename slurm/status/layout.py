@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console
 from rich.text import Text
 
 from slurm.status.columns import Column, colour, columns, footer, printable, reason
@@ -22,9 +21,9 @@ Line = list[tuple[str, str]]
 _GAP = "  "
 #: Largest shares of the run and its state in a narrow terminal, to leave space for numbers.
 _SHARES = {"run": 0.40, "state": 0.45}
+_LEAST = 12
 #: Width of rich's tables in files and pipes, which they do not fill.
 _UNLIMITED = 10_000
-_LEAST = 12
 _STYLES = ("", "bold", "bright_black", "green", "yellow", "magenta", "red")
 
 
@@ -115,6 +114,7 @@ def _cells(text: str) -> int:
     """Return the width of a text in cells of a terminal."""
     return len(text) if text.isascii() else cell_len(text)
 
+
 def console_for_tables() -> Console:
     """Return a console for rich's tables, as wide as `show` allows."""
     console = Console()
@@ -123,7 +123,6 @@ def console_for_tables() -> Console:
 
 def _is_limited(console: Console) -> bool:
     return console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
-
 
 
 def show(rows: Sequence[RunStatus]) -> None:
@@ -136,17 +135,6 @@ def show(rows: Sequence[RunStatus]) -> None:
     lines = (_plain(line, styles) for line in lay_out(rows, console.width if _is_limited(console) else None))
     # Not with rich's tables: they take a minute for thousands of rows.
     console.file.write("".join(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class table:
-    """The output of `show` as a renderable of rich, for live displays."""
-
-    rows: Sequence[RunStatus]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in lay_out(self.rows, options.max_width):
-            yield Text.assemble(*line, no_wrap=True, overflow="crop", end="\n")
 
 
 def _codes(console: Console, style: str) -> tuple[str, str]:

@@ -75,14 +75,22 @@ def _print_changes() -> Show:
 @contextmanager
 def _table() -> Iterator[Show]:
     """Yield a function that redraws a table in place."""
-    from rich.live import Live  # slow, and only a terminal needs it
+    # Slow, and only a terminal needs them.
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
 
-    from slurm.status.layout import table
+    from slurm.status.layout import lay_out
+
+    def show(rows: Sequence[RunStatus]) -> None:
+        lines = lay_out(rows, live.console.width)
+        table = Group(*(Text.assemble(*line, no_wrap=True, overflow="crop") for line in lines))
+        live.update(table, refresh=True)
 
     # SIGTERM raises KeyboardInterrupt, so that rich restores the cursor.
     handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Live(auto_refresh=False) as live:
-            yield lambda rows: live.update(table(rows), refresh=True)
+            yield show
     finally:
         signal.signal(signal.SIGTERM, handler)

@@ -10,12 +10,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from slurm.status.layout import lay_out, table
+from slurm.commands.runs.watch import _table
+from slurm.status.layout import lay_out
 from slurm.status.rows import RunStatus
 from slurm.status.run_state import CANNOT_ASK
 from tests.slurm.status.folders import new_run
@@ -152,9 +154,11 @@ def test_no_line_is_wider_than_the_terminal_or_has_escape_codes(rows: list[RunSt
         assert "\n" not in text
 
 
-def test_rich_draws_the_same_table() -> None:
+def test_watch_draws_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
-    Console(file=written, width=100).print(table([TRAINING, FAILED]))
+    monkeypatch.setattr("rich._console", Console(file=written, width=100))
+    with _table() as show:
+        show([TRAINING, FAILED])
     drawn = written.getvalue().splitlines()
     assert [line.rstrip() for line in drawn] == lines([TRAINING, FAILED], 100)
 

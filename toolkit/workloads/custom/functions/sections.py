@@ -178,7 +178,6 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
         raise UnfitTask([Violation(key=_MODULE, problem=problem)]) from error
     violations = [
         *_taken_names(functions),
-        *_unread_keys(functions, tree),
         *_metric_faults(functions, task, tree),
         *optimizer_faults(functions, tree),
         *schedule_faults(functions, tree),
@@ -275,16 +274,6 @@ def _taken_names(functions: Functions) -> Iterator[Violation]:
                     key=(section, each.name), problem=problem, hint="give it another name",
                     file=str(functions.path), line=each.line,
                 )  # fmt: skip
-
-
-def _unread_keys(functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find keys for parameters that cannot be set, because their default is an expression."""
-    for (section, name), line in functions.unread.items():
-        if isinstance(written := tree.get(section), dict) and name in written:
-            place = f"{name} ({functions.path.name}:{line})"
-            problem = f"found a value, but the default of {place} is an expression, so it is no key"
-            hint = f"give it a literal value, as in {name}: Path = 'data'"
-            yield Violation(key=(section, name), problem=problem, hint=hint)
 
 
 def _metric_and_goal(tree: Mapping[str, Any]) -> tuple[str, str]:

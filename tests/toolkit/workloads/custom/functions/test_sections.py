@@ -63,14 +63,6 @@ def test_a_wrong_key_or_value_is_refused(config: Path, override: str) -> None:
     assert override.partition("=")[0] in fault
 
 
-def test_key_of_a_parameter_whose_default_is_an_expression_is_refused_with_its_line(config: Path) -> None:
-    written = DIGITS.replace("few: bool = False", "few: bool = False, root: Path = Path('data')")
-    (config.parent / "digits.py").write_text(written)
-    (fault,) = faults(config, "data.root=here")
-    line = next(number for number, text in enumerate(written.splitlines(), 1) if "root: Path" in text)
-    assert f"root (digits.py:{line})" in fault
-
-
 def test_a_parameter_without_a_default_must_be_given(config: Path) -> None:
     (config.parent / "digits.py").write_text(DIGITS.replace("few: bool = False", "few: bool, root: str"))
     (fault,) = faults(config)

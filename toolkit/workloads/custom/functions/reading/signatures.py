@@ -64,7 +64,6 @@ class Functions:
     lines        the line of each function
     others       other names that the file defines; contains `*` if it has a star import
     imports      the names that it always imports, such as `.layers.Block`, with the line
-    unread       lines of the parameters of model and data whose default the source does not show
     """
 
     path: Path
@@ -77,7 +76,6 @@ class Functions:
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
     imports: Mapping[str, int] = field(default_factory=dict)
-    unread: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the file certainly has a name."""
@@ -147,12 +145,6 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
         imports=imports,
-        unread={
-            (name, each.arg): each.lineno
-            for name in ("model", "data")
-            for each, _ in with_defaults(functions[name].args, len(_GIVEN[name]))
-            if each.arg not in {known.name for known in parameters[name]}
-        },
     )
 
 

@@ -14,35 +14,39 @@ from toolkit.workloads.custom.functions.project.places import OURS, is_file
 
 #: A larger file in a package that is not Python is data, not code.
 _LARGEST_BYTES = 1 << 20
+#: Names of the folders that packages are installed into.
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
     """Find the files of a task's module, within `root`, the folder that its imports are relative to.
 
-    For a module in a package, these are all files of the package, for a file it is this file. To these come
-    the modules and packages in `root` that they import, directly or indirectly, and the small files there
-    that code with `__file__` names.
+    For a module in a package, these are all files of the package; for a file, the file itself. Added are
+    modules and packages in `root` that these import, directly or indirectly, and small files there that code
+    with `__file__` names.
     """
     waiting = [path] if is_file(module) else [*_package(root / module.partition(".")[0])]
-    if not is_file(module) and root.resolve() in {Path(each).resolve() for each in sys.path if each}:
-        # What is installed, or in PYTHONPATH, is found in the job as well, and is no code of this task.
+    if root.name in _INSTALLED:
+        # The others there are installed libraries, which the job imports from there.
         yield from waiting
         return
     seen = {*waiting}
+    followed: set[str] = set()
     while waiting:
         file = waiting.pop()
         yield file
-        for found in _imported_from(root, file):
+        tree = _syntax_tree(file)
+        names = _imported(tree) - followed
+        followed |= names
+        for found in (*_read_beside(root, tree), *_files_of(names, root)):
             if found not in seen:
                 seen.add(found)
                 waiting.append(found)
 
 
-def _imported_from(root: Path, file: Path) -> Iterator[Path]:
-    """Yield the files of the modules and packages in `root` that a file imports, and files that it reads."""
-    tree = _syntax_tree(file)
-    yield from _read_beside(root, tree)
-    for name in sorted(_imported(tree) - OURS - sys.stdlib_module_names):
+def _files_of(names: set[str], root: Path) -> Iterator[Path]:
+    """Yield the files of the modules and packages of these names in `root`."""
+    for name in sorted(names - OURS - sys.stdlib_module_names):
         if (module := root / f"{name}.py").is_file():
             yield module
         elif (root / name).is_dir() and not _is_library(name, root):

@@ -83,17 +83,21 @@ def test_data_folder_named_like_a_library_is_not_kept(project: Path) -> None:
     assert found == {project / name for name in ("digits.py", "models/net.py", "models/words.txt")}
 
 
-PACKAGE = {"pack/__init__.py", "pack/inner/deep.py", "pack/words.txt"}
+PACKAGE = ["pack/__init__.py", "pack/inner/deep.py", "pack/words.txt"]
 
 
 @pytest.mark.parametrize(
-    "is_installed, others", [(False, {"digits.py", "far.py", "helper.py"}), (True, set())]
+    "name, others", [("mine", ["digits.py", "far.py", "helper.py"]), ("site-packages", [])]
 )
+@pytest.mark.parametrize("is_importable", [False, True])
 def test_module_is_kept_with_its_package_and_what_is_not_installed_beside_it(
-    is_installed: bool, others: set[str], project: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, others: list[str], is_importable: bool, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_installed:
-        monkeypatch.syspath_prepend(project)
-    found = list(project_files("pack.inner.deep", project / "pack/inner/deep.py", project))
-    assert len(found) == len(set(found))
-    assert {str(path.relative_to(project)) for path in found} == PACKAGE | others
+    root = project / name
+    root.mkdir()
+    for each in ("pack", "digits.py", "far.py", "helper.py"):
+        (project / each).rename(root / each)
+    if is_importable:
+        monkeypatch.syspath_prepend(root)
+    found = project_files("pack.inner.deep", root / "pack/inner/deep.py", root)
+    assert sorted(str(path.relative_to(root)) for path in found) == sorted([*PACKAGE, *others])

@@ -42,6 +42,7 @@ class Line:
 
     total  steps of the whole training; None if unknown
     epoch  passes over the data so far, such as 1.5; None if there are no epochs
+    at     time of the line, in seconds since 1970
     """
 
     step: int
@@ -49,10 +50,11 @@ class Line:
     total: int | None = None
     epoch: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    at: float = field(default_factory=time.time)
 
     def to_json(self) -> dict[str, Any]:
         """The line of metrics.jsonl."""
-        place = {"time": time.time(), "step": self.step, "epoch": self.epoch, "split": self.split}
+        place = {"time": self.at, "step": self.step, "epoch": self.epoch, "split": self.split}
         return place | json_numbers(self.metrics)
 
 
@@ -112,6 +114,8 @@ class MetricsLog:
         self._place = place
         self._run = place.run
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
+        # Lines of step 0 from before the first other line.
+        self._held: list[Line] = []
         self._newest: dict[str, Any] = {}
         self._shown: dict[str, float] = {}
         self._written = -math.inf
@@ -119,36 +123,34 @@ class MetricsLog:
     def write(self, line: Line, resumed: int | None) -> None:
         """Add a line. Before the first line, drop lines that this attempt writes again.
 
-        Lines of step 0 wait for the line of a later step, or the end, while `resumed` is unknown.
+        Lines of step 0 are held until the line of a later step, or the end, while `resumed` is unknown.
 
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
+        if resumed is None and line.step == 0 and not self._newest:
+            # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
+            self._held.append(line)
+            return
         is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
         if is_due:
             # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce)
-        if line.metrics:
-            self._waiting.append(line.to_json())
-        if not self._newest:
-            self._run.path.mkdir(parents=True, exist_ok=True)
-            if resumed is None and line.step == 0:
-                # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
-                return
-            self._begin(line, resumed)
-        if line.metrics:
-            self._flush()
-        self._update(line)
+        self._add_held()
+        self._add(line, resumed)
         if is_due or line.step == line.total:
             self.progress()
 
     def resumes(self) -> None:
-        """Forget lines of step 0 that wait: an earlier attempt has logged them."""
-        if not self._newest:
-            self._waiting.clear()
+        """Forget the held lines of step 0: an earlier attempt has logged them."""
+        self._held.clear()
 
     def close(self) -> None:
         """Write waiting lines and the progress, unless another attempt writes by now."""
         if not is_fenced(self._run, self._place.nonce):
+            if self._held:
+                # Such a script only evaluates: what a training before it has logged stays.
+                self._continues(math.inf)
+            self._add_held()
             self._flush()
             self.progress()
 
@@ -160,8 +162,22 @@ class MetricsLog:
         with suppress(OSError):
             write_view(self._run.progress, {**self._newest, "time": time.time(), "metrics": self._shown})
 
+    def _add_held(self) -> None:
+        held, self._held = self._held, []
+        for line in held:
+            self._add(line, None)
+
+    def _add(self, line: Line, resumed: int | None) -> None:
+        if not self._newest:
+            self._begin(line, resumed)
+        if line.metrics:
+            self._waiting.append(line.to_json())
+            self._flush()
+        self._update(line)
+
     def _begin(self, line: Line, resumed: int | None) -> None:
-        if resumed is None and self._continues(line):
+        self._run.path.mkdir(parents=True, exist_ok=True)
+        if resumed is None and self._continues(line.step):
             return
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
@@ -176,11 +192,14 @@ class MetricsLog:
             "first_step_time": time.time(),
         }
 
-    def _continues(self, line: Line) -> bool:
-        """Whether an earlier process of this attempt has logged up to here, as a training before a test."""
+    def _continues(self, step: float) -> bool:
+        """Go on from the progress of an earlier process of this attempt, such as a training before a test.
+
+        Returns whether there is one that has not gone beyond this step.
+        """
         found = read_object(self._run.progress)
         is_same_attempt = self._place.is_in_run and found.get("attempt") == self._place.attempt
-        if not is_same_attempt or found["step"] > line.step:
+        if not is_same_attempt or found["step"] > step:
             return False
         self._newest, self._shown = found, found["metrics"]
         return True

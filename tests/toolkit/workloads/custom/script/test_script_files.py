@@ -216,25 +216,32 @@ def test_line_of_step_0_before_the_resume_keeps_the_lines_of_earlier_attempts(ru
     assert (progress["first_step"], progress["resumed"]) == (2, True)
 
 
-def test_line_of_step_0_is_written_if_none_follows(run: RunDir) -> None:
+@pytest.mark.parametrize("later", [None, 99])
+def test_training_whose_first_line_is_of_step_0_begins_there(later: int | None, run: RunDir) -> None:
     log = MetricsLog(Place(run=run, rank=0, size=1))
     log.write(checked(0, metrics={"accuracy": 0.1}), None)
+    if later:
+        log.write(checked(later), None)
+        assert steps(run) == [0]
     log.close()
     assert steps(run) == [0]
+    progress = read_json(run.progress)
+    assert (progress["step"], progress["first_step"], progress["resumed"]) == (later or 0, 0, False)
 
 
-def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(run: RunDir) -> None:
+@pytest.mark.parametrize("step", [0, 4])
+def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(step: int, run: RunDir) -> None:
     """As in `python train.py && python test.py`, where the second does not ask for a checkpoint."""
     place = Place(run=run, rank=0, size=1, attempt=1)
     training, test = MetricsLog(place), MetricsLog(place)
     for split in ("train", "validation"):
         training.write(checked(4, split=split, metrics={"loss": 1.0}), -1)
     training.close()
-    test.write(checked(4, split="test", metrics={"loss": 2.0}), None)
+    test.write(checked(step, split="test", metrics={"loss": 2.0}), None)
     test.close()
-    assert [steps(run, split) for split in ("train", "validation", "test")] == [[4]] * 3
+    assert [steps(run, split) for split in ("train", "validation", "test")] == [[4], [4], [step]]
     progress = read_json(run.progress)
-    assert (progress["first_step"], progress["resumed"]) == (0, False)
+    assert (progress["step"], progress["first_step"], progress["resumed"]) == (4, 0, False)
     assert set(progress["metrics"]) == {"train_loss", "validation_loss", "test_loss"}
 
 

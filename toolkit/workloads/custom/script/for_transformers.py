@@ -35,10 +35,10 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     - `trainer.train()` continues from the newest valid checkpoint and ignores a path in
       resume_from_checkpoint; only False makes it start from the beginning.
-    - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums. The last
-      step is saved with each strategy.
+    - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums.
     - When the run is asked to stop, the Trainer saves after its step, or in an evaluation the state after
-      the last step, and the process leaves with status 75.
+      the last step, and the process leaves with status 75. So it does in an evaluation after the training,
+      whatever its save_strategy, unless the model then has other weights, as by load_best_model_at_end.
     - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
 
     keep   how many of the newest checkpoints are kept in the run, beside the best one
@@ -86,8 +86,18 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         if not self._run.should_stop():
             return
         self._is_leaving = True
-        self._save(args, state, control)
+        if self._is_unsaved and (trainer := self._trainer) is not None:
+            trainer._save_checkpoint(trainer.model, None)
+            # This may be another Trainer's evaluation.
+            trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
         self._run.leave()
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        # The model then has the best weights, or an evaluation makes them half-precision numbers.
+        if args.load_best_model_at_end or args.fp16_full_eval or args.bf16_full_eval:
+            self._trainer = None
 
     def on_log(
         self,
@@ -99,8 +109,6 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         logs = logs or {}
         if _SUMMARY in logs:
-            # Not every save_strategy saves the last step, and what follows, such as a test, may be stopped.
-            self._save(args, state, control)
             return
         is_evaluation = any(name.startswith(_EVALUATION) for name in logs)
         self._run.log(
@@ -126,11 +134,6 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._is_unsaved = False
         if self._is_leaving:
             self._run.leave()
-
-    def _save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
-        if self._is_unsaved and self._trainer is not None:
-            self._trainer._save_checkpoint(self._trainer.model, None)
-            self._trainer.callback_handler.on_save(args, state, control)
 
 
 def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:

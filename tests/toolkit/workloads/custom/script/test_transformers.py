@@ -80,8 +80,8 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
     return own_run_for("transformers", tmp_path / "run", monkeypatch)
 
 
-def train(folder: Path, *, max_steps: int = 2, **options: Any) -> None:
-    """Train a small model in this process, in epochs of two steps."""
+def small_trainer(folder: Path, *, max_steps: int = 2, **options: Any) -> Any:
+    """Return a Trainer of a small model, with epochs of two steps."""
     import torch
     from transformers import Trainer, TrainingArguments
 
@@ -107,31 +107,56 @@ def train(folder: Path, *, max_steps: int = 2, **options: Any) -> None:
         disable_tqdm=True,
         **options,
     )
-    callbacks = [RunCallback()]
-    Trainer(
-        model=Model(), args=arguments, train_dataset=samples, eval_dataset=samples, callbacks=callbacks
-    ).train()
+    return Trainer(
+        model=Model(), args=arguments, train_dataset=samples, eval_dataset=samples, callbacks=[RunCallback()]
+    )
 
 
-#: The loss falls, so that only the first of two evaluations is a new best one.
-WORSE = {
-    "eval_strategy": "steps",
-    "eval_steps": 1,
-    "metric_for_best_model": "loss",
-    "greater_is_better": True,
-}
+def saves(run: AskedRun) -> list[int]:
+    return [event.facts["step"] for event in read_events(run.dir, "save")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "strategy, options, saved", [("no", {}, [2]), ("epoch", {}, [2]), ("best", WORSE, [1, 2])]
-)
-def test_last_step_is_saved_once_whatever_the_save_strategy(
-    strategy: str, options: dict[str, Any], saved: list[int], own_run: AskedRun, tmp_path: Path
+@pytest.mark.parametrize("strategy", ["no", "epoch"])
+def test_stop_in_an_evaluation_after_the_training_saves_the_last_step_once(
+    strategy: str, own_run: AskedRun, tmp_path: Path
 ) -> None:
-    """What follows, such as an evaluation, may be stopped."""
-    train(tmp_path, save_strategy=strategy, **options)
-    assert [event.facts["step"] for event in read_events(own_run.dir, "save")] == saved
+    trainer = small_trainer(tmp_path, save_strategy=strategy)
+    trainer.train()
+    assert saves(own_run) == ([] if strategy == "no" else [2])
+    own_run.is_asked = True
+    with pytest.raises(SystemExit) as left:
+        trainer.evaluate()
+    assert left.value.code == ExitCode.YIELDED
+    assert saves(own_run) == [2]
+    own_run.is_asked = False
+    resuming._begun.clear()
+    resumed = small_trainer(tmp_path, save_strategy=strategy)
+    assert resumed.train().global_step == 2
+    assert resumed.model.layer.weight.equal(trainer.model.layer.weight)
+    assert "eval_loss" in resumed.evaluate()
+    assert saves(own_run) == [2]
+
+
+@pytest.mark.slow
+def test_stop_in_an_evaluation_of_the_best_weights_does_not_save_them_as_the_last(
+    own_run: AskedRun, tmp_path: Path
+) -> None:
+    # The loss falls, so that only the first of two evaluations is a new best one.
+    trainer = small_trainer(
+        tmp_path,
+        save_strategy="best",
+        eval_strategy="steps",
+        eval_steps=1,
+        metric_for_best_model="loss",
+        greater_is_better=True,
+        load_best_model_at_end=True,
+    )
+    trainer.train()
+    own_run.is_asked = True
+    with pytest.raises(SystemExit):
+        trainer.evaluate()
+    assert saves(own_run) == [1]
 
 
 @pytest.mark.slow
@@ -139,13 +164,13 @@ def test_stop_before_the_first_step_after_a_resume_does_not_save_again(
     own_run: AskedRun, tmp_path: Path
 ) -> None:
     """The random numbers are still those of the new process."""
-    train(tmp_path, save_strategy="epoch")
+    small_trainer(tmp_path, save_strategy="epoch").train()
     manifest = own_run.dir.checkpoint(2) / MANIFEST
     saved = manifest.read_text()
     resuming._begun.clear()
     own_run.is_asked = True
     with pytest.raises(SystemExit) as left:
-        train(tmp_path, max_steps=4, eval_on_start=True)
+        small_trainer(tmp_path, max_steps=4, eval_on_start=True).train()
     assert left.value.code == ExitCode.YIELDED
     assert manifest.read_text() == saved
 

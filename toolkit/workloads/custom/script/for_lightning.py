@@ -32,8 +32,8 @@ _TRAINING = ("train_", "train/")
 #: Steps between two lines of metrics, if the Trainer has no log_every_n_steps.
 _LOG_EVERY = 50
 _NO_SCORES = frozenset({"epoch", "step"})
-#: How many of the smallest parameters show whether other weights are in the model.
-_WATCHED = 8
+#: How many of the smallest parameters, and of the numbers of each, show whether the model has other weights.
+_WATCHED, _NUMBERS = 8, 1024
 #: An attribute of the method `fit` that resumes.
 _OURS = "resumes_run"
 
@@ -47,7 +47,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     - When the run is asked to stop, it saves after the step, or in a validation the state after the last
       step, and the process leaves with status 75. If a callback has put other weights into the model for the
       validation, such as averaged ones, it leaves after the next step.
-    - The other callbacks are called before it, so that it saves what they have updated.
+    - The other callbacks are called before it, so that it saves what they have updated, except EarlyStopping
+      and checkpoint callbacks at the end of an epoch.
     - `stk status`, `watch` and `report` show what the module logs; names that begin with `val_`, `val/`,
       `validation_` or `validation/` are of the validation set.
 
@@ -72,7 +73,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._drawn: _Drawn | None = None
         self._watched: list[torch.Tensor] = []
         self._weights: list[torch.Tensor] = []
-        # Whether the next checkpoint is tried, because Lightning may refuse to load it.
+        # Whether to check that Lightning can load the next checkpoint.
         self._is_doubtful = False
         self._is_at_step = self._may_leave = self._is_validating = False
         self._saved: int | None = None
@@ -111,8 +112,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._step = trainer.global_step
         self._total = _total(trainer)
-        trained = (each for each in pl_module.parameters() if each.requires_grad and each.numel())
-        self._watched = sorted(trained, key=torch.numel)[:_WATCHED]
+        self._watched = _watched(trainer)
         if self._resumes_within_epoch:
             self._move(trainer, last=False)
 
@@ -159,10 +159,11 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             self._run.leave()
         self._progress = trainer.fit_loop.epoch_loop.state_dict(prefix="epoch_loop.")
         self._drawn = _drawn()
-        self._weights = [each.detach().clone() for each in self._watched]
+        self._weights = [_first_numbers(each).clone() for each in self._watched]
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if (trainer.current_epoch + 1) % self._every_n_epochs == 0:
+        # At the end of the training, callbacks may put averaged weights into the model.
+        if (trainer.current_epoch + 1) % self._every_n_epochs == 0 or _is_last_epoch(trainer):
             self._save(trainer, is_epoch_end=True)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -204,7 +205,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def _has_other_weights(self) -> bool:
         """Whether the model has other weights than after the last step, such as averaged ones. Collective."""
-        pairs = zip(self._watched, self._weights, strict=True)
+        pairs = zip(map(_first_numbers, self._watched), self._weights, strict=True)
         return largest(float(not all(torch.equal(now, then) for now, then in pairs)))[0] > 0
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -244,14 +245,43 @@ def _check_loads(checkpoint: Path, *, is_main: bool) -> None:
     """Check that Lightning would load a checkpoint by default. Collective. Raises UserError."""
     error = SharedError("Lightning could not load its checkpoint")
     with error:
-        # A strategy that shards the weights saves a folder.
-        if is_main and checkpoint.is_file() and (objects := get_unsafe_globals_in_checkpoint(checkpoint)):
+        if is_main and (objects := _unsafe_objects(checkpoint)):
             raise UserError(
-                f"Lightning could not load its checkpoint, which has {', '.join(sorted(objects))}: "
+                f"Lightning could not load its checkpoint, which has {', '.join(objects)}: "
                 "leave it out, as with save_hyperparameters(ignore=[…]), or use "
                 "trainer.fit(…, weights_only=False)"
             )
     error.raise_together()
+
+
+def _unsafe_objects(checkpoint: Path) -> list[str]:
+    """Return the objects for which torch refuses to load a checkpoint; none if they are unknown."""
+    try:
+        return sorted(get_unsafe_globals_in_checkpoint(checkpoint))
+    except Exception:
+        # It may be a folder, or have another format. Lightning may be able to load it.
+        return []
+
+
+def _watched(trainer: Trainer) -> list[torch.Tensor]:
+    """Return a few trained parameters, which show whether other weights are in the model."""
+    # A module's own hook may change the weights after the callback has seen them, so nothing is compared.
+    hook = trainer.lightning_module.on_train_batch_end
+    if getattr(hook, "__qualname__", "") != "ModelHooks.on_train_batch_end":
+        return []
+    groups = (group for optimizer in trainer.optimizers for group in optimizer.param_groups)
+    trained = dict.fromkeys(each for group in groups for each in group["params"] if each.numel())
+    return sorted(trained, key=torch.numel)[:_WATCHED]
+
+
+def _first_numbers(parameter: torch.Tensor) -> torch.Tensor:
+    return parameter.detach().flatten()[:_NUMBERS]
+
+
+def _is_last_epoch(trainer: Trainer) -> bool:
+    """Whether the training ends with this epoch, as far as is known at its end."""
+    is_end = 0 < (trainer.max_epochs or -1) <= trainer.current_epoch + 1
+    return bool(trainer.should_stop or is_end or 0 < trainer.max_steps <= trainer.global_step)
 
 
 def _is_due(step: int, before: int, every: int | None) -> bool:
@@ -265,11 +295,12 @@ def _is_in_training(trainer: Trainer) -> bool:
 
 
 def _total(trainer: Trainer) -> int | None:
-    """Return the steps of the whole training; None if it has no end, or the module makes the steps itself."""
-    if not trainer.lightning_module.automatic_optimization:
-        return None
+    """Return the steps of the whole training; None if it has no end, or they cannot be estimated."""
     steps = trainer.estimated_stepping_batches
-    return int(steps) if 0 < steps < float("inf") else None
+    # The Trainer estimates the number of batches, which may each make several steps.
+    makes_several = not trainer.lightning_module.automatic_optimization and len(trainer.optimizers) > 1
+    is_known = 0 < steps < float("inf") and (steps == trainer.max_steps or not makes_several)
+    return int(steps) if is_known else None
 
 
 def _epoch(trainer: Trainer, batch_idx: int) -> float | None:

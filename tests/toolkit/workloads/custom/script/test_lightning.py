@@ -164,7 +164,8 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
     return own_run_for("lightning", tmp_path / "run", monkeypatch)
 
 
-def small_model() -> Any:
+def small_model(*, optimizers: int = 1) -> Any:
+    """Return a model with two numbers and one. With several optimizers, each makes a step in each batch."""
     import lightning
     import torch
 
@@ -172,22 +173,23 @@ def small_model() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(2, 1)
+            self.automatic_optimization = optimizers == 1
 
         def training_step(self, batch: Any, index: int) -> Any:
             self.log_dict({"total": 1.0, "train_time": 2.0})
             if self.automatic_optimization:
                 return self.layer(batch).sum()
-            for _ in range(2):
-                self.optimizers().zero_grad()
+            for optimizer in self.optimizers():
+                optimizer.zero_grad()
                 self.manual_backward(self.layer(batch).sum())
-                self.optimizers().step()
+                optimizer.step()
             return None
 
         def validation_step(self, batch: Any, index: int) -> None:
             self.log_dict({"val/total": 3.0, "val_loss": 4.0})
 
         def configure_optimizers(self) -> Any:
-            return torch.optim.SGD(self.parameters(), lr=0.1)
+            return [torch.optim.SGD(self.layer.parameters(), lr=0.1) for _ in range(optimizers)]
 
     return Model()
 
@@ -196,7 +198,8 @@ def fit(
     *callbacks: Any,
     model: Any = None,
     every_n_steps: int | None = None,
-    weights_only: Any = None,
+    every_n_epochs: int = 1,
+    loads_all: bool = False,
     **options: Any,
 ) -> None:
     """Train in this process: two epochs of two batches, each with a validation of two batches."""
@@ -215,10 +218,11 @@ def fit(
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        callbacks=[RunCallback(every_n_steps=every_n_steps), *callbacks],
+        callbacks=[RunCallback(every_n_steps=every_n_steps, every_n_epochs=every_n_epochs), *callbacks],
         **options,
     )
-    trainer.fit(model or small_model(), loader, loader, weights_only=weights_only)
+    more: Any = {"weights_only": False} if loads_all else {}
+    trainer.fit(model or small_model(), loader, loader, **more)
 
 
 def saved(run: AskedRun, step: int) -> Any:
@@ -267,6 +271,51 @@ def test_stop_in_a_validation_of_other_weights_waits_for_the_next_step(own_run: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("changes", ["on_train_batch_end", "an untrained parameter"])
+def test_stop_in_a_validation_saves_there_if_the_module_itself_changes_its_weights(
+    changes: str, own_run: AskedRun
+) -> None:
+    """It may clip them after each step, or count in a parameter without an optimizer."""
+    import torch
+    from lightning.pytorch.callbacks import LambdaCallback
+
+    model = small_model()
+    model.seen = torch.nn.Parameter(torch.zeros(1))
+
+    def ask(*_: Any) -> None:
+        own_run.is_asked = True
+        model.seen.data += 1
+
+    def clip(*_: Any) -> None:
+        for parameter in model.parameters():
+            parameter.data.clamp_(-0.01, 0.01)
+
+    if changes == "on_train_batch_end":
+        model.on_train_batch_end = clip
+    with pytest.raises(SystemExit) as left:
+        fit(LambdaCallback(on_validation_epoch_start=ask), model=model)
+    assert left.value.code == ExitCode.YIELDED
+    assert own_run.dir.checkpoint_steps() == [2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [{}, {"max_steps": 3}])
+def test_last_save_has_the_trained_weights_if_others_replace_them_at_the_end_of_the_training(
+    end: dict[str, int], own_run: AskedRun
+) -> None:
+    from lightning.pytorch.callbacks import LambdaCallback
+
+    def exchange(trainer: Any, module: Any) -> None:
+        for parameter in module.parameters():
+            parameter.data.zero_()
+
+    fit(LambdaCallback(on_train_end=exchange), every_n_epochs=5, **end)
+    (last,) = own_run.dir.checkpoint_steps()
+    assert last == end.get("max_steps", 4)
+    assert saved(own_run, last)["state_dict"]["layer.weight"].any()
+
+
+@pytest.mark.slow
 def test_trainer_with_log_every_n_steps_of_0_logs_no_metrics_of_the_training(own_run: AskedRun) -> None:
     fit(log_every_n_steps=0)
     assert validated_steps(own_run.dir) == [2, 4]
@@ -283,16 +332,22 @@ def test_metrics_with_a_name_that_is_reserved_are_logged_under_a_longer_name(own
 
 @pytest.mark.slow
 def test_saves_within_an_epoch_are_due_though_a_batch_makes_several_steps(own_run: AskedRun) -> None:
-    model = small_model()
-    model.automatic_optimization = False
-    fit(model=model, every_n_steps=5)
+    fit(model=small_model(optimizers=2), every_n_steps=5)
     assert own_run.dir.checkpoint_steps() == [6, 8]
-    # The Trainer estimates the number of batches.
-    assert read_json(own_run.dir.progress)["total_steps"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizers, max_steps, total", [(2, -1, None), (2, 4, 4), (1, -1, 4)])
+def test_total_is_unknown_if_several_optimizers_make_steps_and_only_the_batches_are_counted(
+    optimizers: int, max_steps: int, total: int | None, own_run: AskedRun
+) -> None:
+    fit(model=small_model(optimizers=optimizers), max_steps=max_steps)
+    assert read_json(own_run.dir.progress)["total_steps"] == total
 
 
 @pytest.mark.slow
 def test_checkpoint_that_lightning_could_not_load_is_refused(own_run: AskedRun) -> None:
+    pytest.importorskip("lightning", minversion="2.6", reason="older Lightning loads all objects")
     model = small_model()
     model.save_hyperparameters({"activation": partial(max)})
     with pytest.raises(UserError, match=r"functools\.partial.*weights_only=False"):
@@ -302,7 +357,21 @@ def test_checkpoint_that_lightning_could_not_load_is_refused(own_run: AskedRun) 
 
 @pytest.mark.slow
 def test_checkpoint_is_not_refused_if_the_trainer_loads_all_objects(own_run: AskedRun) -> None:
+    pytest.importorskip("lightning", minversion="2.6", reason="older Lightning has no weights_only")
     model = small_model()
     model.save_hyperparameters({"activation": partial(max)})
-    fit(model=model, weights_only=False)
+    fit(model=model, loads_all=True)
+    assert own_run.dir.checkpoint_steps() == [2, 4]
+
+
+@pytest.mark.slow
+def test_checkpoint_that_torch_cannot_scan_does_not_end_the_training(
+    own_run: AskedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scan(path: Path) -> list[str]:
+        raise EOFError
+
+    module = "toolkit.workloads.custom.script.for_lightning"
+    monkeypatch.setattr(f"{module}.get_unsafe_globals_in_checkpoint", scan)
+    fit()
     assert own_run.dir.checkpoint_steps() == [2, 4]

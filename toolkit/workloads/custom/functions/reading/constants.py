@@ -23,7 +23,7 @@ _OPERATIONS = {
 def constants_of(tree: ast.Module) -> dict[str, Any]:
     """Return the names that a module binds exactly once, at its top level, with their known values."""
     found: dict[str, Any] = {}
-    times = bindings(tree)
+    times = _bindings(tree)
     for target, value in assigned(tree):
         if isinstance(target, ast.Name) and times[target.id] == 1:
             found[target.id] = value_of(value, found)
@@ -39,7 +39,7 @@ def assigned(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield node.target, node.value
 
 
-def bindings(tree: ast.Module) -> Counter[str]:
+def _bindings(tree: ast.Module) -> Counter[str]:
     """How often a module binds each of its names: also in branches and loops, by imports, and by `global`."""
     found: Counter[str] = Counter()
     waiting: list[ast.AST] = [*tree.body]

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.report.formats import NOT_SCORES
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.reading.class_body import class_body
-from toolkit.workloads.custom.functions.reading.constants import assigned, bindings, constants_of
+from toolkit.workloads.custom.functions.reading.constants import constants_of, value_of
 from toolkit.workloads.custom.functions.reading.metric_names import declared_metrics, returned_names
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -173,7 +173,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
-    others, conditional = dict(_bound_otherwise(tree)), dict(_bound_conditionally(tree))
+    others, conditional = dict(_bound_otherwise(tree)), dict(_defined_conditionally(tree))
     for name in dict.fromkeys((*_GIVEN, *_WITH_KEYS, "schedule")):
         if name in functions or (name in others and name == "schedule"):
             continue
@@ -181,7 +181,7 @@ def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iter
             problem = f"{name} is not a plain function of this file, so its parameters are not known here"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=others[name])
         elif name in conditional:
-            problem = f"{name} is defined within if, try or with, so it is not known here whether it exists"
+            problem = f"{name} is defined within if or try, so it is not known here whether it exists"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=conditional[name])
         elif name in _GIVEN:
             yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])
@@ -194,17 +194,30 @@ def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from ((each.asname or each.name, node.lineno) for each in node.names)
         elif isinstance(node, ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node.lineno
-    yield from ((each.id, each.lineno) for each, _ in assigned(tree) if isinstance(each, ast.Name))
+        elif isinstance(node, ast.Assign):
+            yield from ((each.id, node.lineno) for each in node.targets if isinstance(each, ast.Name))
+        elif (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and node.value is not None
+            # `schedule: Callable | None = None` says that there is no such function.
+            and value_of(node.value, {}) is not None
+        ):
+            yield node.target.id, node.lineno
 
 
-def _bound_conditionally(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Names that are bound within `if`, `try` or `with`, with the line of the statement."""
-    for node in tree.body:
+def _defined_conditionally(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Functions that are defined in branches of `if` and `try`, with their lines."""
+    waiting: list[ast.AST] = [*tree.body]
+    while waiting:
+        node = waiting.pop()
         # A file that is imported does not execute its `if __name__ == "__main__":`.
         if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             continue
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            yield from ((name, node.lineno) for name in bindings(ast.Module(body=[node], type_ignores=[])))
+        if isinstance(node, ast.If | ast.Try | ast.ExceptHandler):
+            inner = list(ast.iter_child_nodes(node))
+            yield from ((each.name, each.lineno) for each in inner if isinstance(each, ast.FunctionDef))
+            waiting += inner
 
 
 def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:

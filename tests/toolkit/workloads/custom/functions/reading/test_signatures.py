@@ -117,24 +117,45 @@ def test_each_missing_function_is_named_with_an_example() -> None:
 
 @pytest.mark.parametrize(
     "written",
-    [
-        "from a import model", "model = 3", "model: Any = 3", "class model: ...", "async def model(): ...",
-        "if x: from a import model",
-    ],
-)  # fmt: skip
+    ["from a import model", "model = 3", "model: Any = 3", "class model: ...", "async def model(): ..."],
+)
 def test_name_that_is_not_a_plain_function_is_refused_with_its_line(written: str) -> None:
     (problem,) = problems(DATA, f"{written}\n", STEP)
     assert problem.line == 2
 
 
 @pytest.mark.parametrize("name", ["optimizer", "schedule", "prepare"])
-def test_optional_function_that_the_file_may_not_have_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    "before",
+    [
+        "if x:",
+        "if x: ...\nelif y:",
+        "if x: ...\nelse:",
+        "try: ...\nfinally:",
+        "try: ...\nexcept ImportError:",
+    ],
+)
+def test_optional_function_that_the_file_may_not_have_is_refused(before: str, name: str) -> None:
     """Otherwise the run would be trained without it."""
-    written = f"try:\n    def {name}(*given): ...\nexcept ImportError: ...\n"
-    (problem,) = problems(MODEL, DATA, STEP, written)
+    (problem,) = problems(MODEL, DATA, STEP, f"{before}\n    def {name}(*given): ...\n")
     assert name in problem.problem
-    assert problem.line == 4
-    read(MODEL, DATA, STEP, f"if __name__ == '__main__':\n    {name} = 3\n")
+    assert problem.line == 5 + before.count("\n")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "if __name__ == '__main__':\n    def schedule(step): ...\n",
+        "try: import schedule\nexcept ImportError: ...\n",
+        "if x: names = [prepare for prepare in x]\n",
+        "schedule: Callable | None = None\n",
+        "prepare: Any = None\n",
+        "optimizer: Callable\n",
+    ],
+)
+def test_name_of_an_optional_function_that_is_none_is_not_refused(written: str) -> None:
+    found = read(MODEL, DATA, STEP, written)
+    assert not any(found.has(name) for name in ("optimizer", "schedule", "prepare"))
 
 
 @pytest.mark.parametrize("written", ["schedule = partial(f)", "schedule: Callable = partial(f)"])

@@ -147,10 +147,11 @@ class MetricsLog:
     def close(self) -> None:
         """Write waiting lines and the progress, unless another attempt writes by now."""
         if not is_fenced(self._run, self._place.nonce):
-            if self._held:
-                # Such a script only evaluates: what a training before it has logged stays.
-                self._continues(math.inf)
-            self._add_held()
+            if read_object(self._run.progress).get("step"):
+                # This is a test after the training, or has not come to the training: earlier lines stay.
+                self._waiting += [each.to_json() for each in self._held if each.metrics]
+            else:
+                self._add_held()
             self._flush()
             self.progress()
 
@@ -177,7 +178,7 @@ class MetricsLog:
 
     def _begin(self, line: Line, resumed: int | None) -> None:
         self._run.path.mkdir(parents=True, exist_ok=True)
-        if resumed is None and self._continues(line.step):
+        if resumed is None and self._continues(line):
             return
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
@@ -192,14 +193,11 @@ class MetricsLog:
             "first_step_time": time.time(),
         }
 
-    def _continues(self, step: float) -> bool:
-        """Go on from the progress of an earlier process of this attempt, such as a training before a test.
-
-        Returns whether there is one that has not gone beyond this step.
-        """
+    def _continues(self, line: Line) -> bool:
+        """Whether an earlier process of this attempt has logged up to here, as a training before a test."""
         found = read_object(self._run.progress)
         is_same_attempt = self._place.is_in_run and found.get("attempt") == self._place.attempt
-        if not is_same_attempt or found["step"] > step:
+        if not is_same_attempt or found["step"] > line.step:
             return False
         self._newest, self._shown = found, found["metrics"]
         return True

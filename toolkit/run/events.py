@@ -60,6 +60,7 @@ class SaveEvent:
 class FailureEvent:
     """A rank has recorded a failure; `samples` are those of its micro-batch."""
 
+    time: float = 0.0
     nonce: str = ""
     rank: int | None = None
     step: int | None = None

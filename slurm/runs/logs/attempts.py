@@ -82,7 +82,7 @@ def _attempt(
         number=number,
         nonce=nonce,
         logs=dict(sorted(logs.get(nonce, {}).items())),
-        hosts=hosts_of(run, nonce),
+        hosts=hosts_of(run, nonce, record.attempt if record else None),
         record=record,
     )
 

@@ -97,7 +97,7 @@ class RunReader:
         newest = attempts[-1] if attempts else None
         until = now if row.is_live else self._last_known_time(newest, metrics)
         nonce = newest.nonce if newest else ""
-        known = _read(read_ranks, self._run, nonce)
+        known = _read(read_ranks, self._run, nonce, newest.attempt) if newest else []
         submitted = [each.time for each in _read(submissions, self._run)]
         return Snapshot(
             now=now,

@@ -108,10 +108,12 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
         return failure
     if hint.rank is not None:
         return _one_died(run, last, how, hint.kind, hint.rank)
-    if hint.kind == KILLED and (found := _found_in_logs(run, nonce, how)) is not None:
+    if hint.kind == KILLED and (found := _found_in_logs(run, last, how)) is not None:
         return found
-    spoke = {event.rank for event in failure_events(run) if event.nonce == nonce}
-    everybody = hosts_of(run, nonce)
+    # A launcher may reuse a nonce.
+    began = last.process_start or last.time_start or 0.0
+    spoke = {each.rank for each in failure_events(run) if each.nonce == nonce and each.time >= began}
+    everybody = hosts_of(run, nonce, last.attempt)
     # Ranks that started a process have recorded its end.
     spoke |= {rank for rank in everybody if "ended" in (read_json(run.process(nonce, rank)) or {})}
     silent = [rank for rank in sorted(everybody) if rank not in spoke]
@@ -123,14 +125,14 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
     return silent_record(run, nonce, hint.kind, what, rank, host)
 
 
-def _found_in_logs(run: RunDir, nonce: str, how: str) -> dict[str, Any] | None:
+def _found_in_logs(run: RunDir, last: AttemptRecord, how: str) -> dict[str, Any] | None:
     """The record of a rank that a library aborted, with its message; None if no log has one."""
-    hosts = hosts_of(run, nonce)
-    if (found := first_cause(run, nonce, hosts)) is None:
+    hosts = hosts_of(run, last.nonce, last.attempt)
+    if (found := first_cause(run, last.nonce, hosts)) is None:
         return None
     rank, _ = found
     what = f"rank {rank} on {hosts[rank]} was aborted ({how})"
-    return silent_record(run, nonce, KILLED, what, rank, hosts[rank])
+    return silent_record(run, last.nonce, KILLED, what, rank, hosts[rank])
 
 
 def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> di
 
 
 def _one_died(run: RunDir, last: AttemptRecord, how: str, kind: str, rank: int) -> dict[str, Any]:
-    host = hosts_of(run, last.nonce).get(rank) or (last.hosts or ("unknown",))[0]
+    host = hosts_of(run, last.nonce, last.attempt).get(rank) or (last.hosts or ("unknown",))[0]
     return silent_record(run, last.nonce, kind, f"rank {rank} on {host} was killed ({how})", rank, host)
 
 

@@ -89,7 +89,7 @@ def total_cpu_hours(attempts: Iterable[AttemptUsage]) -> Hours:
 
 def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int:
     """Count the GPUs of an attempt's ranks by UUID; two ranks may share one."""
-    ranks = [rank for rank in read_ranks(run, record.nonce) if rank.device is not None]
+    ranks = [rank for rank in read_ranks(run, record.nonce, record.attempt) if rank.device is not None]
     if not ranks:
         return (record.world_size or 1) if record.device == "cuda" else 0
     on_gpus = [rank for rank in ranks if str(rank.device).startswith("cuda")]

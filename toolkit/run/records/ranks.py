@@ -1,4 +1,4 @@
-"""ranks/NONCE.jsonl: the ranks of one attempt."""
+"""ranks/NONCE.jsonl: the ranks of an attempt; of several if a launcher, such as torchrun, reuses a nonce."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from toolkit.run.run_dir import RunDir
 class RankRecord:
     """One rank; None for values that it did not record. `gpu` is the UUID of its GPU."""
 
+    attempt: int | None = None
     rank: int | None = None
     host: str = "unknown"
     device: str | None = None
@@ -20,12 +21,19 @@ class RankRecord:
     cuda_visible_devices: str | None = None
 
 
-def read_ranks(run: RunDir, nonce: str) -> list[RankRecord]:
-    """The ranks of an attempt, by number; empty if it has recorded none."""
-    found = (from_json(RankRecord, line) for line in read_json_lines(run.ranks(nonce)))
-    return sorted((each for each in found if each.rank is not None), key=lambda each: each.rank or 0)
+def read_ranks(run: RunDir, nonce: str, attempt: int | None = None) -> list[RankRecord]:
+    """The ranks of an attempt, by number; empty if it has recorded none.
+
+    attempt   the number of the attempt; None: the newest one with this nonce that has recorded ranks
+    """
+    found = [from_json(RankRecord, line) for line in read_json_lines(run.ranks(nonce))]
+    if attempt is None:
+        attempt = max((each.attempt for each in found if each.attempt is not None), default=None)
+    # Earlier versions did not record the attempt.
+    of_attempt = (each for each in found if each.rank is not None and each.attempt in (None, attempt))
+    return sorted(of_attempt, key=lambda each: each.rank or 0)
 
 
-def hosts_of(run: RunDir, nonce: str) -> dict[int, str]:
-    """The host of each rank of an attempt."""
-    return {each.rank: each.host for each in read_ranks(run, nonce) if each.rank is not None}
+def hosts_of(run: RunDir, nonce: str, attempt: int | None = None) -> dict[int, str]:
+    """The host of each rank of an attempt, found as by read_ranks."""
+    return {each.rank: each.host for each in read_ranks(run, nonce, attempt) if each.rank is not None}

@@ -47,10 +47,10 @@ def crash(run: RunDir, why: str, *, step: int = 7, rank: int = 1, host: str = "w
     start(run, of=of, to=step, why=why, step=step, rank=rank, host=host, blamed=blamed)
 
 
-def ranks_of(run: RunDir, nonce: str, *hosts: str) -> None:
+def ranks_of(run: RunDir, nonce: str, *hosts: str, **facts: Any) -> None:
     run.ranks(nonce).parent.mkdir(exist_ok=True)
     for rank, host in enumerate(hosts):
-        append_json_line(run.ranks(nonce), {"rank": rank, "host": host})
+        append_json_line(run.ranks(nonce), {"rank": rank, "host": host, **facts})
 
 
 def report(run: RunDir, nonce: str, name: str, rank: int, host: str, step: int = 7) -> None:

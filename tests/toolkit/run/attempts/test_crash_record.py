@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.toolkit.run.attempts.attempts import crash, ranks_of, report, start, with_budget
@@ -12,6 +14,7 @@ from toolkit.reliability.restart_policy import after_failure, after_stop
 from toolkit.run.attempts.crash_record import CrashHint, close_open_attempt, record_crash
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.classes import PEER_LOST
+from toolkit.run.failure.records import forget_failure
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -86,6 +89,20 @@ def test_host_with_only_silent_ranks_is_named(run: RunDir) -> None:
     record_crash(run, 1)
     assert "ranks 2, 3 on w2" in read_json(run.failure)["message"]
     assert read_attempts(run)[0].why == "killed"
+
+
+def test_ranks_and_failures_of_an_earlier_attempt_with_the_same_nonce_do_not_count(run: RunDir) -> None:
+    """As torchrun starts them; the second attempt has fewer ranks, on other hosts."""
+    start(run, of=0, to=4, why="exception", nonce="torchrun", rank=1, step=4)
+    ranks_of(run, "torchrun", "w1", "w1", "w2", "w2", attempt=1)
+    report(run, "torchrun", "exception", 1, "w1")
+    forget_failure(run, "torchrun")
+    start(run, of=4, nonce="torchrun", time_start=time.time())
+    ranks_of(run, "torchrun", "w3", "w4", attempt=2)
+    report(run, "torchrun", PEER_LOST, 0, "w3")
+    record_crash(run, 137)
+    line = read_attempts(run)[-1]
+    assert (line.why, line.rank, line.blamed) == ("killed", 1, "w4")
 
 
 def test_only_command_without_a_recorded_end_is_the_killed_one(run: RunDir) -> None:

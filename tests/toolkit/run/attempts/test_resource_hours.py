@@ -54,6 +54,17 @@ def test_gpus_with_equal_numbers_are_distinguished_by_uuid(run: RunDir) -> None:
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 2
 
 
+def test_attempts_with_one_nonce_hold_the_gpus_of_their_own_ranks(run: RunDir) -> None:
+    """As torchrun starts them; the second one on another host."""
+    second = {"attempt": 2, "nonce": "a-0", "time_start": 4000, "time_end": 7600, "last_step": 9}
+    append_json_line(run.attempts, second)
+    for attempt, host, gpus in ((1, "a", 4), (2, "b", 2)):
+        for rank in range(gpus):
+            line = {"attempt": attempt, "rank": rank, "host": host, "device": f"cuda:{rank}"}
+            append_json_line(run.ranks("a-0"), line)
+    assert [each.gpus for each in attempt_usage(run, 0, RunPolicy())] == [4, 2]
+
+
 def test_data_parallel_process_holds_all_visible_gpus(run: RunDir) -> None:
     ranks(run, ("a", "cuda:0", "0,1,2"))
     assert attempt_usage(run, 0, RunPolicy(), data_parallel=True)[0].gpus == 3

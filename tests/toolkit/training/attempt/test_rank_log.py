@@ -7,6 +7,8 @@ import os
 
 import pytest
 
+from tests.toolkit.run.failure.test_log_end import ENDS
+from toolkit.run.failure.log_end import last_words
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
@@ -24,6 +26,16 @@ def test_a_log_replaces_secrets_by_their_variables(run: RunDir, monkeypatch: pyt
     assert "hush" not in text
     assert "no column '${oc.env:MYTOKEN}'" in text
     assert "KeyError: '${oc.env:MYTOKEN}'" in text
+
+
+def test_an_abort_explains_only_the_attempt_of_its_log_in_which_it_is(run: RunDir) -> None:
+    """Attempts that torchrun starts write the same log."""
+    world = World.single()
+    log = run.log(world.nonce, world.rank)
+    for end, is_aborted in ((ENDS["ecc"][0], True), ("", False)):
+        with log_to_file(run, world), log.open("a") as stream:
+            stream.write(end)
+        assert (last_words(log) is not None) == is_aborted
 
 
 def test_rank_0_prints_its_log_to_standard_output(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 _CRC_BLOCK = 1 << 20
+#: For lone surrogates, as in the name of a file that is not UTF-8: `\udce9` is an escape of JSON too.
+_ESCAPE = "backslashreplace"
 
 
 def fsync_dir(path: Path) -> None:
@@ -118,7 +120,8 @@ def json_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON document atomically, indented for people."""
-    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomic(path, text.encode(errors=_ESCAPE))
 
 
 def regular(path: str, flags: int) -> int:
@@ -191,7 +194,7 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        raw = ("\n" + line if torn else line).encode()
+        raw = ("\n" + line if torn else line).encode(errors=_ESCAPE)
         # A full disk accepts a part; the next call raises.
         while raw:
             raw = raw[os.write(descriptor, raw) :]
@@ -230,7 +233,7 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
     temporary = _beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with open(descriptor, "w", encoding="utf-8") as stream:
+        with open(descriptor, "w", encoding="utf-8", errors=_ESCAPE) as stream:
             stream.write(data)
         os.link(temporary, path)
         return True

@@ -115,4 +115,4 @@ def amend(run: RunDir, line: Mapping[str, Any]) -> None:
     """Update the line of an attempt, or add it. A full disk does not fail the run."""
     lines = _merged([*read_json_lines(run.attempts), line])
     with suppress(OSError):
-        write_atomic(run.attempts, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in lines))
+        write_atomic(run.attempts, "".join(json.dumps(each) + "\n" for each in lines))

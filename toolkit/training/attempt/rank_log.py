@@ -55,7 +55,9 @@ def log_to_file(run: RunDir, world: World) -> Iterator[None]:
     Rank 0 also writes it to standard output, unless that is this file.
     """
     run.logs.mkdir(exist_ok=True)
-    with open(run.log(world.nonce, world.rank), "a", encoding="utf-8") as stream:
+    path = run.log(world.nonce, world.rank)
+    # A message may hold the name of a file that is not UTF-8.
+    with open(path, "a", encoding="utf-8", errors="backslashreplace") as stream:
         faulthandler.enable(stream)
         handlers: list[logging.Handler] = [_File(stream)]
         if world.is_main and not _is_output(stream):

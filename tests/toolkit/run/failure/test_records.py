@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,14 @@ def test_failure_record_has_rank_phase_step_message_and_traceback(run: RunDir) -
 def test_message_for_users_has_no_exception_class_name(run: RunDir) -> None:
     record_failure(run, World.single(), "data preparation", 0, DataError("films.tsv is empty"))
     assert read_json(run.failure)["message"] == "films.tsv is empty"
+
+
+def test_failure_that_names_a_file_whose_name_is_not_utf_8_is_recorded(run: RunDir) -> None:
+    error = ValueError(f"cannot read {os.fsdecode(b'caf_\xe9.jpg')}")
+    assert record_failure(run, World.single(), "data", 3, error)
+    assert read_json(run.failure)["class"] == "exception"
+    assert [event["class"] for event in events(run, "failure")] == ["exception"]
+    assert r"caf_\udce9.jpg" in run.failure.read_text()
 
 
 def test_first_failure_is_kept(run: RunDir) -> None:

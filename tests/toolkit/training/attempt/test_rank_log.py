@@ -28,6 +28,13 @@ def test_a_log_replaces_secrets_by_their_variables(run: RunDir, monkeypatch: pyt
     assert "KeyError: '${oc.env:MYTOKEN}'" in text
 
 
+def test_a_message_with_the_name_of_a_file_that_is_not_utf_8_is_logged(run: RunDir) -> None:
+    world = World.single()
+    with log_to_file(run, world):
+        logging.getLogger("toolkit").error("cannot read %s", os.fsdecode(b"caf_\xe9.jpg"))
+    assert r"cannot read caf_\udce9.jpg" in run.log(world.nonce, world.rank).read_text()
+
+
 def test_an_abort_explains_only_the_attempt_of_its_log_in_which_it_is(run: RunDir) -> None:
     """Attempts that torchrun starts write the same log."""
     world = World.single()

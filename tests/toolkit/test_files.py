@@ -103,7 +103,7 @@ def test_json_is_written_readable_and_refuses_nan(tmp_path: Path) -> None:
 
 
 def test_name_of_a_file_that_is_not_utf_8_is_written_and_read_back(tmp_path: Path) -> None:
-    value = {"message": f"cannot open {os.fsdecode(b'caf\xe9.jpg')}"}
+    value = {"message": "cannot open " + os.fsdecode(b"caf_\xe9.jpg")}
     write_json(tmp_path / "value.json", value)
     assert create_once(tmp_path / "once.json", json.dumps(value, ensure_ascii=False))
     append_json_line(tmp_path / "lines.jsonl", value)

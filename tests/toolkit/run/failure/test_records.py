@@ -132,7 +132,7 @@ def test_message_for_users_has_no_exception_class_name(run: RunDir) -> None:
 
 
 def test_failure_that_names_a_file_whose_name_is_not_utf_8_is_recorded(run: RunDir) -> None:
-    error = ValueError(f"cannot read {os.fsdecode(b'caf_\xe9.jpg')}")
+    error = ValueError("cannot read " + os.fsdecode(b"caf_\xe9.jpg"))
     assert record_failure(run, World.single(), "data", 3, error)
     assert read_json(run.failure)["class"] == "exception"
     assert [event["class"] for event in events(run, "failure")] == ["exception"]

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import string
 from collections.abc import Sequence
 from typing import Any
 
 from toolkit.config.composition.includes import Includes, find_includes
-from toolkit.config.composition.yaml_files import Unreadable, parse
+from toolkit.config.composition.yaml_files import Unreadable, last_comment, parse
 from toolkit.config.faults import Faults
 from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, Origins, dotted, index_in, no_index
 
 #: More parts would only nest sections too deep to be read.
 _MAX_PARTS = 50
 #: Characters that are a text if one of them is the whole value, as in `key=,`: as YAML most of them
-#: would be a fault, null or a list. `~` stays null.
-_LONE = frozenset(string.punctuation) - {"~"} | {"\t"}
+#: would be a fault, null or a list. `~` stays null. `---` would begin a document.
+_LONE = frozenset(string.punctuation) - {"~"} | {"\t", "---"}
 
 
 def apply(overrides: Sequence[str], includes: Includes) -> None:
     """Set each override in the experiment's tree, in their order; faults are recorded.
 
-    The value is YAML, so `key=` sets null; a lone character of punctuation, or a tab, is a text. Includes on
-    the path are read; replaced includes are not read, so they need not exist.
+    The value is YAML, so `key=` sets null; a lone character of punctuation, a tab, or `---`, is a text.
+    Includes on the path are read; replaced includes are not read, so they need not exist.
     """
     for text in overrides:
         parsed = _parse(text, includes.faults)
@@ -58,6 +60,11 @@ def _parse(text: str, faults: Faults) -> tuple[Key, Any] | None:
         return None
     for inner, _, problem, hint in document.faults:
         faults.add((*key, *inner), problem, hint, COMMAND_LINE, unsure=False)
+    if "#" in value and (comment := last_comment(value)):
+        quoted = shlex.quote(json.dumps(value.strip(), ensure_ascii=False))
+        problem = f"found {value!r}, of which YAML reads {comment!r} as a comment"
+        faults.add(key, problem, f"quote a text: {dotted(key)}={quoted}", COMMAND_LINE)
+        return None
     return key, find_includes(document.value, ())
 
 

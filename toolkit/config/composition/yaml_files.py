@@ -55,6 +55,7 @@ _STARTS = (
     yaml.FlowMappingStartToken,
     yaml.FlowSequenceStartToken,
 )
+_WITHOUT_TEXT = (yaml.BlockEndToken, yaml.StreamEndToken)
 _ENDS = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 
 # The end is part of the form, because PyYAML only matches the beginning.
@@ -158,6 +159,14 @@ def parse(text: str) -> Document:
     if node is not None:
         builder.document.value = builder.build(node, (), ())
     return builder.document
+
+
+def last_comment(text: str) -> str:
+    """The comment at the end of a text that `parse` can read; empty without one."""
+    tokens = yaml.scan(text, Loader=_Loader)
+    # The end of a block has the place of the next token.
+    ends = [each.end_mark.index for each in tokens if not isinstance(each, _WITHOUT_TEXT)]
+    return text[max(ends) :].strip()
 
 
 #: Texts in place of files, for experiments that are made from a command line.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from tests.toolkit.config.composing import compose
@@ -26,6 +28,11 @@ class TestOverrides:
             ("data.delimiter = : ", ("data", "delimiter"), ":"),
             ("data.delimiter=\t", ("data", "delimiter"), "\t"),
             ('data.delimiter="\\t"', ("data", "delimiter"), "\t"),
+            ("data.delimiter=---", ("data", "delimiter"), "---"),
+            ("data.delimiter=#", ("data", "delimiter"), "#"),
+            ('name="run #3"', ("name",), "run #3"),
+            ("name={a: 'it #3'}", ("name", "a"), "it #3"),
+            ("name=run#3", ("name",), "run#3"),
             ("train.clip_norm=~", ("train", "clip_norm"), None),
             ("resources.sbatch.wckey=${name}", ("resources", "sbatch", "wckey"), "movies"),
         ],
@@ -84,6 +91,16 @@ class TestOverrides:
         (fault,) = faults(compose, movies, [override])
         assert (fault.key, fault.origin) == (key, "command line")
         assert problem in fault.problem
+
+    @pytest.mark.parametrize(
+        "value", ["#ff0000", "run #3", "it's #4's", "--- #a", "[1, 2] # two", "a: 1 # b"]
+    )
+    def test_an_override_of_which_yaml_drops_a_comment_is_a_fault(self, movies, faults, value):
+        (fault,) = faults(compose, movies, [f"name={value}"])
+        assert (fault.key, fault.origin) == ("name", "command line")
+        assert "comment" in fault.problem
+        (quoted,) = shlex.split(fault.hint.partition(": ")[2])
+        assert compose(movies, [quoted]).tree["name"] == value
 
     def test_overrides_within_an_unreadable_section_add_no_faults(self, movies, faults):
         overrides = ["model=${from_file:nowhere.yaml}", "model.filters=3"]

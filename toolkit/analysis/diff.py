@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.checkpoint.paths import newest_manifest
-from toolkit.config.composition.yaml_files import parse, read_text
+from toolkit.config.composition.compose import file_faults, read_mapping
 from toolkit.config.serialize import flat, with_added_keys
 from toolkit.errors import UserError
 from toolkit.files import read_json
@@ -150,7 +150,8 @@ def _compare_saves(one: RunDir, other: RunDir) -> tuple[int, int | None]:
 
 
 def _compare_config(one: RunDir, other: RunDir) -> dict[str, tuple[Any, Any]]:
-    a, b = (flat(with_added_keys(parse(read_text(run.config)).value)) for run in (one, other))
+    stored = (read_mapping(run.config, file_faults(run.config)) for run in (one, other))
+    a, b = (flat(with_added_keys(each)) for each in stored)
     keys = [*a, *(key for key in b if key not in a)]
     pairs = {key: (a.get(key), b.get(key)) for key in keys}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}

@@ -16,8 +16,13 @@ def unfinished(run: RunDir) -> UserError:
 
 
 def finished_result(run: RunDir) -> dict[str, Any]:
-    """Return the result of a finished run. Raises UserError if it has not finished."""
-    result: dict[str, Any] | None = read_json(run.result)
+    """Return the result of a finished run. Raises UserError without one, or if it is damaged."""
+    try:
+        result: dict[str, Any] | None = read_json(run.result)
+        if not isinstance(result, dict | None):
+            raise ValueError("expected a JSON object")
+    except ValueError as error:
+        raise UserError(f"{run.result} is damaged: {error}. Restore it from a copy") from None
     if result is None:
         raise unfinished(run)
     return result

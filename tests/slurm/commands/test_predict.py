@@ -193,6 +193,10 @@ def test_missing_damaged_or_unfinished_run_does_not_load(finished: RunDir, tmp_p
     shutil.rmtree(best)
     with pytest.raises(CheckpointError, match="is gone: no other file has its weights"):
         load_model(run.path)
+    for text in ('{"best": ', "[]"):
+        run.result.write_text(text)
+        with pytest.raises(UserError, match=r"result\.json is damaged"):
+            load_model(run.path)
     run.result.unlink()
     with pytest.raises(UserError, match="has not finished"):
         load_model(run.path)

@@ -138,6 +138,14 @@ def test_runs_that_cannot_be_compared_say_why(make: Make) -> None:
         compare(make("c", {1: THREE[1]}), make("d", {2: THREE[2]}))
 
 
+@pytest.mark.parametrize("text", ["a: [1", "- 1\n", ""])
+def test_a_damaged_config_is_named(make: Make, text: str) -> None:
+    other = make("b", THREE)
+    other.config.write_text(text)
+    with pytest.raises(UserError, match=r"b/config\.yaml"):
+        compare(make("a", THREE), other)
+
+
 def test_damaged_lines_are_skipped(make: Make) -> None:
     one, other = make("a", THREE), make("b", {1: THREE[1]})
     with open(other.step_records, "a") as stream:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TextIO
 
 from toolkit.errors import UserError
-from toolkit.system.output.lasting_streams import forgiving, write_to_nowhere
+from toolkit.system.output.lasting_streams import Lasting
 
 
 class OutputLost(UserError):
@@ -19,7 +19,7 @@ class ReaderLeft(Exception):
     """
 
 
-class CommandOutput:
+class CommandOutput(Lasting):
     """Standard output that records whether writing failed.
 
     keeps_going   whether a failed write is only remembered, as `failure`, because the command's work matters
@@ -29,27 +29,12 @@ class CommandOutput:
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._stream = forgiving(stream)
+        super().__init__(stream)
         self.keeps_going = False
         self.failure: OutputLost | None = None
 
-    def write(self, text: str) -> int:
-        """Write a text as the stream does."""
-        try:
-            return self._stream.write(text)
-        except OSError as error:
-            self._lose(error)
-            return len(text)
-
-    def flush(self) -> None:
-        """Flush the stream."""
-        try:
-            self._stream.flush()
-        except OSError as error:
-            self._lose(error)
-
     def _lose(self, error: OSError) -> None:
-        write_to_nowhere(self._stream)
+        super()._lose(error)
         if isinstance(error, BrokenPipeError):
             if not self.keeps_going:
                 raise ReaderLeft from None
@@ -58,6 +43,3 @@ class CommandOutput:
         self.failure = OutputLost(f"standard output cannot be written: {why}. The answer is incomplete")
         if not self.keeps_going:
             raise self.failure from None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)

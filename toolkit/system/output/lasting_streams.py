@@ -20,7 +20,7 @@ def outlive_streams() -> None:
 
 def lasting(stream: TextIO | None) -> TextIO:
     """Wrap a stream: output that fails is dropped, characters that the encoding lacks are replaced."""
-    return stream if isinstance(stream, _Lasting) else cast(TextIO, _Lasting(stream))
+    return stream if isinstance(stream, Lasting) else cast(TextIO, Lasting(stream))
 
 
 def write_to_nowhere(stream: TextIO) -> None:
@@ -46,22 +46,29 @@ def forgiving(stream: TextIO | None) -> TextIO:
     return stream
 
 
-class _Lasting:
+class Lasting:
+    """A stream as `lasting` returns it."""
+
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = forgiving(stream)
 
     def write(self, text: str) -> int:
+        """Write a text as the stream does."""
         try:
             return self._stream.write(text)
-        except OSError:
-            write_to_nowhere(self._stream)
+        except OSError as error:
+            self._lose(error)
             return len(text)
 
     def flush(self) -> None:
+        """Flush the stream."""
         try:
             self._stream.flush()
-        except OSError:
-            write_to_nowhere(self._stream)
+        except OSError as error:
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        write_to_nowhere(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

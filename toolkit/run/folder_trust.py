@@ -134,8 +134,8 @@ def _private_group(uid: int) -> int | None:
 def _has_access_list(path: str) -> bool:
     try:
         return bool(os.getxattr(path, _ACCESS_LIST))
-    except (OSError, AttributeError):
-        # No list is set, or the file system or the operating system has none.
+    except OSError:
+        # No list is set, or the file system has none.
         return False
 
 

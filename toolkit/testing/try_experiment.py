@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import resource
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -271,9 +270,8 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
         device=group.device.type,
         step_s=float(np.median(taken[1:] or taken)),
         steps=context.schedule.total_steps,
-        # In KiB on Linux, in bytes on macOS.
-        memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        // (2**20 if sys.platform == "darwin" else 2**10),
+        # In KiB.
+        memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**10,
         gpu_mb=torch.cuda.max_memory_allocated() // 2**20 if is_cuda else 0,
     )
 

@@ -217,25 +217,20 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "operation is not deterministic")
 #: A full disk, and a quota that is used up.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-#: Faults of a disk or the network; not every system has all of them.
-_IO_ERRORS = {
-    getattr(errno, name, None)
-    for name in (
-        "EIO",
-        "ENOSPC",
-        "EDQUOT",
-        "ESTALE",
-        "EROFS",
-        "EREMOTEIO",
-        "ENETDOWN",
-        "ENETUNREACH",
-        "EHOSTUNREACH",
-        "ETIMEDOUT",
-        "ECONNRESET",
-        "ECONNREFUSED",
-        "ENFILE",
-    )
-} - {None}
+#: Faults of a disk or the network.
+_IO_ERRORS = NO_ROOM | {
+    errno.EIO,
+    errno.ESTALE,
+    errno.EROFS,
+    errno.EREMOTEIO,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTUNREACH,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ECONNREFUSED,
+    errno.ENFILE,
+}
 
 #: Classes that are recognized by words, causes before consequences.
 CAUSES = tuple(name for name, _ in _WORDS)

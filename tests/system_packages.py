@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 
+from tests.cluster.errors import ClusterError
 from tests.cluster.machine import packages
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -31,15 +31,11 @@ def main() -> int:
         print(f"Not installed, because only root can: {' '.join(wanted)}. Their tests will be skipped.")
         return 0
     print(f"Installing the Debian packages {' '.join(wanted)} …", flush=True)
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    quiet = ("apt-get", "-qq", "-o=Dpkg::Use-Pty=0")
-    for arguments in (("update",), ("install", "-y", "--no-install-recommends", *wanted)):
-        result = subprocess.run(
-            (*quiet, *arguments), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        if result.returncode != 0:
-            print(f"error: apt-get {arguments[0]} failed; install them by hand", file=sys.stderr)
-            return result.returncode
+    try:
+        packages.apt_install(wanted)
+    except ClusterError as error:
+        print(f"error: {error}\nInstall them by hand.", file=sys.stderr)
+        return 1
     return 0
 
 

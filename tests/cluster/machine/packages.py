@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 
 from ..errors import ClusterError
 from .programs import SEARCH_PATH, is_installed
@@ -37,17 +38,23 @@ def install() -> None:
         return
     if os.geteuid() != 0 or not is_installed("apt-get"):
         raise ClusterError(f"missing Debian packages: {' '.join(wanted)}; install them with apt-get as root")
-    _apt_get("update")
-    _apt_get("install", "-y", "--no-install-recommends", *wanted)
+    apt_install(wanted)
     if missing():
         raise ClusterError(
             f"apt-get installed {' '.join(wanted)}, but programs of {' '.join(missing())} are not found"
         )
 
 
+def apt_install(wanted: Sequence[str]) -> None:
+    """Install Debian packages as root; raise ClusterError with the end of apt-get's output if that fails."""
+    _apt_get("update")
+    _apt_get("install", "-y", "--no-install-recommends", *wanted)
+
+
 def _apt_get(*arguments: str) -> None:
+    # A new machine may be installing updates of its own, which holds the lock for minutes.
     result = subprocess.run(
-        ["apt-get", "-q", *arguments],
+        ["apt-get", "-q", "-o=DPkg::Lock::Timeout=600", *arguments],
         env=os.environ | {"PATH": SEARCH_PATH, "DEBIAN_FRONTEND": "noninteractive"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -8,18 +8,18 @@ last step. At toy size: two tools, fewer steps, one kill.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cluster.on_cluster import absent, drive, missing
+from benchmarks.cluster.on_cluster import Tool, by_part, drive, measure_tools
 from benchmarks.figures.tables import Found, Table
-from benchmarks.measuring.rounds import Case, Size, in_turns
+from benchmarks.measuring.rounds import Size
 
 _WORK = "one kill every 30 s"
 _SUBMITIT = "submitit script"
 _WALL = "wall time"
-#: Names as in peers/tools/by_name.py, titles, required packages.
-_TOOLS = (
+_TOOLS: tuple[Tool, ...] = (
     ("stk", "stk run", ()),
     ("stk-same-job", "stk run, requeue: same_job", ()),
     ("stk-hf", "stk, HF Trainer with RunCallback", ("accelerate", "transformers")),
@@ -38,15 +38,9 @@ _STEP_MS = 100
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
     """Return the tables of goodput, and of where the time went."""
-    tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk", "submitit")]
-    cases = [
-        Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
-        for name, title, needs in tools
-    ]
     # A round takes a quarter of an hour.
-    rounds = max(1, size.rounds // 5)
-    reason = absent()
-    found = in_turns(cases, rounds, say) if reason is None else missing(cases, reason)
+    few = replace(size, rounds=max(1, size.rounds // 5))
+    found = measure_tools(_WORK, _TOOLS, partial(_run, size=size, folder=folder), few, say)
     share = Table(
         title="Goodput under kills",
         goal="the highest",
@@ -68,7 +62,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
         baseline=_WALL,
         digits=1,
     )
-    return [share.filled(found, "goodput"), parts.filled(_by_part(found), "s")]
+    return [share.filled(found, "goodput"), parts.filled(by_part(found, _WALL, "wall", _PARTS), "s")]
 
 
 def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
@@ -97,15 +91,3 @@ def _stories(found: Found) -> list[str]:
                 f"{last['missed']:.0f} missed, {last['by_hand']:.0f} by hand"
             )
     return lines
-
-
-def _by_part(found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
-    """Return rows with the tools as work and the parts as candidates."""
-    parts: dict[tuple[str, str], list[dict[str, float]] | str] = {}
-    for (_, candidate), rounds in found.items():
-        if isinstance(rounds, str):
-            parts[candidate, _WALL] = rounds
-            continue
-        parts[candidate, _WALL] = [{"s": each["wall"]} for each in rounds]
-        parts.update({(candidate, name): [{"s": each[name]} for each in rounds] for name in _PARTS})
-    return parts

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cluster.on_cluster import absent, drive, missing
-from benchmarks.figures.tables import Found, Table
-from benchmarks.measuring.rounds import Case, Size, in_turns
+from benchmarks.cluster.on_cluster import Tool, by_part, drive, measure_tools
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Size
 
 _WORK = "preempted, told by the job's own signal"
 _SUBMITIT = "submitit and torch.save"
 _WHOLE = "all but Slurm"
-_TOOLS = (
+_TOOLS: tuple[Tool, ...] = (
     ("stk", "stk run", ()),
     ("submitit", _SUBMITIT, ("submitit",)),
     ("lightning", "Lightning", ("lightning",)),
@@ -28,13 +28,7 @@ _PARTS = ("last step", "save and leave", "Slurm", "launch", "imports", "rendezvo
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
     """Return the tables of the sum and of its parts."""
-    tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk", "submitit")]
-    cases = [
-        Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
-        for name, title, needs in tools
-    ]
-    reason = absent()
-    found = in_turns(cases, size.rounds, say) if reason is None else missing(cases, reason)
+    found = measure_tools(_WORK, _TOOLS, partial(_run, size=size, folder=folder), size, say)
     whole = Table(
         title="From a preemption to the first new step, without Slurm's own wait",
         goal="the least",
@@ -49,7 +43,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
         better="less",
         baseline=_WHOLE,
     )
-    return [whole.filled(found, "whole"), parts.filled(_by_part(found), "s")]
+    return [whole.filled(found, "whole"), parts.filled(by_part(found, _WHOLE, "whole", _PARTS), "s")]
 
 
 def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
@@ -63,15 +57,3 @@ def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
         at_step=10 if size.quick else 75,
         limit_s=120,
     )
-
-
-def _by_part(found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
-    """Return rows with the tools as work and the parts as candidates."""
-    parts: dict[tuple[str, str], list[dict[str, float]] | str] = {}
-    for (_, candidate), rounds in found.items():
-        if isinstance(rounds, str):
-            parts[candidate, _WHOLE] = rounds
-            continue
-        parts[candidate, _WHOLE] = [{"s": each["whole"]} for each in rounds]
-        parts.update({(candidate, name): [{"s": each[name]} for each in rounds] for name in _PARTS})
-    return parts

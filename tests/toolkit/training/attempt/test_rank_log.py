@@ -8,6 +8,7 @@ import os
 import pytest
 
 from tests.toolkit.run.failure.test_log_end import ENDS
+from tests.toolkit.support.ranks import worlds
 from toolkit.run.failure.log_end import last_words
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -28,10 +29,15 @@ def test_a_log_replaces_secrets_by_their_variables(run: RunDir, monkeypatch: pyt
     assert "KeyError: '${oc.env:MYTOKEN}'" in text
 
 
-def test_a_message_with_the_name_of_a_file_that_is_not_utf_8_is_logged(run: RunDir) -> None:
-    world = World.single()
+def test_a_message_with_the_name_of_a_file_that_is_not_utf_8_is_logged(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("toolkit")
+    # pytest-xdist cannot pass on what pytest would capture of this message.
+    monkeypatch.setattr(log, "propagate", False)
+    world = worlds(2)[1]
     with log_to_file(run, world):
-        logging.getLogger("toolkit").error("cannot read %s", os.fsdecode(b"caf_\xe9.jpg"))
+        log.error("cannot read %s", os.fsdecode(b"caf_\xe9.jpg"))
     assert r"cannot read caf_\udce9.jpg" in run.log(world.nonce, world.rank).read_text()
 
 

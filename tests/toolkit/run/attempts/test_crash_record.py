@@ -96,7 +96,7 @@ def test_ranks_and_failures_of_an_earlier_attempt_with_the_same_nonce_do_not_cou
     start(run, of=0, to=4, why="exception", nonce="torchrun", rank=1, step=4)
     ranks_of(run, "torchrun", "w1", "w1", "w2", "w2", attempt=1)
     report(run, "torchrun", "exception", 1, "w1")
-    forget_failure(run, "torchrun")
+    forget_failure(run, "torchrun", is_reused=True)
     start(run, of=4, nonce="torchrun", time_start=time.time())
     ranks_of(run, "torchrun", "w3", "w4", attempt=2)
     report(run, "torchrun", PEER_LOST, 0, "w3")

@@ -180,7 +180,9 @@ def _submit_and_die(user: User, *, submits: bool) -> None:
     """Submit with an sbatch that kills whoever called it, before or after it has done its work."""
     before = f'{shutil.which("sbatch")} "$@"' if submits else ""
     deadly = user.stand_before("sbatch", _KILLS_ITS_PARENT.format(before=before))
-    assert user.run("stk", "submit", "quick.yaml", check=False, env=deadly).returncode == -9
+    # Held, because its job would end before the next command looks for it on a busy machine.
+    held = ("quick.yaml", "resources.sbatch.hold=true")
+    assert user.run("stk", "submit", *held, check=False, env=deadly).returncode == -9
 
 
 def test_a_submitter_that_is_killed_leaves_neither_duplicate_nor_orphan(
@@ -195,6 +197,7 @@ def test_a_submitter_that_is_killed_leaves_neither_duplicate_nor_orphan(
     assert refusal.returncode == 2
     job_id = user.status(run)["job_id"]
     assert f"job {job_id}" in refusal.stderr
+    user.run("scontrol", "release", job_id)
     user.wait_until_finished(run, job_id)
     assert user.stk_json("submit", "quick.yaml")["state"] == "finished"
     assert weights(run) == weights(quick_alone)

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from toolkit.errors import DataError
-from toolkit.nlp.encoder_config import check_tokens
 from toolkit.nlp.hub import no_model
 
 #: Names that configurations use for the dropout of embeddings, layers and head.
@@ -71,8 +70,7 @@ class Encoder(nn.Module):
     vocabulary_size  number of tokens, markers included
     like             tokens from which the vectors of the last tokens are copied, in this order
     key              the option that sets the number of layers
-    rows             number of tokens that the loaded model has vectors for
-    Raises DataError if the model cannot be loaded, or has no vector for a token in `like`.
+    Raises DataError if the model cannot be loaded.
     """
 
     def __init__(
@@ -91,8 +89,6 @@ class Encoder(nn.Module):
             # Its weights would get no gradient: `pooled` pools the vectors.
             self.network.pooler = None
         self._pad_id = pad_id
-        self.rows = len(self.network.get_input_embeddings().weight)
-        check_tokens(max(like, default=-1) + 1, self.rows, path)
         self._grow(vocabulary_size, list(like))
 
     @property
@@ -101,7 +97,7 @@ class Encoder(nn.Module):
         return int(self.network.config.hidden_size)
 
     def _grow(self, size: int, like: list[int]) -> None:
-        if size > self.rows:
+        if size > self.network.get_input_embeddings().num_embeddings:
             self.network.resize_token_embeddings(size, mean_resizing=False)
         with torch.no_grad():
             table = self.network.get_input_embeddings().weight

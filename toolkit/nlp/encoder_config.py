@@ -77,7 +77,7 @@ def check_encoder(
             problem = f"found {kept}, but the model in {path} has {present} layers"
             yield Violation(key=tuple(option.split(".")), problem=problem, hint="fewer, or null for all")
     folder, rows = getattr(data, tokenizer), settings.get("vocab_size")
-    # The model's own tokenizer is not read, because a large one takes long; `check_tokens` compares it.
+    # The model's own tokenizer is not read, because a large one takes long.
     is_other = folder is not None and Path(folder) != Path(path)
     tokens = vocabulary_size(Path(folder)) if is_other else 0
     if isinstance(rows, int) and tokens > rows:
@@ -96,19 +96,6 @@ def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -
         raise DataError(
             f"a sample has {longest} tokens, but the model in {path} reads {most} at most: "
             f"set {key} to {most} or fewer"
-        )
-
-
-def check_tokens(tokens: int, rows: int, path: str) -> None:
-    """Raise DataError if a tokenizer has more tokens than a loaded model has vectors.
-
-    tokens   without those that were added and that no text may have, such as <image_soft_token> of gemma-3-1b
-    path     folder of the model, for the message
-    """
-    if tokens > rows:
-        raise DataError(
-            f"the tokenizer of the data has {tokens:,} tokens, but the model in {path} has vectors for "
-            f"{rows:,}: name the tokenizer of that model, which is usually in its folder"
         )
 
 

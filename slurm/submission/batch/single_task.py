@@ -8,6 +8,9 @@ from typing import Any
 from slurm.client.hostlist import names_several
 from slurm.config.resources import Resources
 
+#: Options of `resources.sbatch` that request GPUs, in both spellings.
+_GPU_OPTIONS = ("gpus", "gpus-per-socket", "gpus_per_socket")
+
 
 def single_task(resources: Resources, **changes: Any) -> Resources:
     """Return resources for one task on one host, with these changes."""
@@ -22,7 +25,7 @@ def without_gpus(resources: Resources) -> dict[str, Any]:
     """Return changes that request no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
     kept = [each for each in (resources.gres or "").split(",") if each and not _is_gpu(each)]
     nothing = dict.fromkeys(("gpus_per_node", "gpus_per_task", "mem_per_gpu"))
-    dropped = {*_gpu_options(resources), "cpus-per-gpu", "cpus_per_gpu"}
+    dropped = (*_GPU_OPTIONS, "cpus-per-gpu", "cpus_per_gpu")
     options = {name: value for name, value in resources.sbatch.items() if name not in dropped}
     return {**nothing, "gres": ",".join(kept) or None, "sbatch": options}
 
@@ -39,22 +42,11 @@ def with_one_gpu(resources: Resources) -> dict[str, Any]:
     for name in ("gpus_per_node", "gpus_per_task"):
         if (asked := getattr(resources, name)) is not None:
             changes[name] = _one_gpu(asked)
-    names = _gpu_options(resources)
     # Null and false remove an option.
-    if any(resources.sbatch[name] for name in names):
-        others = {name: value for name, value in resources.sbatch.items() if name not in names}
-        changes["sbatch"] = {**others, "gpus": _one_gpu(str(resources.sbatch.get("gpus") or 1))}
+    if wanted := [resources.sbatch[name] for name in _GPU_OPTIONS if resources.sbatch.get(name)]:
+        others = {name: value for name, value in resources.sbatch.items() if name not in _GPU_OPTIONS}
+        changes["sbatch"] = {**others, "gpus": _one_gpu(str(wanted[0]))}
     return changes
-
-
-def _gpu_options(resources: Resources) -> list[str]:
-    """Return the names of the options of `resources.sbatch` that request GPUs, as they are written."""
-    return [
-        name
-        for name, value in resources.sbatch.items()
-        if name in ("gpus", "gpus-per-socket", "gpus_per_socket")
-        or (name in ("tres-per-task", "tres_per_task") and "gpu" in str(value))
-    ]
 
 
 def _is_gpu(gres: str) -> bool:

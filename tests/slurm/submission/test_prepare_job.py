@@ -57,13 +57,7 @@ def test_preparation_is_one_task_without_gpus(experiment: Experiment) -> None:
         groups=(Group(nodes=2, gpus=2),),
         gres="tmpdisk:5,gpu:a100:2",
         partition="long",
-        sbatch={
-            "gpus": 4,
-            "gpus_per_socket": 2,
-            "cpus-per-gpu": 8,
-            "tres-per-task": "gres/gpu:2",
-            "spread-job": True,
-        },
+        sbatch={"gpus": 4, "gpus_per_socket": 2, "cpus-per-gpu": 8, "spread-job": True},
     )
     resources = as_preparation(replace(experiment, resources=uneven), cpus=4).resources
     wanted = Resources(cpus_per_task=4, gres="tmpdisk:5", partition="long", sbatch={"spread-job": True})

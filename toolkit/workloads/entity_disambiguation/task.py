@@ -15,9 +15,7 @@ from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.nlp.encoder_config import check_tokens
 from toolkit.nlp.token_masking import hide
-from toolkit.nlp.tokenizers.tokenizer_files import vocabulary_size
 from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model
@@ -112,11 +110,7 @@ class EntityDisambiguationTask:
         return cls(replace(without_origin(run, experiment), data=data), known, found.encoder)
 
     def model(self) -> nn.Module:
-        model = build_model(self._experiment, **self._known.sizes())
-        assert isinstance(model, BiEncoderModel | CoMentionModel)
-        for encoder in model.encoders.values():
-            check_tokens(vocabulary_size(self._data.path), encoder.rows, self._experiment.model.path)
-        return model
+        return build_model(self._experiment, **self._known.sizes())
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> MentionBatch:
         return self._batches.make(self.splits[split], indices, device)
@@ -232,5 +226,4 @@ def _fixed_vectors(
     if not experiment.model.needs_preparation:
         return None
     encoder = fixed_encoder(experiment.model, path, Known.of(data.meta))
-    check_tokens(vocabulary_size(data.path), encoder.rows, path)
     return entity_vectors(encoder, fixed_pooling(experiment.model), data, progress or silent)

@@ -16,8 +16,7 @@ from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import UserError
-from toolkit.nlp.encoder_config import check_longest, check_tokens
-from toolkit.nlp.tokenizers.tokenizer_files import vocabulary_size
+from toolkit.nlp.encoder_config import check_longest
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model
@@ -105,10 +104,7 @@ class TextClassificationTask:
         )
         if isinstance(model, Pretrained):
             longest = max(int(samples.lengths.max(initial=0)) for samples in self.splits.values())
-            path, rows = self._experiment.model.path, len(model.network.get_input_embeddings().weight)
-            tokens = max(vocabulary_size(self._data.path), self._encoding.pad_id + 1)
-            check_longest(model.settings, longest, path, "data.max_tokens")
-            check_tokens(tokens, rows, path)
+            check_longest(model.settings, longest, self._experiment.model.path, "data.max_tokens")
         return model
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:

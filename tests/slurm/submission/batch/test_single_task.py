@@ -18,9 +18,7 @@ from slurm.submission.batch.single_task import single_task, with_one_gpu
         ({"gpus": "a100:2,v100:3"}, {"gpus": "a100:1"}),
         ({"gpus": None}, {}),
         ({"gpus": False}, {}),
-        ({"gpus_per_socket": 2, "hint": "compute_bound"}, {"gpus": "1", "hint": "compute_bound"}),
-        ({"tres-per-task": "cpu:2,gres/gpu:4"}, {"gpus": "1"}),
-        ({"tres-per-task": "cpu:2"}, {"tres-per-task": "cpu:2"}),
+        ({"gpus_per_socket": "a100:2", "hint": "compute_bound"}, {"gpus": "a100:1", "hint": "compute_bound"}),
     ],
 )
 def test_options_of_sbatch_ask_for_one_gpu(given: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ from toolkit.task import Evaluation
 from toolkit.testing import contract
 from toolkit.training import worker
 from toolkit.workloads.entity_disambiguation.data.entities.database import import_profiles
-from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
 from toolkit.workloads.entity_disambiguation.task import EntityDisambiguationTask
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -96,27 +95,13 @@ def test_transformers_loads_the_exported_encoder_with_the_markers(tmp_path: Path
 
     task = opened(tmp_path)
     run, model = RunDir(tmp_path / "run"), model_of(task)
-    markers = task._data.meta["markers"]
-    with torch.no_grad():
-        # As if they were learnt.
-        model.context.network.get_input_embeddings().weight[-len(markers) :].normal_()
     task.export(run, model)
     again = AutoModel.from_pretrained(ExportedFiles(run).model)
     own = model.context.network.state_dict()
     assert all(torch.equal(again.state_dict()[name], value) for name, value in own.items())
     tokenizer = AutoTokenizer.from_pretrained(ExportedFiles(run).model)
+    markers = task._data.meta["markers"]
     assert {name: tokenizer.convert_tokens_to_ids(name) for name in markers} == markers
-    exported = json.dumps(str(ExportedFiles(run).model))
-    begun = opened(tmp_path, f"model.path={exported}")
-    table, learnt = (each.context.network.get_input_embeddings().weight for each in (model_of(begun), model))
-    assert torch.equal(table, learnt), "another run begins with the learnt vectors"
-    ordinary, like = task._experiment.data, begun._data.meta["markers_like"]
-    assert [each._data.meta["settings"].get("learnt_markers") for each in (task, begun)] == [None, True]
-    # The tokenizer that a run keeps has no markers.
-    scored = replace(begun._experiment.data, path=ordinary.test, tokenizer_path=ordinary.tokenizer_path)
-    assert prepare(scored, base=begun._data.base()).meta["markers_like"] == like
-    with pytest.raises(DataError, match="has vectors for"):
-        model_of(opened(tmp_path, f"data.tokenizer_path={exported}"))
 
 
 def finished(world: World, path: Path) -> str:

@@ -1,8 +1,7 @@
 """A pretrained tokenizer with five more tokens, which mark a mention and the parts of an entity's text.
 
 The numbers of the markers follow those of the vocabulary, so the model's table of tokens grows by five with
-any tokenizer, unless it has them already. Markers are inserted by number. A text with the name of a marker
-is ordinary text.
+any tokenizer. Markers are inserted by number. A text with the name of a marker is ordinary text.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ ENT_START, ENT_END, ENT_TYPE, ENT_KG, ENT_DESC = MARKERS = (
     "[ent_start]", "[ent_end]", "[ent_type]", "[ent_kg]", "[ent_desc]",
 )  # fmt: skip
 
-#: Signs with a similar role in ordinary text. Their vectors are the initial vectors of the markers, unless
-#: the tokenizer has them already.
+#: Signs with a similar role in ordinary text. Their vectors are the initial vectors of the markers.
 _LIKE = {ENT_START: '"', ENT_END: '"', ENT_TYPE: ",", ENT_KG: ",", ENT_DESC: ":"}
 
 #: Words that are never hidden in a title, because they have no information.
@@ -42,8 +40,7 @@ class MarkedTokenizer:
     pad_id         number of the padding token; given if it must be the same as in another set
     mask_id        number that replaces a hidden token
     markers        number of each marker
-    like           for each marker, the token that provides its initial vector, which is the marker itself if
-                   the tokenizer has it already; in the order of MARKERS
+    like           for each marker, the token that provides its initial vector; in the order of MARKERS
     size           count of all numbers
     """
 
@@ -55,8 +52,7 @@ class MarkedTokenizer:
         find = self._extended.token_to_id
         self.unk_id = self._encoder.unk_id if self._encoder.unk_id is not None else self._encoder.pad_id
         self.mask_id = next((n for n in map(find, ("[MASK]", "<mask>")) if n is not None), self.unk_id)
-        # The tokenizer of an exported encoder has the markers, and their vectors have been learnt.
-        found = [find(_LIKE[marker] if find(marker) is None else marker) for marker in MARKERS]
+        found = [find(_LIKE[marker]) for marker in MARKERS]
         self.like = [self.unk_id if number is None else number for number in found]
         self.stop_ids = [number for number in map(find, _STOP_WORDS) if number is not None]
         self._extended.add_special_tokens(list(MARKERS))

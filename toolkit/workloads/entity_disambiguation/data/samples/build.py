@@ -102,7 +102,7 @@ def build(
     rows.write_arrays(folder)
     _write_masking(folder, rows, entities, counts)
     tokenizer.save(folder)
-    facts_of_set = _summary(data, rows, entities, tokenizer, base)
+    facts_of_set = _summary(data, rows, entities, tokenizer)
     write_manifest(folder, description | facts_of_set | {"width": width, "slice_sizes": sizes})
 
 
@@ -161,11 +161,7 @@ def _write_masking(
 
 
 def _summary(
-    data: EntityMentions,
-    rows: MentionRows,
-    entities: EntityTables,
-    tokenizer: MarkedTokenizer,
-    base: Base | None,
+    data: EntityMentions, rows: MentionRows, entities: EntityTables, tokenizer: MarkedTokenizer
 ) -> dict[str, Any]:
     """Return the manifest's entries beyond the description."""
     labels, splits = rows.column("labels"), rows.column("split")
@@ -189,8 +185,7 @@ def _summary(
         "specials_before": len(tokenizer.before),
         "stop_ids": tokenizer.stop_ids,
         "markers": {marker: tokenizer.markers[marker] for marker in MARKERS},
-        # The tokenizer that a run keeps has no markers, so it does not show where their vectors came from.
-        "markers_like": list(base.known.markers_like) if base else tokenizer.like,
+        "markers_like": tokenizer.like,
     }
 
 

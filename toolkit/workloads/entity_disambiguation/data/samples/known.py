@@ -14,8 +14,7 @@ class Known:
     vocabulary_size  number of token ids, markers included
     pad_id           number of the padding token
     specials_before  number of special tokens before every text
-    markers_like     for each marker, the token that provides its initial vector, which is the marker itself
-                     if the tokenizer has it already
+    markers_like     for each marker, the token that provides its initial vector
     types            names of types, in the order of their numbers from 1
     relations        names of relations, in the order of their numbers from 1
     """

@@ -10,8 +10,7 @@ from typing import Any
 from toolkit.data.sources.file_digests import memory_of, remembered
 from toolkit.data.sources.source_files import SourceFile, with_fingerprint
 from toolkit.data.sources.split_files import files_by_split
-from toolkit.nlp.hub import pretrained_file
-from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER, content
+from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.division import split_of
@@ -25,8 +24,6 @@ _SETTINGS = (
     "title", "types", "relations", "description", "type_systems", "max_type_words", "max_relation_words",
     "eval_slices", "slices", "torso_above", "head_above", "count_weak",
 )  # fmt: skip
-#: Part of a tokenizer.json that has the markers; their own module imports numpy.
-_MARKER = b'"[ent_start]"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +51,6 @@ def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | No
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
     folder = Path(data.entity_db).expanduser()
     settings["tokenizer"] = content(data.tokenizer_path)
-    if _MARKER in pretrained_file(data.tokenizer_path, TOKENIZER).read_bytes():
-        # Sets of earlier versions gave these markers other initial vectors.
-        settings["learnt_markers"] = True
     if files[0].split is None:
         settings |= {"split": data.split, "split_by": data.split_by}
     description = {

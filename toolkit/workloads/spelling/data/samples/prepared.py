@@ -138,18 +138,14 @@ def prepare(
     def fill(folder: Path) -> None:
         nonlocal speed
         workers, start = data.workers or len(os.sched_getaffinity(0)), time.monotonic()
-        try:
-            job, made = make_shards(parts, data, sources, workers, report)
-            speed = _speed(made, time.monotonic() - start, workers)
-            join(folder, job, description, report)
-            # Only now: each shard has read its lines anew.
-            if found := changed(data, sources, description):
-                raise DataError(f"{found} changed while it was read; start again when its writer is done")
-        except (DataError, OSError):
+        job, made = make_shards(parts, data, sources, workers, report)
+        speed = _speed(made, time.monotonic() - start, workers)
+        join(folder, job, description, report)
+        # Only now: each shard has read its lines anew.
+        if found := changed(data, sources, description):
             # The folder's name stands for the files before the change.
-            if any(source.is_touched for source in sources) or changed(data, sources, description):
-                shutil.rmtree(parts, ignore_errors=True)
-            raise
+            shutil.rmtree(parts, ignore_errors=True)
+            raise DataError(f"{found} changed while it was read; start again when its writer is done")
 
     prepared = SpellingSet.open_or_build(path, fingerprint, fill, progress)
     # Also if the set existed: the process that made it may have been killed before this line.

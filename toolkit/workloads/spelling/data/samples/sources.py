@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.sources.file_digests import memory_of
-from toolkit.data.sources.source_files import SourceFile, file_state, with_fingerprint
+from toolkit.data.sources.source_files import SourceFile, with_fingerprint
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -62,11 +62,6 @@ class Source:
         """Return the seed of its noise. It depends on the content, but not on other data sets."""
         digest = hashlib.sha256(f"{noise_seed} {self.sha256}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
-
-    @property
-    def is_touched(self) -> bool:
-        """Whether a file was written since it was hashed, maybe with the same content. Raises OSError."""
-        return any(file_state(part.path) != part.state for part in self.parts)
 
     def check_unchanged(self) -> None:
         """Raise DataError if a file was changed since it was hashed."""

@@ -197,24 +197,6 @@ def test_a_file_that_is_written_again_with_the_same_content_is_accepted(
     assert prepare(make(workers=1, datasets=(str(path),)), touch).built
 
 
-def test_a_file_that_is_half_written_while_samples_are_made_leaves_no_shards(
-    make: Make, tmp_path: Path, small_shards: int
-) -> None:
-    path = Path(shutil.copy(make().datasets[0], tmp_path))
-    whole, data = path.read_bytes(), make(workers=1, datasets=(str(path),))
-
-    def cut(stage: str, done: int, total: int | None) -> None:
-        if (stage, done) == ("make samples", 10):
-            path.write_bytes(whole[: len(whole) // 2])
-
-    with pytest.raises(DataError, match=rf"{path.name}:\d+ changed"):
-        prepare(data, cut)
-    assert not list(Path(data.prepared_dir).glob(".*.parts"))
-    path.write_bytes(whole)
-    other = make(workers=1, datasets=(str(path),), prepared_dir=str(tmp_path / "other"))
-    assert content(prepare(data)) == content(prepare(other))
-
-
 def test_an_error_in_a_process_of_the_pool_is_reported(make: Make, tmp_path: Path, small_shards: int) -> None:
     path = tmp_path / "own.jsonl"
     path.write_text('{"sequence": "a stone"}\n' * 25 + "no JSON\n", encoding="utf-8")

@@ -303,10 +303,8 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
     given = Path(name)
     # Any file in a run's folder identifies the run, such as its predictions.
     for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
-        run = RunDir(folder.resolve())
-        # A project may have an experiment of this name: only a run has logs, or was exported with its result.
-        if run.config.is_file() and (run.logs.is_dir() or run.result.is_file()):
-            return run
+        if (folder / "config.yaml").is_file():
+            return RunDir(folder.resolve())
     runs = list(find_runs(parent))
     exact = [run for run in runs if run.run_id == name]
     matches = exact or [run for run in runs if run.run_id.startswith(name)]

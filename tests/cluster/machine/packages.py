@@ -2,10 +2,14 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 
 from ..errors import ClusterError
 from .programs import SEARCH_PATH, is_installed
+
+#: Seconds to wait for the locks of apt: a new machine may be installing updates of its own.
+_LOCKED_S = 600
 
 PACKAGE_OF = {
     "slurmctld": "slurm-wlm",
@@ -52,14 +56,19 @@ def apt_install(wanted: Sequence[str]) -> None:
 
 
 def _apt_get(*arguments: str) -> None:
-    # A new machine may be installing updates of its own, which holds the lock for minutes.
-    result = subprocess.run(
-        ["apt-get", "-q", "-o=DPkg::Lock::Timeout=600", *arguments],
-        env=os.environ | {"PATH": SEARCH_PATH, "DEBIAN_FRONTEND": "noninteractive"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    deadline = time.monotonic() + _LOCKED_S
+    while True:
+        result = subprocess.run(
+            ["apt-get", "-q", f"-o=DPkg::Lock::Timeout={_LOCKED_S}", *arguments],
+            env=os.environ | {"PATH": SEARCH_PATH, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        # The timeout does not hold for the lock of the lists, which `update` takes.
+        if "Could not get lock" not in result.stderr or time.monotonic() > deadline:
+            break
+        time.sleep(2)
     if result.returncode != 0:
         tail = "\n".join((result.stdout + result.stderr).splitlines()[-15:])
         raise ClusterError(f"apt-get {' '.join(arguments)} failed (exit code {result.returncode}):\n{tail}")

@@ -14,7 +14,7 @@ from toolkit.run.run_dir import RunDir, archive_run, find_run, find_runs
 
 def make_run(parent: Path, name: str) -> RunDir:
     run = RunDir(parent / name)
-    run.logs.mkdir(parents=True)
+    run.path.mkdir(parents=True)
     run.config.write_text("name: a\n")
     return run
 
@@ -75,16 +75,6 @@ def test_file_outside_of_every_run_is_refused(tmp_path: Path) -> None:
         find_run(str(tmp_path / "table.csv"), tmp_path / "runs")
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "."])
-def test_project_with_an_experiment_named_as_the_config_of_a_run_is_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    (tmp_path / "config.yaml").write_text("name: a\n")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunNotFound):
-        find_run(name, tmp_path / "runs")
-
-
 @pytest.fixture
 def parent(tmp_path: Path) -> Path:
     for name in ("movies-1f3a9c", "movies-1f77aa", "spelling-0b5e11", "spell"):
@@ -132,6 +122,7 @@ def test_unknown_name_lists_the_existing_runs(parent: Path) -> None:
 
 def test_a_run_without_its_config_is_named(parent: Path) -> None:
     (parent / "movies-1f3a9c" / "config.yaml").unlink()
+    (parent / "movies-1f3a9c" / "logs").mkdir()
     with pytest.raises(RunNotFound, match="movies-1f3a9c has logs, but no config"):
         find_run("movies-1f3a9c", parent)
 

@@ -145,11 +145,9 @@ class _Resolution:
             around[name] = _MISSING
             return False
         self._count(value, place)
-        # A variable is always text: `null` means no value.
-        if value == "null" and _TO_VARIABLE.search(place.text):
-            value = None
         around[name] = literal(value)
-        _within(self.tree, place.key[:-1])[name] = mapped(value, _resolved)
+        # A variable is always text: `null` means no value.
+        _within(self.tree, place.key[:-1])[name] = None if value == "null" else mapped(value, _resolved)
         return True
 
     def _value(self, place: _Place) -> Any:

@@ -110,8 +110,8 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
         return _one_died(run, last, how, hint.kind, hint.rank)
     if hint.kind == KILLED and (found := _found_in_logs(run, last, how)) is not None:
         return found
-    # A launcher may reuse a nonce.
-    began = last.process_start or last.time_start or 0.0
+    is_reused = sum(each.nonce == nonce for each in read_attempts(run)) > 1
+    began = (last.process_start or last.time_start or 0.0) if is_reused else 0.0
     spoke = {each.rank for each in failure_events(run) if each.nonce == nonce and each.time >= began}
     everybody = hosts_of(run, nonce, last.attempt)
     # Ranks that started a process have recorded its end.

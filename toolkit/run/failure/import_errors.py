@@ -30,6 +30,7 @@ def _log(run: RunDir, world: World, error: Exception) -> None:
     """Write the traceback to the log unless standard error goes there already."""
     with suppress(OSError):
         run.logs.mkdir(exist_ok=True)
-        with open(run.log(world.nonce, world.rank), "a", encoding="utf-8") as stream:
+        path = run.log(world.nonce, world.rank)
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as stream:
             if not os.path.sameopenfile(stream.fileno(), sys.stderr.fileno()):
                 stream.write(concealed("".join(traceback.format_exception(error))))

@@ -6,7 +6,6 @@ program. Its message is in the log.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,6 @@ _SIGNS = (
     "taking the entire process down",
     "Terminating the process",
 )
-#: The first line of an attempt (toolkit.training.attempt.rank_log).
-_BEGIN = re.compile(r" INFO rank \d+ of \d+ on ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +35,7 @@ class LastWords:
 
 def last_words(log: Path) -> LastWords | None:
     """Why the process was aborted; None if the log does not show an abort and its cause."""
-    # A launcher that reuses a nonce lets several attempts write one log.
-    text = _BEGIN.split(read_end(log, _TAIL_BYTES).decode("utf-8", "replace"))[-1]
+    text = read_end(log, _TAIL_BYTES).decode("utf-8", "replace")
     if not any(sign in text for sign in _SIGNS) or (found := class_by_words(text)) is None:
         return None
     kind, words = found

@@ -32,11 +32,6 @@ class TestReferences:
         tree = compose(movies, ["model.filters=${model.embedding_dim}", "model.embedding_dim=5"]).tree
         assert tree["model"]["filters"] == 5
 
-    def test_the_text_null_means_no_value_only_in_a_variable(self, movies, monkeypatch):
-        monkeypatch.setenv("NOTHING", "null")
-        overrides = ['params={a: "null", b: "${params.a}", c: "${oc.env:NOTHING}", d: "${params.c}"}']
-        assert compose(movies, overrides).tree["params"] == {"a": "null", "b": "null", "c": None, "d": None}
-
     def test_an_escaped_reference_stays_text(self, movies):
         tree = compose(movies, [r"resources.setup=['cd \${HOME}', 'echo $USER']"]).tree
         assert tree["resources"]["setup"] == ["cd ${HOME}", "echo $USER"]

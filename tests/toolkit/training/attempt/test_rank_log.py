@@ -7,9 +7,7 @@ import os
 
 import pytest
 
-from tests.toolkit.run.failure.test_log_end import ENDS
 from tests.toolkit.support.ranks import worlds
-from toolkit.run.failure.log_end import last_words
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
@@ -39,16 +37,6 @@ def test_a_message_with_the_name_of_a_file_that_is_not_utf_8_is_logged(
     with log_to_file(run, world):
         log.error("cannot read %s", os.fsdecode(b"caf_\xe9.jpg"))
     assert r"cannot read caf_\udce9.jpg" in run.log(world.nonce, world.rank).read_text()
-
-
-def test_an_abort_explains_only_the_attempt_of_its_log_in_which_it_is(run: RunDir) -> None:
-    """Attempts that torchrun starts write the same log."""
-    world = World.single()
-    log = run.log(world.nonce, world.rank)
-    for end, is_aborted in ((ENDS["ecc"][0], True), ("", False)):
-        with log_to_file(run, world), log.open("a") as stream:
-            stream.write(end)
-        assert (last_words(log) is not None) == is_aborted
 
 
 def test_rank_0_prints_its_log_to_standard_output(run: RunDir, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import os
 import random
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,14 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
+from torch.nn.parameter import is_lazy
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
 from toolkit.workloads.custom.script.metrics import metric_name
-from toolkit.workloads.custom.script.ranks import SharedError, largest
+from toolkit.workloads.custom.script.ranks import largest
 from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
@@ -36,6 +39,8 @@ _NO_SCORES = frozenset({"epoch", "step"})
 _WATCHED, _NUMBERS = 8, 1024
 #: An attribute of the method `fit` that resumes.
 _OURS = "resumes_run"
+
+log = logging.getLogger("toolkit")
 
 
 class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
@@ -56,8 +61,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     every_n_epochs  epochs between two checkpoints at the end of one
     keep            how many of the newest checkpoints are kept
 
-    `fit` raises stk.UserError if the Trainer wants more processes than were started, at the second training
-    of a script, and at the first save if Lightning could not load the checkpoint.
+    `fit` raises stk.UserError if the Trainer wants more processes than were started, and at the second
+    training of a script.
     """
 
     def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
@@ -73,7 +78,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._drawn: _Drawn | None = None
         self._watched: list[torch.Tensor] = []
         self._weights: list[torch.Tensor] = []
-        # Whether to check that Lightning can load the next checkpoint.
+        # Whether to look if Lightning can load the next checkpoint.
         self._is_doubtful = False
         self._is_at_step = self._may_leave = self._is_validating = False
         self._saved: int | None = None
@@ -231,9 +236,9 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
             write_json(_random_file(folder, trainer), _as_json(drawn, is_epoch_end=is_epoch_end))
             trainer.save_checkpoint(folder / _STATE)
-            if self._is_doubtful:
-                _check_loads(folder / _STATE, is_main=trainer.is_global_zero)
-                self._is_doubtful = False
+            if self._is_doubtful and trainer.is_global_zero:
+                _warn_of_objects(folder / _STATE)
+            self._is_doubtful = False
         self._saved = trainer.global_step
 
 
@@ -241,26 +246,16 @@ def _nothing() -> None:
     pass
 
 
-def _check_loads(checkpoint: Path, *, is_main: bool) -> None:
-    """Check that Lightning would load a checkpoint by default. Collective. Raises UserError."""
-    error = SharedError("Lightning could not load its checkpoint")
-    with error:
-        if is_main and (objects := _unsafe_objects(checkpoint)):
-            raise UserError(
-                f"Lightning could not load its checkpoint, which has {', '.join(objects)}: "
-                "leave it out, as with save_hyperparameters(ignore=[…]), or use "
-                "trainer.fit(…, weights_only=False)"
+def _warn_of_objects(checkpoint: Path) -> None:
+    """Warn if Lightning would not load a checkpoint by default."""
+    # It may be a folder, or have another format.
+    with suppress(Exception):
+        if objects := get_unsafe_globals_in_checkpoint(checkpoint):
+            log.warning(
+                "Lightning will not resume from its checkpoints, because they have %s: leave it out, as with "
+                "save_hyperparameters(ignore=[…]), or use trainer.fit(…, weights_only=False)",
+                ", ".join(sorted(objects)),
             )
-    error.raise_together()
-
-
-def _unsafe_objects(checkpoint: Path) -> list[str]:
-    """Return the objects for which torch refuses to load a checkpoint; none if they are unknown."""
-    try:
-        return sorted(get_unsafe_globals_in_checkpoint(checkpoint))
-    except Exception:
-        # It may be a folder, or have another format. Lightning may be able to load it.
-        return []
 
 
 def _watched(trainer: Trainer) -> list[torch.Tensor]:
@@ -270,8 +265,10 @@ def _watched(trainer: Trainer) -> list[torch.Tensor]:
     if getattr(hook, "__qualname__", "") != "ModelHooks.on_train_batch_end":
         return []
     groups = (group for optimizer in trainer.optimizers for group in optimizer.param_groups)
-    trained = dict.fromkeys(each for group in groups for each in group["params"] if each.numel())
-    return sorted(trained, key=torch.numel)[:_WATCHED]
+    trained = dict.fromkeys(each for group in groups for each in group["params"])
+    return sorted((each for each in trained if not is_lazy(each) and each.numel()), key=torch.numel)[
+        :_WATCHED
+    ]
 
 
 def _first_numbers(parameter: torch.Tensor) -> torch.Tensor:

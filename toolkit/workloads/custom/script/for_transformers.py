@@ -96,7 +96,10 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         # The model then has the best weights, or an evaluation makes them half-precision numbers.
-        if args.load_best_model_at_end or args.fp16_full_eval or args.bf16_full_eval:
+        has_others = args.load_best_model_at_end or args.fp16_full_eval or args.bf16_full_eval
+        # Resumed within an epoch, or after an early stop, the Trainer would make another step.
+        is_end = state.global_step >= state.max_steps and float(state.epoch or 0.5).is_integer()
+        if has_others or not is_end:
             self._trainer = None
 
     def on_log(

@@ -123,11 +123,12 @@ class MetricsLog:
     def write(self, line: Line, resumed: int | None) -> None:
         """Add a line. Before the first line, drop lines that this attempt writes again.
 
-        Lines of step 0 are held until the line of a later step, or the end, while `resumed` is unknown.
+        After an earlier attempt, lines of step 0 are held until the line of a later step, or the end, while
+        `resumed` is unknown.
 
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
-        if resumed is None and line.step == 0 and not self._newest:
+        if resumed is None and line.step == 0 and not self._newest and self._run.metrics.exists():
             # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
             self._held.append(line)
             return

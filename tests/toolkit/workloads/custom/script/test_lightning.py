@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
@@ -346,22 +345,16 @@ def test_total_is_unknown_if_several_optimizers_make_steps_and_only_the_batches_
 
 
 @pytest.mark.slow
-def test_checkpoint_that_lightning_could_not_load_is_refused(own_run: AskedRun) -> None:
+@pytest.mark.parametrize("loads_all", [False, True])
+def test_log_names_the_objects_that_lightning_would_not_load(
+    loads_all: bool, own_run: AskedRun, caplog: pytest.LogCaptureFixture
+) -> None:
     pytest.importorskip("lightning", minversion="2.6", reason="older Lightning loads all objects")
     model = small_model()
     model.save_hyperparameters({"activation": partial(max)})
-    with pytest.raises(UserError, match=r"functools\.partial.*weights_only=False"):
-        fit(model=model)
-    assert own_run.dir.checkpoint_steps() == []
-
-
-@pytest.mark.slow
-def test_checkpoint_is_not_refused_if_the_trainer_loads_all_objects(own_run: AskedRun) -> None:
-    pytest.importorskip("lightning", minversion="2.6", reason="older Lightning has no weights_only")
-    model = small_model()
-    model.save_hyperparameters({"activation": partial(max)})
-    fit(model=model, loads_all=True)
+    fit(model=model, loads_all=loads_all)
     assert own_run.dir.checkpoint_steps() == [2, 4]
+    assert caplog.text.count("functools.partial") == (0 if loads_all else 1)
 
 
 @pytest.mark.slow

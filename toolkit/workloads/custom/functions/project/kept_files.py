@@ -39,7 +39,8 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
         names = _imported(tree) - followed
         followed |= names
         for found in (*_read_beside(root, tree), *_files_of(names, root)):
-            if found not in seen:
+            # Of a package, hidden files are not kept either: they may hold secrets.
+            if found not in seen and (is_file(module) or not found.name.startswith(".")):
                 seen.add(found)
                 waiting.append(found)
 

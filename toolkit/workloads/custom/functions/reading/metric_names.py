@@ -57,6 +57,7 @@ def _names(value: ast.expr | None) -> tuple[str, ...] | None:
 
 def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator[Metric]:
     """Yield the metrics of `metrics = {"accuracy": "max"}` or `metrics = [Metric("accuracy", "max")]`."""
+    typed = {node.target for node in tree.body if isinstance(node, ast.AnnAssign)}
     for target, value in assigned(tree):
         if ast.unparse(target) != "metrics":
             continue
@@ -68,7 +69,8 @@ def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator
             )
         elif isinstance(value, ast.List | ast.Tuple):
             yield from (_called(each, constants) for each in value.elts)
-        else:
+        elif target not in typed:
+            # With a type it may be something else, such as None or a collection of another library.
             raise _no_metrics(target.lineno)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.report.formats import NOT_SCORES
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.reading.class_body import class_body
-from toolkit.workloads.custom.functions.reading.constants import constants_of, value_of
+from toolkit.workloads.custom.functions.reading.constants import UNKNOWN, constants_of, value_of
 from toolkit.workloads.custom.functions.reading.metric_names import declared_metrics, returned_names
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -200,8 +200,8 @@ def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
             isinstance(node, ast.AnnAssign)
             and isinstance(node.target, ast.Name)
             and node.value is not None
-            # `schedule: Callable | None = None` says that there is no such function.
-            and value_of(node.value, {}) is not None
+            # A literal is no function, as in `schedule: Callable | None = None`.
+            and value_of(node.value, {}) is UNKNOWN
         ):
             yield node.target.id, node.lineno
 

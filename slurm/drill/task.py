@@ -27,8 +27,8 @@ def drill_experiment(
     own = load(path, overrides)
     if not task_kinds()[own.task.kind].task:
         raise UserError(
-            f"a task of kind {own.task.kind} trains in its own program, which stk drill cannot compare: end "
-            "its `stk run` with Ctrl-C and repeat the command"
+            f"a task of kind {own.task.kind} trains in its own program, which stk drill cannot compare: to "
+            "test it, start `stk run CONFIG`, press Ctrl-C, and start it again"
         )
     return load(
         path,

@@ -32,7 +32,7 @@ class Choice:
     name     a pattern of ids, such as bert-*; None for all
     sweep    a pattern of the names of arrays; None for all
     members  ids of runs that belong to `sweep` without its array
-    since    seconds since the epoch: only runs that are running, or had an update after that time
+    since    seconds since the epoch: only runs that run now, or were updated after that time
     is_live  only runs that wait, run or are held
     """
 

@@ -200,7 +200,9 @@ def recover(run: RunDir) -> Submission | None:
     job_id, array = (f"{base}_{intent['task']}", {"array": name}) if "task" in intent else (base, {})
     if "resources" in intent:
         write_atomic(run.job, intent["resources"])
-    return record(run, cluster="slurm", job_id=job_id, name=name, recovered=True, **array, **facts)
+    # The time of the submission, with which attempts and failures are compared.
+    facts = {"time": intent.get("time", time.time()), "recovered": True, **array, **facts}
+    return record(run, cluster="slurm", job_id=job_id, name=name, **facts)
 
 
 def recover_lost(run: RunDir) -> None:

@@ -32,6 +32,7 @@ from toolkit.run.kept_code.edited_code import (
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_arrays, read_record, write_record
+from toolkit.system.output.few import few
 
 #: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
@@ -136,32 +137,40 @@ def to_resume(folder: SweepDir, record: Record) -> Known:
     """Return members that have a folder or are not submitted yet, and job ids of the live ones.
 
     Each keeps its experiment and resources, even if the file has changed. Raises ConfigError if the record of
-    runs that are not submitted yet is damaged.
+    runs that are not submitted yet is damaged, or the configs of all runs that could be resumed.
     """
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]
-    now, later = states(runs), waiting(folder)
+    # First: what is submitted meanwhile leaves this list, and has a folder then.
+    later = waiting(folder)
+    now = states(runs)
     removed = states([folder.run(each.run_id) for each in record.removed])
     live = [row.job_id for row in [*now.values(), *removed.values()] if row.is_live and row.job_id]
-    known, warnings = [], []
+    known, gone, damaged = [], [], []
     for run in runs:
         row = now.get(run)
+        is_done = row is not None and (row.is_live or row.state == "finished")
         if row is None and run.run_id not in later:
-            warnings.append(f"{run.run_id} has no folder any more: the same `stk sweep FILE …` makes it anew")
+            gone.append(run.run_id)
             continue
         try:
-            experiment = later[run.run_id] if row is None else _experiment(run, row)
+            experiment = later[run.run_id] if row is None else _experiment(run, is_done)
         except ConfigError as error:
             # A damaged config of one run does not stop the others.
-            warnings.append(f"{run.run_id} is left out: {error.faults[0]}")
+            damaged += [] if is_done else [error]
             continue
         known.append(Candidate(experiment=experiment, run=run, now=row))
+    if damaged and all(one.skipped for one in known):
+        raise damaged[0]
+    warnings = [f"a run is left out: {error.faults[0]}" for error in damaged]
+    if gone:
+        warnings.append(f"no folder any more, the same `stk sweep FILE …` makes it anew: {few(gone, 5)}")
     return Known(known, live, warnings)
 
 
-def _experiment(run: RunDir, row: RunStatus) -> Experiment:
+def _experiment(run: RunDir, is_done: bool) -> Experiment:
     """Return the stored experiment of a run, to start it again unless it has finished or is live."""
-    if row.is_live or row.state == "finished":
+    if is_done:
         return load_resolved(run.config)
     return replace(load_to_run(run.config), resources=last_resources(run))
 

@@ -20,19 +20,19 @@ from toolkit.sweeps.results.collect import task_of
 from toolkit.sweeps.results.tables import compact, terminal_table
 from toolkit.workload import Metric
 
-#: States of runs without a folder: not submitted yet, or submitted earlier.
-_WAITS, _DELETED = "waits", "deleted"
+#: States of runs without a folder: not submitted yet, or submitted and deleted since.
+_WAITS, _GONE = "waits", "no folder"
 _COLOURS = {
     "running": "green",
     "finished": "cyan",
     "failed": "red",
     "unknown": "red",
-    _DELETED: "red",
+    _GONE: "red",
     "held": "magenta",
 }
 #: The order of states: runs that may need attention come first.
 _ORDER = (
-    "failed", "held", "unknown", _DELETED, "running", "requeued", "pending", "cancelled", _WAITS, "finished",
+    "failed", "held", "unknown", _GONE, "running", "requeued", "pending", "cancelled", _WAITS, "finished",
 )  # fmt: skip
 _MOST_ROWS = 60
 
@@ -78,11 +78,12 @@ class Overview:
 
 def overview(folder: SweepDir, record: Record) -> Overview:
     """Read the state of every member, with at most two calls of Slurm."""
+    # First: what is submitted meanwhile leaves this list, and has a folder then.
+    later = {line.get("run_id") for line in read_json_lines(folder.waiting)}
     now = states([folder.run(each.run_id) for each in record.members])
     rows = [(each, now.get(folder.run(each.run_id))) for each in record.members]
-    later = {line.get("run_id") for line in read_json_lines(folder.waiting)}
     found = {
-        each.run_id: row.state if row else _WAITS if each.run_id in later else _DELETED for each, row in rows
+        each.run_id: row.state if row else _WAITS if each.run_id in later else _GONE for each, row in rows
     }
     return Overview(folder=folder, record=record, rows=rows, states=found)
 

@@ -48,7 +48,7 @@ def broadcast_checkpoint(folder: Path, group: Group) -> None:
         target.rename(folder)
         fsync_dir(folder.parent)
         # Keep what rank 0 has: this may be rank 0's own folder, shown late by a network file system.
-        # Keep all beside a newer one, whose best may be older: another machine may be machine 0 by mistake.
+        # Keep all beside a newer one, whose best may be among them: the machines may be in a wrong order.
         here = _beside(folder)
         is_newest = all(each <= folder for each in here)
         old = [each for each in here if is_newest and each.name not in kept]

@@ -153,7 +153,7 @@ def sweep(parsers: Parsers) -> None:
         help="runs at the same time, in all arrays together (default: that of the section sweep, else "
         "resources.max_parallel)",
     )
-    parser.add_argument("--at-most", type=positive, metavar="N", help="submit N runs now, the rest later")
+    parser.add_argument("--at-most", type=positive, metavar="N", help="start N runs now, the rest later")
     parser.add_argument("--metric", metavar="SPLIT.METRIC", help="the metric that the report ranks by")
     parser.add_argument("--goal", choices=("max", "min"), help="whether more or less of it is better")
     parser.add_argument("--cancel-removed", action="store_true", help="end live runs that were removed")

@@ -213,6 +213,7 @@ def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
         code = _train_one(one, quiet=arguments.json)
         done.code = max(done.code, code)
         if code == ExitCode.INTERRUPTED:
+            done.later, done.why = list(wanted[number:]), "interrupted"
             break
     return done
 
@@ -249,7 +250,8 @@ def print_submitted(
         print(f"job     {job_id}, an array; runs: {size}")
     if later:
         print(f"later   {len(later)} runs are not started yet: {handed.why.splitlines()[0]}")
-        print(f"        stk sweep resume {folder.name} starts more, when others have ended")
+        here, when = ("", ", when others have ended") if cluster == "slurm" else (" --cluster local", " here")
+        print(f"        stk sweep resume {folder.name}{here} starts more{when}")
     if cluster != "slurm":
         print(f"report  stk sweep report {folder.name}")
     elif handed.arrays:

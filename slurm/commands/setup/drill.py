@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -36,7 +37,7 @@ def run(arguments: Namespace) -> int:
     folder = experiment_dir() / "drills" / time.strftime("%Y%m%d-%H%M%S")
     config = Path(arguments.config) if arguments.config else None
     overrides = arguments.overrides
-    if config is not None and "=" in arguments.config and not config.exists():
+    if config is not None and "=" in arguments.config and not os.path.exists(config):
         # A key without a CONFIG before it.
         config, overrides = None, [arguments.config, *overrides]
     try:

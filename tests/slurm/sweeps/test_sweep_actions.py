@@ -157,12 +157,12 @@ def test_a_run_whose_folder_was_deleted_neither_waits_nor_has_finished(user: Use
     deleted, last = user.run("seed=1"), user.run("seed=3")
     shutil.rmtree(deleted.path)
     found = ask(user, "status", "tiny")
-    assert found["counts"] == {"deleted": 1, "pending": 1, "waits": 1}
-    assert (found["runs"][0]["run_id"], found["runs"][0]["state"]) == (deleted.run_id, "deleted")
-    assert "1 deleted" in user.stk("sweep", "status", "tiny").out
+    assert found["counts"] == {"no folder": 1, "pending": 1, "waits": 1}
+    assert (found["runs"][0]["run_id"], found["runs"][0]["state"]) == (deleted.run_id, "no folder")
+    assert "1 no folder" in user.stk("sweep", "status", "tiny").out
     assert ask(user, "resume", "tiny")["resumed"] == [last.run_id]
     told = user.stk("sweep", "resume", "tiny")
-    assert f"{deleted.run_id} has no folder" in told.err
+    assert f"makes it anew: {deleted.run_id}" in told.err
     assert told.out == ""
 
 
@@ -174,7 +174,12 @@ def test_a_damaged_config_of_an_ended_run_does_not_stop_the_others(user: User, f
     damaged.config.write_text("task: {")
     told = user.stk("sweep", "resume", "tiny", "--json")
     assert (told.code, json.loads(told.out)["resumed"]) == (0, [user.run("seed=2").run_id])
-    assert f"{damaged.run_id} is left out" in told.err
+    assert "a run is left out" in told.err
+    assert damaged.run_id in told.err
+    # Of nothing but damaged runs the command says why it starts none.
+    user.run("seed=2").config.write_text("task: {")
+    fake.change(fake.jobs[-1]["job_id"], state="CANCELLED")
+    assert user.stk("sweep", "resume", "tiny").code == 2
 
 
 def test_resume_asks_for_what_each_run_asked_for_last(user: User, fake: FakeSlurm) -> None:

@@ -117,7 +117,7 @@ def test_each_missing_function_is_named_with_an_example() -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["from a import model", "model = 3", "model: Any = 3", "class model: ...", "async def model(): ..."],
+    ["from a import model", "model = 3", "model: Any = make()", "class model: ...", "async def model(): ..."],
 )
 def test_name_that_is_not_a_plain_function_is_refused_with_its_line(written: str) -> None:
     (problem,) = problems(DATA, f"{written}\n", STEP)

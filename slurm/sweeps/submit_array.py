@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -228,4 +229,5 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
                 name=array.name,
                 array=array.name,
                 recovered=True,
+                time=read_object(run.intent).get("time", time.time()),
             )

@@ -129,7 +129,7 @@ def _where(submitted: Submitted) -> str:
     """Return where a run is trained: its job or this machine, with its state if it was live before."""
     submission = submitted.submission
     if submission is None:
-        where = "a terminal, or an earlier job"
+        where = "a terminal, or another job"
     else:
         where = submission.job_id if submission.cluster == "slurm" else "local processes"
     return where if submitted.joined is None else f"{where}, {submitted.joined} already"

@@ -122,7 +122,7 @@ def test_chain_waits_for_a_foreground_run_until_cancelled(user: User, runs: tupl
     with FileLock(first.alive):
         answer = user.stk("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
         assert answer.code == 0, answer.err
-        assert "a terminal, or an earlier job, running already" in answer.out
+        assert "a terminal, or another job, running already" in answer.out
         (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
         assert (row["state"], row["reason"]) == ("pending", f"waits for {first.run_id} to finish")
         waiting = last_submission(second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums.
     - When the run is asked to stop, the Trainer saves after its step, or in an evaluation the state after
       the last step, and the process leaves with status 75. So it does in an evaluation after the training,
-      whatever its save_strategy, unless the model then has other weights, as by load_best_model_at_end.
+      whatever its save_strategy, if that ended with an epoch and the model has no other weights, as by
+      load_best_model_at_end.
     - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
 
     keep   how many of the newest checkpoints are kept in the run, beside the best one
@@ -97,9 +98,10 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         # The model then has the best weights, or an evaluation makes them half-precision numbers.
         has_others = args.load_best_model_at_end or args.fp16_full_eval or args.bf16_full_eval
-        # Resumed within an epoch, or after an early stop, the Trainer would make another step.
+        # Resumed within an epoch, or after an early stop, the Trainer would make another step. Of a dataset
+        # without a length, the epochs are not known.
         is_end = state.global_step >= state.max_steps and float(state.epoch or 0.5).is_integer()
-        if has_others or not is_end:
+        if has_others or not is_end or not isinstance(getattr(self._trainer, "train_dataset", None), Sized):
             self._trainer = None
 
     def on_log(

@@ -128,7 +128,8 @@ class MetricsLog:
 
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
-        if resumed is None and line.step == 0 and not self._newest and self._run.metrics.exists():
+        is_first = self._place.attempt <= 1 and not self._run.metrics.exists()
+        if resumed is None and line.step == 0 and not self._newest and not is_first:
             # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
             self._held.append(line)
             return

@@ -220,6 +220,8 @@ def test_line_of_step_0_before_the_resume_keeps_the_lines_of_earlier_attempts(ru
 def test_training_whose_first_line_is_of_step_0_begins_there(later: int | None, run: RunDir) -> None:
     log = MetricsLog(Place(run=run, rank=0, size=1))
     log.write(checked(0, metrics={"accuracy": 0.1}), None)
+    # No earlier attempt has lines to keep.
+    assert steps(run) == [0]
     if later:
         log.write(checked(later), None)
         assert steps(run) == [0]

@@ -159,6 +159,22 @@ def test_stop_in_an_evaluation_of_the_best_weights_does_not_save_them_as_the_las
     assert saves(own_run) == [1]
 
 
+@pytest.mark.parametrize(
+    "changes, is_kept", [({}, True), ({"global_step": 3}, False), ({"epoch": 1.5}, False)]
+)
+def test_trainer_saves_after_its_training_only_if_a_resume_makes_no_further_step(
+    changes: dict[str, Any], is_kept: bool, own_run: AskedRun
+) -> None:
+    from toolkit.workloads.custom.script.for_transformers import RunCallback
+
+    callback: Any = RunCallback()
+    callback._trainer = SimpleNamespace(train_dataset=[1, 2])
+    args = SimpleNamespace(load_best_model_at_end=False, fp16_full_eval=False, bf16_full_eval=False)
+    state = SimpleNamespace(**{"global_step": 4, "max_steps": 4, "epoch": 2.0, **changes})
+    callback.on_train_end(args, state, SimpleNamespace())
+    assert (callback._trainer is not None) is is_kept
+
+
 @pytest.mark.slow
 def test_stop_before_the_first_step_after_a_resume_does_not_save_again(
     own_run: AskedRun, tmp_path: Path

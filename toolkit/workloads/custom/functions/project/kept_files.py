@@ -40,7 +40,8 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
         followed |= names
         for found in (*_read_beside(root, tree), *_files_of(names, root)):
             # Of a package, hidden files are not kept either: they may hold secrets.
-            if found not in seen and (is_file(module) or not found.name.startswith(".")):
+            is_hidden = any(part.startswith(".") for part in found.relative_to(root).parts)
+            if found not in seen and (is_file(module) or not is_hidden):
                 seen.add(found)
                 waiting.append(found)
 

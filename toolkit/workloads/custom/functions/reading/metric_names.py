@@ -69,8 +69,8 @@ def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator
             )
         elif isinstance(value, ast.List | ast.Tuple):
             yield from (_called(each, constants) for each in value.elts)
-        elif target not in typed:
-            # With a type it may be something else, such as None or a collection of another library.
+        elif target not in typed or isinstance(value, ast.Dict):
+            # With a type it may be something else, such as a collection of another library.
             raise _no_metrics(target.lineno)
 
 

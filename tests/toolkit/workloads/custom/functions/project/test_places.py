@@ -74,6 +74,18 @@ def test_small_files_that_code_reads_beside_itself_are_kept(project: Path) -> No
     assert found == {project / name for name in ("digits.py", "helper.py", "words.json")}
 
 
+def test_hidden_files_that_a_package_reads_are_not_kept(project: Path) -> None:
+    """They may hold secrets."""
+    deep = project / "pack/inner/deep.py"
+    deep.write_text("SECRETS = os.path.join(os.path.dirname(__file__), '.env'), '.aws/credentials'\n")
+    (project / ".aws").mkdir()
+    for name in (".env", ".aws/credentials"):
+        (project / name).touch()
+    found = {str(path.relative_to(project)) for path in project_files("pack.inner.deep", deep, project)}
+    assert deep.relative_to(project).as_posix() in found
+    assert not any(name.startswith(".") for name in found)
+
+
 def test_data_folder_named_like_a_library_is_not_kept(project: Path) -> None:
     (project / "digits.py").write_text("import numpy, models")
     for name in ("numpy/run-1/output.txt", "models/net.py", "models/words.txt"):

@@ -202,6 +202,8 @@ def test_goals_of_metrics_are_read() -> None:
     assert [each.full_name for each in found] == ["accuracy:max", "error:min"]
     typed = 'metrics: ClassVar[dict[str, str]] = {"accuracy": "max", "error": "min"}\n'
     assert read(MODEL, DATA, STEP, typed).declared == found
+    for other in ("metrics: object = make()\n", "metrics: dict[str, str] | None = None\n"):
+        assert read(MODEL, DATA, STEP, other).declared == ()
     listed = 'metrics = [stk.Metric(name="f1", goal="max", title="F1")]\n'
     assert read(MODEL, DATA, STEP, listed).declared == (Metric(name="f1", goal="max", title="F1"),)
 

@@ -44,7 +44,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
         for title, goal, unit, digits, figure in (
             ("wall time", linear, "s", 2, "wall_s"),
             ("CPU time", linear, "s", 2, "cpu_s"),
-            ("calls of Slurm's programs", "two, whatever the number of runs", "calls", 0, "calls"),
+            ("calls of Slurm's programs", "two for any number of runs", "calls", 0, "calls"),
         )
     ]
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted(path for package in ("toolkit", "slurm") for path in (ROOT / package).rglob("*.py"))
 
 BUILTINS = {"eval", "exec", "compile", "__import__"}
-#: By module and name, whatever the module is called here.
+#: By module and name; an import under another name counts too.
 CALLS = {
     ("os", "system"), ("os", "popen"), ("subprocess", "getoutput"), ("subprocess", "getstatusoutput"),
     ("torch", "load"), ("yaml", "load"), ("yaml", "unsafe_load"), ("yaml", "full_load"), ("joblib", "load"),

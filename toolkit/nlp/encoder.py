@@ -56,7 +56,8 @@ def _keep_layers(settings: Any, path: str, layers: int | None, key: str) -> None
 def network_of(kind: Any, path: str, settings: Any) -> Any:
     """Load a model with one of transformers' Auto classes; on the meta device, make one without values.
 
-    Weights are float32, whatever their file holds: training in half precision needs them, too.
+    Loads weights as float32, also from a half-precision file. Training in half precision needs float32
+    weights too.
     """
     if torch.get_default_device().type == "meta":
         remote = SAFELY["trust_remote_code"]

@@ -16,7 +16,7 @@ from toolkit.nlp.tokenizers.tokenizer_files import read_json_object, vocabulary_
 from toolkit.workload import Violation
 
 #: Architectures with a table of positions, by `model_type`. Those with relative positions have no limit,
-#: whatever their files contain; all other settings are left to the model itself.
+#: even if their files name one; all other settings are left to the model itself.
 _PLAIN = {
     "albert", "bert", "big_bird", "convbert", "distilbert", "electra", "ernie", "flaubert",
     "layoutlm", "megatron-bert", "mobilebert", "nystromformer", "rembert", "roc_bert", "roformer",

@@ -65,7 +65,8 @@ def _apt_get(*arguments: str) -> None:
             capture_output=True,
             text=True,
         )
-        # The timeout does not hold for the lock of the lists, which `update` takes.
+        # `update` takes the lock of the package lists. apt has no option to wait for that lock, and no event
+        # tells that it is free, so ask again. Nothing is asserted here.
         if "Could not get lock" not in result.stderr or time.monotonic() > deadline:
             break
         time.sleep(2)

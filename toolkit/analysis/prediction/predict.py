@@ -115,7 +115,7 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
     found = answering(run, request.batch_size)
     with ExitStack() as stack:
         path = None if request.file is None else Path(request.file)
-        # JSON from a program is UTF-8, whatever the run's files are.
+        # JSON from a program is UTF-8, also if the run's files have another encoding.
         is_piped = path is None and request.input == JSON_LINES
         encoding = "utf-8" if is_piped else found.predictor.format.encoding
         lines = stack.enter_context(opened(path, encoding))

@@ -265,10 +265,9 @@ def _watched(trainer: Trainer) -> list[torch.Tensor]:
     if getattr(hook, "__qualname__", "") != "ModelHooks.on_train_batch_end":
         return []
     groups = (group for optimizer in trainer.optimizers for group in optimizer.param_groups)
-    trained = dict.fromkeys(each for group in groups for each in group["params"])
-    return sorted((each for each in trained if not is_lazy(each) and each.numel()), key=torch.numel)[
-        :_WATCHED
-    ]
+    parameters = (each for group in groups for each in group["params"])
+    trained = dict.fromkeys(each for each in parameters if not is_lazy(each))
+    return sorted(filter(torch.numel, trained), key=torch.numel)[:_WATCHED]
 
 
 def _first_numbers(parameter: torch.Tensor) -> torch.Tensor:

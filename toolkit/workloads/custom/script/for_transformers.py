@@ -37,9 +37,9 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
       resume_from_checkpoint; only False makes it start from the beginning.
     - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums.
     - When the run is asked to stop, the Trainer saves after its step, or in an evaluation the state after
-      the last step, and the process leaves with status 75. So it does in an evaluation after the training,
-      whatever its save_strategy, if that ended with an epoch and the model has no other weights, as by
-      load_best_model_at_end.
+      the last step, and the process leaves with status 75. In an evaluation after the training it
+      saves too, also with save_strategy="no". It does not if the training ended within an epoch, or if
+      load_best_model_at_end has replaced the weights.
     - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
 
     keep   how many of the newest checkpoints are kept in the run, beside the best one

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO, cast
 
-from slurm.commands.command_line import with_file, without_a_value
+from slurm.commands.command_line import with_file
 from slurm.commands.common import report_error
 from slurm.commands.parser import import_module, parser_for
 from toolkit.errors import StkError
@@ -94,7 +94,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return parsed arguments; unlike argparse, accept key=value and further runs after options."""
     words = with_file(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words[0] if words else "")
-    arguments, rest = parser.parse_known_args(without_a_value(words, "--trust-folder"))
+    # Without the `=`, argparse would take the next word as the value, which may be the experiment file.
+    words = [f"{word}=" if word == "--trust-folder" else word for word in words]
+    arguments, rest = parser.parse_known_args(words)
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         is_key = any(re.match(r"--\w+\.\w", word) for word in rest)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 from slurm.runs.cancel_requeue import find_and_cancel
-from slurm.status.filters import Choice
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import last_submission
 from toolkit.analysis.prediction.request import check_predicts
@@ -84,7 +84,11 @@ class Run:
         function returned what JSON cannot hold. Raises stk.RunCancelled if it was stopped before it
         finished, and TimeoutError.
         """
-        return result_of(self._run, wait_for_end(self._run, timeout))
+        row = wait_for_end(self._run, timeout)
+        if row.state != "finished":
+            raise _error(self._run, row)
+        returned = read_json(self._run.returned)
+        return read_json(self._run.result) if returned is None else returned["value"]
 
     def metrics(self) -> Any:
         """Return the lines of metrics.jsonl so far: step, epoch, split, and the metrics of each.
@@ -169,8 +173,7 @@ def runs(pattern: str = "*") -> list[Run]:
     """
     if not isinstance(pattern, str):
         raise UserError(f"stk.runs: found {pattern!r:.100}, expected a pattern of ids, such as 'digits-*'")
-    found = Choice(name=pattern).of_runs(list(find_runs(experiment_dir())))
-    return [handle(run) for run in found]
+    return [handle(run) for run in find_runs(experiment_dir()) if fnmatchcase(run.run_id, pattern)]
 
 
 def _last_of_each(lines: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
@@ -194,6 +197,7 @@ def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
     last = last_submission(run)
     is_slurm = last is not None and last.cluster == "slurm"
     pause_s, most_s = _SLURM_S if is_slurm else _HERE_S
+    settled_s = _SETTLED_SLURM_S if is_slurm else _SETTLED_HERE_S
     had_ended = False
     while True:
         (row,) = status([run])
@@ -202,7 +206,6 @@ def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
             return row
         if monotonic() >= deadline:
             raise TimeoutError(f"{run.run_id} has not ended after {timeout_s:g} s: {in_words(row)}")
-        settled_s = _SETTLED_SLURM_S if is_slurm else _SETTLED_HERE_S
         _sleep(run, min(settled_s if has_ended else pause_s, deadline - monotonic()))
         pause_s, had_ended = min(pause_s * _GROWTH, most_s), has_ended
 
@@ -220,14 +223,6 @@ def _sleep(run: RunDir, seconds: float) -> None:
         part = min(seconds, _FOLDER_S)
         sleep(part)
         seconds -= part
-
-
-def result_of(run: RunDir, row: RunStatus) -> Any:
-    """Return the result of a finished function, or result.json. Raises RunFailed and RunCancelled."""
-    if row.state != "finished":
-        raise _error(run, row)
-    returned = read_json(run.returned)
-    return read_json(run.result) if returned is None else returned["value"]
 
 
 def _error(run: RunDir, row: RunStatus) -> StkError:

@@ -36,8 +36,7 @@ class Plan:
     def __str__(self) -> str:
         return self._text
 
-    def __repr__(self) -> str:
-        return self._text
+    __repr__ = __str__
 
 
 def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, **kwargs: Any) -> Plan:

@@ -12,7 +12,7 @@ from slurm.commands.experiments.submit import choose_for
 from slurm.commands.experiments.sweep import asked, check_candidates
 from slurm.submission.submit import submit
 from slurm.sweeps.actions import renew_code, start, write_down
-from slurm.sweeps.request import Wanted, want
+from slurm.sweeps.request import want
 from toolkit.errors import UserError
 from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.command_line import read_space
@@ -85,18 +85,14 @@ def sweep(
     chosen = choose_for(cluster, *(one.run for one in wanted.to_start))
     warn([*check_candidates(wanted.to_start, chosen), *renew_code(wanted.known, asked=new_code)])
     if chosen == "local":
-        _here(wanted)
+        write_down(wanted.folder, wanted.record, wanted.to_start)
+        for one in wanted.to_start:
+            until_end(handle(submit(one.experiment, one.run.path.parent, "local").run))
     else:
         to_start, live = wanted.to_start, wanted.live
         handed = start(wanted.folder, wanted.record, to_start, live, max_parallel=max_parallel)
         warn([f"{one.run.run_id} is not submitted yet: {handed.why.splitlines()[0]}" for one in handed.later])
     return [handle(one.run) for one in wanted.known]
-
-
-def _here(wanted: Wanted) -> None:
-    write_down(wanted.folder, wanted.record, wanted.to_start)
-    for one in wanted.to_start:
-        until_end(handle(submit(one.experiment, one.run.path.parent, "local").run))
 
 
 def _word(key: str, value: Any) -> str:

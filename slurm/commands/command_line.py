@@ -23,24 +23,13 @@ def with_file(words: Sequence[str]) -> list[str]:
     """
     if "--" not in words or words[0] not in TAKE_WORDS:
         return list(words)
-    place = list(words).index("--")
-    return [words[0], str(_given(words[0], words[place + 1 :])), *words[1:place]]
-
-
-def without_a_value(words: Sequence[str], option: str) -> list[str]:
-    """Return the words with `=` appended to an option that takes a value only after `=`.
-
-    argparse would take the next word as its value, which may be the experiment file.
-    """
-    return [f"{word}=" if word == option else word for word in words]
-
-
-def _given(name: str, command: Sequence[str]) -> Path:
+    name, place = words[0], list(words).index("--")
+    command = words[place + 1 :]
     if not command:
         raise UserError(f"there is no command after --, as in: stk {name} -- python train.py --lr 1e-3")
     if _has_input():
         warn(["the command does not get this standard input: let it read a file"])
-    return file_of_command(command)
+    return [name, str(file_of_command(command)), *words[1:place]]
 
 
 def _has_input() -> bool:

@@ -26,29 +26,22 @@ def add(parsers: Parsers, only: Collection[str] | None) -> dict[str, str]:
         wanted = [name for name in codes if name not in parsers.choices and (only is None or name in only)]
         for name in wanted:
             try:
-                command = load_code(codes[name])
+                command: Command = load_code(codes[name])
             except Exception as error:
-                _add_broken(parsers, name, not_imported(codes[name], error), is_called=only is not None)
-            else:
-                _add(parsers, name, command)
+                why = not_imported(codes[name], error)
+                if only is not None:
+                    raise UserError(why) from error
+                # Listed, and the others still work.
+                parser_of(parsers, name, why.replace("%", "%%"), why)
+                continue
+            parser = parser_of(parsers, name, command.summary, command.description)
+            parser.set_defaults(workload_run=command.run)
+            if command.executes_run:
+                add_trust_folder(parser)
+            command.add_arguments(parser)
         if wanted:
             headings[wanted[0]] = f"commands of {workload.replace('_', ' ')}"
     return headings
-
-
-def _add(parsers: Parsers, name: str, command: Command) -> None:
-    parser = parser_of(parsers, name, command.summary, command.description)
-    parser.set_defaults(workload_run=command.run)
-    if command.executes_run:
-        add_trust_folder(parser)
-    command.add_arguments(parser)
-
-
-def _add_broken(parsers: Parsers, name: str, why: str, *, is_called: bool) -> None:
-    """List a command that cannot be imported, so that others still work. Raises UserError if it is called."""
-    if is_called:
-        raise UserError(why)
-    parser_of(parsers, name, why.replace("%", "%%"), why)
 
 
 def run(arguments: Namespace) -> int:

@@ -29,15 +29,6 @@ def _awaited(run: RunDir) -> tuple[RunDir, float] | None:
     return None if has_begun else (RunDir(Path(last.awaits)), last.time)
 
 
-def standing(run: RunDir, state: str, reason: str) -> tuple[str, str]:
-    """Return state and reason of a run; adapted if it waits for another run, else unchanged."""
-    if state == "pending" and "NeverSatisfied" not in reason and (waits := waits_for(run)):
-        return state, waits
-    if state in ("failed", "cancelled", "unknown") and (why := why_not_begun(run)):
-        return "cancelled", why
-    return state, reason
-
-
 def waits_for(run: RunDir) -> str | None:
     """Return a text with the run that a pending run waits for; None if it waits for no run."""
     found = _awaited(run)
@@ -48,7 +39,8 @@ def waits_for(run: RunDir) -> str | None:
 
 def why_not_begun(run: RunDir) -> str | None:
     """Return why a run that waited for another one was removed from the queue; None if it was not."""
-    if (found := _awaited(run)) is None:
+    found = _awaited(run)
+    if found is None:
         return None
     first, submitted = found
     said = [event.facts.get("why") for event in read_events(run, NOT_BEGUN) if event.time >= submitted]

@@ -52,17 +52,14 @@ class Choice:
         return [row for row in rows if self._wants(row)]
 
     def _wants(self, row: RunStatus) -> bool:
+        # A single run has no sweep, which * would match.
+        in_array = self.sweep is None or (bool(row.sweep) and fnmatchcase(row.sweep, self.sweep))
         return (
             (not self.states or row.state in self.states)
-            and (self.sweep is None or row.run_id in self.members or _matches(row.sweep, self.sweep))
+            and (in_array or row.run_id in self.members)
             and (self.since is None or row.state == "running" or (row.updated or 0.0) >= self.since)
             and (row.is_live or not self.is_live)
         )
-
-
-def _matches(sweep: str, pattern: str) -> bool:
-    # A single run has no sweep, which * would match.
-    return bool(sweep) and fnmatchcase(sweep, pattern)
 
 
 #: Sort keys: best, furthest, newest, most first, as in `stk status --help`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -53,16 +53,12 @@ def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
     try:
         process = psutil.Process(submission.pid)
         is_old_enough = process.create_time() <= submission.time + 1
-        return (
-            is_old_enough and _launches(process.cmdline(), run) and process.status() != psutil.STATUS_ZOMBIE
-        )
+        # The words of a launcher from `slurm.submission.submit`, also of one that waits for another run.
+        if not is_old_enough or not {"-m", "toolkit.launch", str(run.path)} <= set(process.cmdline()):
+            return False
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError):
         return False
-
-
-def _launches(command: Sequence[str], run: RunDir) -> bool:
-    """Whether a command line from `slurm.submission.submit` launches this run, or waits to do so."""
-    return {"-m", "toolkit.launch", str(run.path)} <= set(command)
 
 
 def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:

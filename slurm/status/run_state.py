@@ -10,7 +10,7 @@ from datetime import datetime
 
 from slurm.client.queue import JobState
 from slurm.status import numbers, phrases
-from slurm.status.dependency import standing
+from slurm.status.dependency import waits_for, why_not_begun
 from slurm.status.liveness import SILENCE_S, heartbeat, is_launcher_alive, is_training_here, silent_s
 from slurm.status.run_files import Folder, wants_gpus
 from toolkit.run.attempts.records import AttemptRecord
@@ -57,11 +57,11 @@ def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
 
 def _adapt_to_awaited(run: RunDir, found: RunState) -> RunState:
     """Adapt the state of a run that was submitted to follow another run."""
-    state, reason = standing(run, found.state, found.reason)
-    if (state, reason) == (found.state, found.reason):
-        return found
-    doing = "waiting for another run" if state == "pending" else "not begun"
-    return replace(found, state=state, doing=doing, reason=reason)
+    if found.state == "pending" and "NeverSatisfied" not in found.reason and (waits := waits_for(run)):
+        return replace(found, doing="waiting for another run", reason=waits)
+    if found.state in ("failed", "cancelled", "unknown") and (why := why_not_begun(run)):
+        return replace(found, state="cancelled", doing="not begun", reason=why)
+    return found
 
 
 def _state_of(folder: Folder, job: JobState | None, now: float) -> RunState:
@@ -180,7 +180,10 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
     if folder.failure and begun and not (cannot_ask and (folder.has_intent or _may_start_again(folder.run))):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
-        reason = _of_preempted(folder) if job.slurm_state == "PREEMPTED" else job.reason
+        reason = job.reason
+        if job.slurm_state == "PREEMPTED":
+            ended = "Slurm ended its job for another one, for good"
+            reason = f"{_against(folder)}{ended}; stk resume continues the run"
         return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=reason)
     if job is not None and cannot_ask:
         return RunState(state="unknown", doing="unknown", reason=job.reason)
@@ -198,11 +201,6 @@ def _ended_unbegun(folder: Folder, job: JobState | None) -> bool:
         return False
     known = numbers.newest(last and last.time_start, last and last.time_end, failure and failure.time)
     return known is not None and known < submission.time
-
-
-def _of_preempted(folder: Folder) -> str:
-    """Return what follows for a run whose job Slurm has ended for another one, instead of requeueing it."""
-    return f"{_against(folder)}Slurm ended its job for another one, for good; stk resume continues the run"
 
 
 def _may_start_again(run: RunDir) -> bool:

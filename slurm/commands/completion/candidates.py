@@ -13,10 +13,8 @@ from toolkit.run.run_dir import experiment_dir, find_runs
 FILES = ":files"
 
 #: Kinds of arguments, by their names in --help.
-_RUNS = ("RUN",)
 _KEYS = ("key=value", "key=a,b")
 _NAMES_FILES = ("CONFIG", "FILE", "DIR", "FOLDER", "OUT", "TEXT")
-
 
 #: A word without characters that are special in a shell.
 _PLAIN = re.compile(r"\w[\w.+-]*", re.ASCII)
@@ -130,17 +128,14 @@ def _values(action: argparse.Action, number: int, current: str) -> Iterator[Cand
 def _named(name: str, current: str) -> Iterator[Candidate]:
     if name in _KEYS:
         yield from _settings(current)
-    elif name in _RUNS:
-        yield from _runs()
-        yield from [Candidate(FILES)] if "/" in current else []
+    elif name == "RUN":
+        ids = (run.run_id for run in find_runs(experiment_dir()))
+        # Only ids that need no quoting: the shell inserts them unchanged.
+        yield from (Candidate(run_id) for run_id in ids if _PLAIN.fullmatch(run_id))
+        if "/" in current:
+            yield Candidate(FILES)
     elif name in _NAMES_FILES:
         yield Candidate(FILES)
-
-
-def _runs() -> Iterator[Candidate]:
-    """Yield ids of runs that need no quoting: the shell inserts them unchanged."""
-    ids = (run.run_id for run in find_runs(experiment_dir()))
-    yield from (Candidate(run_id) for run_id in ids if _PLAIN.fullmatch(run_id))
 
 
 def _settings(current: str) -> Iterator[Candidate]:

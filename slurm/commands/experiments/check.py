@@ -52,7 +52,9 @@ def run(arguments: Namespace) -> int:
             if answer.get("is_good") is False:
                 failed.append(answer["check"])
     if arguments.json:
-        print(json_text(_document(answers, failed)))
+        costs = [answer for answer in answers if "check" not in answer]
+        checks = [answer for answer in answers if "check" in answer]
+        print(json_text({"checks": checks, "failed": failed, "cost": costs[0] if costs else None}))
     elif failed:
         print(f"\nfailed: {', '.join(failed)}")
     return ExitCode.DIFFERENT if failed else ExitCode.DONE
@@ -120,9 +122,3 @@ def _advice(cost: dict[str, Any], experiment: Experiment) -> str:
         "evaluations.\n"
         f"Memory for a host with {ranks} {'process' if ranks == 1 else 'processes'}: resources.mem={memory}"
     )
-
-
-def _document(answers: list[dict[str, Any]], failed: list[str]) -> dict[str, Any]:
-    costs = [answer for answer in answers if "check" not in answer]
-    checks = [answer for answer in answers if "check" in answer]
-    return {"checks": checks, "failed": failed, "cost": costs[0] if costs else None}

@@ -33,7 +33,14 @@ def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping
     machines = _machines(arguments, experiment, environ)
     if arguments.procs is not None:
         refuse_more_than_gpus(arguments.procs, experiment, environ)
-    _check_size(machines, arguments, experiment, environ)
+    size, most = machines.layout.size, experiment.train.batch_size
+    # resources.world_size is not checked on a single machine: it may be meant for a cluster.
+    resources = experiment.resources if len(machines.layout.counts) > 1 else None
+    check_world_size(size, arguments, environ, resources)
+    if most is not None and size > most:
+        raise UserError(
+            f"the machines have {size} processes in all: it must be from 1 to train.batch_size, {most}"
+        )
     return machines
 
 
@@ -49,7 +56,14 @@ def _machines(arguments: Namespace, experiment: Experiment, environ: Mapping[str
     if alone:
         return Machines.alone(getattr(arguments, alone[0]))
     if resources.hosts and not arguments.nnodes and not arguments.gpus_per_node:
-        return _of_hosts(arguments, resources, environ)
+        return machines_of_hosts(
+            resources.hosts,
+            own_names(),
+            own_count=max(1, idle_gpus.count_visible(environ)),
+            node=arguments.node_rank,
+            master_addr=arguments.master_addr,
+            master_port=_port(arguments),
+        )
     if not given:
         return Machines.alone(local_processes(experiment, environ))
     return _by_hand(arguments, resources)
@@ -75,17 +89,6 @@ def check_procs(option: str, procs: int, experiment: Experiment) -> None:
     if procs < 1 or (most is not None and procs > most):
         allowed = "at least 1" if most is None else f"from 1 to train.batch_size, {most}"
         raise UserError(f"{option} is {procs}: it must be {allowed}")
-
-
-def _of_hosts(arguments: Namespace, resources: Resources, environ: Mapping[str, str]) -> Machines:
-    return machines_of_hosts(
-        resources.hosts,
-        own_names(),
-        own_count=max(1, idle_gpus.count_visible(environ)),
-        node=arguments.node_rank,
-        master_addr=arguments.master_addr,
-        master_port=_port(arguments),
-    )
 
 
 def _by_hand(arguments: Namespace, resources: Resources) -> Machines:
@@ -124,20 +127,7 @@ def _counts(arguments: Namespace, resources: Resources) -> list[int]:
             f"--nnodes is {nnodes}, but --gpus-per-node has the numbers of {len(counts)} machines"
         )
     # A machine without GPUs (0) runs one process on its CPU.
-    return [max(1, count) if count == 0 else count for count in counts] * (nnodes if len(counts) == 1 else 1)
-
-
-def _check_size(
-    machines: Machines, arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]
-) -> None:
-    size, most = machines.layout.size, experiment.train.batch_size
-    # resources.world_size is not checked on a single machine: it may be meant for a cluster.
-    resources = experiment.resources if len(machines.layout.counts) > 1 else None
-    check_world_size(size, arguments, environ, resources)
-    if most is not None and size > most:
-        raise UserError(
-            f"the machines have {size} processes in all: it must be from 1 to train.batch_size, {most}"
-        )
+    return [1 if count == 0 else count for count in counts] * (nnodes if len(counts) == 1 else 1)
 
 
 def check_world_size(

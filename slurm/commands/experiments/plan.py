@@ -37,22 +37,18 @@ def run(arguments: Namespace) -> int:
     job = JobPlan(experiment=experiment, run=target, number=len(submissions(target)))
     facts = job.to_json()
     if arguments.test_only:
-        facts["test_only"] = answer = _test_only(job)
+        # Imported here because nothing else of `stk plan` calls Slurm.
+        from slurm.client import programs
+        from slurm.submission.checks.preflight import preflight
+
+        preflight(job.resources)
+        facts["test_only"] = answer = programs.test_only(str(job))
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
     warn(change_warnings(target, experiment, new_code=False))
     # Last, so that the plan is shown even if the data are missing.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0
-
-
-def _test_only(job: JobPlan) -> str:
-    # Imported here because nothing else of `stk plan` calls Slurm.
-    from slurm.client import programs
-    from slurm.submission.checks.preflight import preflight
-
-    preflight(job.resources)
-    return programs.test_only(str(job))
 
 
 def plan_text(job: JobPlan, origins: Origins) -> str:

@@ -35,7 +35,8 @@ def run(arguments: Namespace) -> int:
 
 def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
     interrupt_on_request()
-    display = _display()
+    console = Console(stderr=True)
+    display = BarDisplay(console) if console.is_terminal else Display()
     try:
         prepared = prepare_data(experiment, display.preparing)
     finally:
@@ -53,9 +54,3 @@ def _submission_text(job: PreparationJob) -> str:
         f"job     {job.submission.job_id}{state}\nlog     {job.log}\n"
         f"follow  stk logs -f {job.folder.path}    stk status {job.folder.path}"
     )
-
-
-def _display() -> Display:
-    """Return a progress bar if standard error is a terminal; standard output is for the result."""
-    console = Console(stderr=True)
-    return BarDisplay(console) if console.is_terminal else Display()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from slurm.commands.common import warn
@@ -13,7 +12,7 @@ from slurm.status.dependency import waits_for
 from slurm.status.submissions import last_resources, last_submission
 from slurm.submission.chain import check_links, held, read_links, submit_links
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.evaluation import Evaluation, submit_evaluation, words_for
+from slurm.submission.evaluation import submit_evaluation, words_for
 from slurm.submission.submit import Submitted, choose_cluster, submit
 from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
@@ -69,14 +68,10 @@ def _run_chain(arguments: Namespace) -> int:
     finally:
         # Submitted jobs stay even if a later submission fails, so the caller needs their ids.
         if arguments.json and submitted_runs:
-            print(json_text(_chain_answer(submitted_runs, evaluation)))
+            first, *then = [each.to_json() for each in submitted_runs]
+            scores = {"evaluation": evaluation.to_json()} if evaluation else {}
+            print(json_text({**first, "then": then, **scores}))
     return 0
-
-
-def _chain_answer(submitted_runs: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
-    """Return the JSON of a chain: the first run's keys, and the runs that follow it."""
-    first, *then = [each.to_json() for each in submitted_runs]
-    return {**first, "then": then, **({"evaluation": evaluation.to_json()} if evaluation else {})}
 
 
 def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local processes") -> str:

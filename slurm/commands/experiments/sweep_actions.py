@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -140,13 +140,7 @@ def _report(arguments: Namespace) -> int:
     return 0
 
 
-#: The actions by name.
-ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
-    "status": _status,
-    "cancel": _cancel,
-    "resume": _resume,
-    "report": _report,
-}
+ACTIONS = {"status": _status, "cancel": _cancel, "resume": _resume, "report": _report}
 
 
 def _named(arguments: Namespace) -> tuple[SweepDir, Record]:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from toolkit.analysis.diff import Difference, FirstStep, compare
+from toolkit.analysis.diff import Difference, compare
 from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import find_run
 from toolkit.system.output.json_text import json_text
@@ -46,15 +46,12 @@ def _render(found: Difference) -> Iterator[str]:
 
 
 def _render_steps(found: Difference) -> Iterator[str]:
-    if found.first is None:
+    first = found.first
+    if first is None:
         yield f"EQUAL in all {found.compared} steps that both have: the same samples, the same loss exactly."
         if found.steps[0] != found.steps[1]:
             yield f"{'A' if found.steps[0] > found.steps[1] else 'B'} has more steps."
-    else:
-        yield from _render_first(found.first, found.compared)
-
-
-def _render_first(first: FirstStep, compared: int) -> Iterator[str]:
+        return
     equal = {1: "the very first", 2: "after 1 equal one"}.get(
         first.step, f"after {first.step - 1} equal ones"
     )
@@ -63,12 +60,9 @@ def _render_first(first: FirstStep, compared: int) -> Iterator[str]:
         yield f"  samples  A {first.samples[0]}   B {first.samples[1]}"
     else:
         yield f"DIFFERENT from step {first.step} on, {equal}: the same samples, but another loss."
-    yield f"  loss     A {first.loss[0]!r}   B {first.loss[1]!r}   (apart by {_relative(first)})"
-
-
-def _relative(first: FirstStep) -> str:
     a, b = first.loss
-    return f"{abs(a - b) / max(abs(a), abs(b), 1e-300):.1e} of it"
+    apart = abs(a - b) / max(abs(a), abs(b), 1e-300)
+    yield f"  loss     A {a!r}   B {b!r}   (apart by {apart:.1e} of it)"
 
 
 def _render_weights(found: Difference) -> Iterator[str]:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -39,41 +39,8 @@ def run(arguments: Namespace) -> int:
             return int(load_code(mode.run)(arguments, run_snapshot.SnapshotHost()))
         except ModuleNotFoundError as error:
             raise UserError(not_imported(mode.run, error)) from error
-    return _score_run(arguments)
-
-
-def _mode_of(arguments: Namespace) -> EvaluateMode | None:
-    """Return the mode of an evaluation; None: a run. Raises UserError for an argument that does not fit."""
-    added = evaluate_options()
-    modes = [mode for each in added for mode in each.modes]
-    found = next((mode for mode in modes if getattr(arguments, mode.option)), None)
-    if found is None and not arguments.run:
-        choices = " or ".join(["a RUN", *(_as_argument(mode.option) for mode in modes)])
-        raise UserError(f"nothing to score: give {choices}; see --help")
-    for_runs = {*_OF_A_RUN, *(name for each in added for name in each.run_options)}
-    for_modes = {name for mode in modes for name in (mode.option, *mode.takes)}
-    taken = for_runs if found is None else {found.option, *found.takes}
-    _refuse(arguments, (for_runs | for_modes) - taken, "run" if found is None else found.option)
-    return found
-
-
-def _refuse(arguments: Namespace, names: Collection[str], what: str) -> None:
-    """Raise UserError if one of these arguments is given: they cannot be combined with `what`."""
-    if given := sorted(name for name in names if getattr(arguments, name)):
-        others = ", ".join(map(_as_argument, given))
-        raise UserError(f"{_as_argument(what)} does not go with {others}: leave one of them out")
-
-
-def _as_argument(name: str) -> str:
-    """Return an argument's name as written on the command line."""
-    plain = {"run": "RUN", "overrides": "key=value"}
-    return plain.get(name, f"--{name.replace('_', '-')}")
-
-
-def _score_run(arguments: Namespace) -> int:
     target = find_run(arguments.run)
-    request = _request(target, arguments)
-    answer = _score(target, request, arguments.procs)
+    answer = _score(target, _request(target, arguments), arguments.procs)
     evaluation = RunDir(Path(answer["folder"]))
     if not (answer["found"] and evaluation.report_html.exists()):
         from toolkit.report.rendering.writing import write_report
@@ -87,6 +54,30 @@ def _score_run(arguments: Namespace) -> int:
         print(answer["summary"])
     print(f"{'scored before' if answer['found'] else 'scored'}  {evaluation.path}")
     return 0
+
+
+def _mode_of(arguments: Namespace) -> EvaluateMode | None:
+    """Return the mode of an evaluation; None: a run. Raises UserError for an argument that does not fit."""
+    added = evaluate_options()
+    modes = [mode for each in added for mode in each.modes]
+    found = next((mode for mode in modes if getattr(arguments, mode.option)), None)
+    if found is None and not arguments.run:
+        choices = " or ".join(["a RUN", *(_as_argument(mode.option) for mode in modes)])
+        raise UserError(f"nothing to score: give {choices}; see --help")
+    for_runs = {*_OF_A_RUN, *(name for each in added for name in each.run_options)}
+    for_modes = {name for mode in modes for name in (mode.option, *mode.takes)}
+    taken = for_runs if found is None else {found.option, *found.takes}
+    if given := sorted(name for name in (for_runs | for_modes) - taken if getattr(arguments, name)):
+        what = _as_argument("run" if found is None else found.option)
+        others = ", ".join(map(_as_argument, given))
+        raise UserError(f"{what} does not go with {others}: leave one of them out")
+    return found
+
+
+def _as_argument(name: str) -> str:
+    """Return an argument's name as written on the command line."""
+    plain = {"run": "RUN", "overrides": "key=value"}
+    return plain.get(name, f"--{name.replace('_', '-')}")
 
 
 def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:

@@ -43,32 +43,20 @@ def run(arguments: Namespace) -> int:
     check_step(target, arguments.step)
     answer = _compute(target, arguments.step)
     answer["trained_on"] = trained_on(target)
-    if answer["verdict"] == "other_loss" and _has_other_device(target, answer):
+    devices = [each.device for each in read_attempts(target) if each.device and each.includes(answer["step"])]
+    if answer["verdict"] == "other_loss" and devices and devices[-1] != answer["device"]:
         # Another kind of device computes in another precision, with other random numbers.
         answer["verdict"] = "other_device"
     answer["new_code"] = new_code_of(target, arguments.step)
-    warn(_code_warnings(answer))
+    if answer["new_code"]:
+        taken = "; ".join(answer["new_code"])
+        before = f"step {answer['step']} was trained before the run took new code ({taken})"
+        warn([f"{before}, and was computed again with the new code"])
     if arguments.json:
         print(json_text(answer))
     else:
         print("\n".join(_render(answer)))
     return ExitCode.DIFFERENT if answer["verdict"] in _DIFFERENT else ExitCode.DONE
-
-
-def _has_other_device(target: RunDir, answer: Mapping[str, Any]) -> bool:
-    """Whether the step was last trained on another kind of device than the one that has computed it now."""
-    devices = [each.device for each in read_attempts(target) if each.device and each.includes(answer["step"])]
-    return bool(devices) and devices[-1] != answer["device"]
-
-
-def _code_warnings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a warning if the step was trained with code that the run no longer has."""
-    if answer["new_code"]:
-        taken = "; ".join(answer["new_code"])
-        yield (
-            f"step {answer['step']} was trained before the run took new code ({taken}), and was computed "
-            "again with the new code"
-        )
 
 
 def _compute(target: RunDir, step: int) -> dict[str, Any]:
@@ -124,7 +112,7 @@ def _render_part(part: Mapping[str, Any]) -> Iterator[str]:
     loss = "not computed" if part["loss"] is None else f"loss {float(part['loss']):.6g}"
     yield f"\nmicro-batch {part['micro_batch']}: {loss if samples else 'empty'}"
     for sample in samples[:_SAMPLES]:
-        yield "  " + _cut(_line(sample))
+        yield f"  {_line(sample)}"
     if len(samples) > _SAMPLES:
         yield f"  … and {len(samples) - _SAMPLES} more (--json shows all)"
 
@@ -132,8 +120,5 @@ def _render_part(part: Mapping[str, Any]) -> Iterator[str]:
 def _line(sample: Mapping[str, Any]) -> str:
     place = f"  {os.path.basename(sample['file'])}:{sample['line']}" if sample["file"] else ""
     label = f"  [{sample['label']}]" if sample["label"] else ""
-    return f"{sample['sample']:>8}{place}{label}  {' '.join(sample['text'].split())}".rstrip()
-
-
-def _cut(text: str) -> str:
+    text = f"{sample['sample']:>8}{place}{label}  {' '.join(sample['text'].split())}".rstrip()
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

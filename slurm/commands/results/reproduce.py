@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from pathlib import Path
 
+from slurm.commands.common import warn
 from slurm.runs.reproduce_script import gather, script
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
@@ -17,11 +17,8 @@ def run(arguments: Namespace) -> int:
     target = find_run(arguments.run)
     facts = gather(target, force=arguments.force)
     if not facts.verified:
-        print(
-            f"warning: the prepared data of {target.run_id} are gone, so it is not known whether its "
-            "data files have changed; stk diff shows it after the new run",
-            file=sys.stderr,
-        )
+        gone = f"the prepared data of {target.run_id} are gone, so it is not known whether its data files"
+        warn([f"{gone} have changed; stk diff shows it after the new run"])
     text = script(facts)
     if arguments.output is None:
         print(text, end="")

@@ -23,21 +23,17 @@ def run(arguments: Namespace) -> int:
     _check(arguments)
     target = find_run(arguments.run)
     try:
-        _answer(target, arguments)
+        if arguments.list:
+            _list(target, as_json=arguments.json)
+        elif arguments.failure:
+            _show_failure(target, arguments)
+        elif arguments.follow:
+            _follow(target, arguments)
+        else:
+            _show(target, arguments)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
     return 0
-
-
-def _answer(target: RunDir, arguments: Namespace) -> None:
-    if arguments.list:
-        _list(target, as_json=arguments.json)
-    elif arguments.failure:
-        _show_failure(target, arguments)
-    elif arguments.follow:
-        _follow(target, arguments)
-    else:
-        _show(target, arguments)
 
 
 def _check(arguments: Namespace) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm.status.dependency import standing, waits_for, why_not_begun
+from slurm.status.dependency import waits_for, why_not_begun
 from slurm.status.rows import status
 from slurm.status.submissions import intend
 from slurm.submission import evaluation
@@ -305,7 +305,6 @@ def test_the_submission_names_the_run_that_it_waits_for(
     first, second = user.run(), only(user, "second")
     (line,) = read_json_lines(second.submissions)
     assert line["awaits"] == str(first.path)
-    assert standing(first, "failed", "boom") == ("failed", "boom")
     write_json(first.failure, {"class": "exception"})
     assert why_not_begun(second) == f"not begun: {first.run_id}, which it waited for, failed"
     assert (waits_for(first), why_not_begun(first)) == (None, None)

@@ -95,7 +95,14 @@ class Run:
 
         A pandas DataFrame if pandas is installed, else a list of dictionaries.
         """
-        lines = list(_last_of_each(read_json_lines(self._run.metrics)))
+        found: dict[Any, dict[str, Any]] = {}
+        for number, line in enumerate(read_json_lines(self._run.metrics)):
+            has_place = "step" in line and "split" in line
+            place = (str(line["step"]), str(line["split"])) if has_place else number
+            # Of several lines with the same step and split, the last counts, at its own place.
+            found.pop(place, None)
+            found[place] = line
+        lines = list(found.values())
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
@@ -174,17 +181,6 @@ def runs(pattern: str = "*") -> list[Run]:
     if not isinstance(pattern, str):
         raise UserError(f"stk.runs: found {pattern!r:.100}, expected a pattern of ids, such as 'digits-*'")
     return [handle(run) for run in find_runs(experiment_dir()) if fnmatchcase(run.run_id, pattern)]
-
-
-def _last_of_each(lines: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Return the lines; of several with the same step and split, only the last."""
-    found: dict[Any, dict[str, Any]] = {}
-    for number, line in enumerate(lines):
-        has_place = "step" in line and "split" in line
-        place = (str(line["step"]), str(line["split"])) if has_place else number
-        found.pop(place, None)
-        found[place] = line
-    return found.values()
 
 
 def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:

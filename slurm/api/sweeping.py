@@ -97,16 +97,13 @@ def sweep(
 
 def _word(key: str, value: Any) -> str:
     """Return the value of a key as on the command line. Raises UserError."""
-    if isinstance(value, str) and _is_range(key, value):
-        return f"{key}={value}"
+    if isinstance(value, str) and "(" in value:
+        # Raises UserError for an invalid range, such as uniform(a).
+        space = read_space(f"{key}={value}")
+        if space is not None and type(space) is not Values:
+            return f"{key}={value}"
     if isinstance(value, list | tuple):
         if not value:
             raise UserError(f"{key}: found an empty list, expected the values of its runs")
         return f"{key}={','.join(value_text(key, each) for each in value)}"
     return f"{key}={value_text(key, value)}"
-
-
-def _is_range(key: str, text: str) -> bool:
-    """Whether a text is a range. Raises UserError for an invalid one, such as uniform(a)."""
-    space = read_space(f"{key}={text}") if "(" in text else None
-    return space is not None and type(space) is not Values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -35,10 +35,6 @@ class Finding:
     found: str
     follows: str = ""
     key: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """Return the finding as an object of --json."""
-        return {**asdict(self), "level": str(self.level)}
 
 
 @dataclass(frozen=True, slots=True)

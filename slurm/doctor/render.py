@@ -111,19 +111,14 @@ def _gpus(free: Mapping[str, int], all_of_them: Mapping[str, int]) -> str:
 def _summary(report: Report) -> Group:
     """Return the count of each level, and the problems and changes once more."""
     every = [(section.title, each) for section in report.sections for each in section.findings]
+    counts = Counter(finding.level for _, finding in every)
+    shown = Text("  ").join(
+        Text(f"{counts[level]} {level}", style=_STYLES[level]) for level in Level if counts[level]
+    )
     urgent = [item for level in (Level.PROBLEM, Level.CHANGE) for item in every if item[1].level is level]
-    return Group(_counts(report), *(_reminder(*item) for item in urgent))
+    return Group(shown, *(_reminder(*item) for item in urgent))
 
 
 def _reminder(title: str, finding: Finding) -> Text:
     key = f" ({_line(finding.key)})" if finding.key else ""
     return Text(f"{finding.level}: {_line(title)}: {_line(finding.found)}{key}", style=_STYLES[finding.level])
-
-
-def _counts(report: Report) -> Text:
-    counts = Counter(each.level for section in report.sections for each in section.findings)
-    text = Text()
-    for level in Level:
-        if counts[level]:
-            text.append("  " if text.plain else "").append(f"{counts[level]} {level}", style=_STYLES[level])
-    return text

@@ -56,7 +56,7 @@ class Report:
         return {
             "cluster": self.cluster,
             "findings": [
-                {"section": section.title, **finding.to_json()}
+                {"section": section.title, **asdict(finding)}
                 for section in self.sections
                 for finding in section.findings
             ],
@@ -94,7 +94,9 @@ def examine(
         found = [Section("Slurm", (_without_slurm(wants_slurm),))]
     else:
         found = list(_of_cluster(cluster, saves, partition))
-    found += _of_machines(here, "" if cluster is None else _ELSEWHERE)
+    host = here.get("machine", {}).get("host", "")
+    on_machine = machine.findings(here, "" if cluster is None else _ELSEWHERE)
+    found.append(Section(f"This machine{f', {host}' if host else ''}", tuple(on_machine)))
     on_host = None
     if on_node and cluster is not None:
         on_host = _ask_on_host(experiment, cluster, partition, experiments, say)
@@ -127,7 +129,11 @@ def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
     say("looking at this machine")
     facts = ask_here(["machine", "gpus"], _QUICK_S)
     say("trying the file systems")
-    for name, question in _folders(experiments).items():
+    # Only the folder of runs is written to.
+    questions = {"runs": f"folder={experiments}", "code": f"mount={_CODE}"}
+    if data := os.environ.get("STK_DATA_DIR"):
+        questions["data"] = f"mount={Path(data).resolve()}"
+    for name, question in questions.items():
         facts[name] = _only(ask_here([question], _FILES_S))
     say("importing torch")
     return {**facts, "torch": _only(ask_here(["torch"], _TORCH_S))}
@@ -137,13 +143,6 @@ def _only(answers: dict[str, Any]) -> dict[str, Any]:
     """Return the answer to one question; a failure gives a dictionary with its reason as `why`."""
     answer = next((each for each in answers.values() if isinstance(each, dict)), None)
     return answer or {"why": answers.get("why", "no answer")}
-
-
-def _folders(experiments: Path) -> dict[str, str]:
-    """Return the question about each folder; only the folder of runs is written to."""
-    data = os.environ.get("STK_DATA_DIR")
-    found = {"runs": f"folder={experiments}", "code": f"mount={_CODE}"}
-    return found | ({"data": f"mount={Path(data).resolve()}"} if data else {})
 
 
 def _ask_on_host(
@@ -182,11 +181,6 @@ def _without_slurm(wants_slurm: bool) -> Finding:
     if wants_slurm:
         return Finding(PROBLEM, "Slurm is installed, but no controller answers (scontrol ping)", follows)
     return Finding(NOTE, "Slurm was not asked", follows)
-
-
-def _of_machines(here: dict[str, Any], elsewhere: str) -> Iterator[Section]:
-    name = here.get("machine", {}).get("host", "")
-    yield Section(f"This machine{f', {name}' if name else ''}", tuple(machine.findings(here, elsewhere)))
 
 
 def _of_host(on_host: HostAnswer) -> Section:

@@ -72,7 +72,10 @@ class ClusterDrill:
         self._asked = 0.0
         self._releaser = Releaser()
         self.not_tried = ["lost hosts and cut networks: only an administrator can cause them"]
-        self._pair = self._find_pair()
+        pair = choose_pair(programs.partitions(), programs.config(), experiment.resources.partition)
+        self._pair = pair if isinstance(pair, Pair) else None
+        if isinstance(pair, str):
+            self.not_tried.append(f"a real preemption: {pair}")
 
     def run(self) -> Iterator[list[Row]]:
         """Yield the rows so far after each change.
@@ -116,14 +119,6 @@ class ClusterDrill:
                 Interruption(what=f"preempted, GraceTime {self._pair.low.grace_s} s", act=self._preempt)
             )
         return [*interruptions, Interruption(what=f"out of time ({TIME_LIMIT_MIN} min)")]
-
-    def _find_pair(self) -> Pair | None:
-        wanted = self._experiment.resources.partition
-        found = choose_pair(programs.partitions(), programs.config(), wanted)
-        if isinstance(found, Pair):
-            return found
-        self.not_tried.append(f"a real preemption: {found}")
-        return None
 
     def _preempt(self, job_id: str) -> None:
         """Preempt the job: submit a job for one of its hosts in the partition of higher priority.
@@ -171,16 +166,9 @@ class ClusterDrill:
     # ---- the jobs
 
     def _submit(self, name: str, limit: str, faults: str) -> RunDir:
-        experiment = replace(self._experiment, resources=self._resources(limit, faults))
-        submitted = submit(experiment, self._folder / name, "slurm")
-        if submitted.run not in self._runs:
-            self._runs.append(submitted.run)
-        return submitted.run
-
-    def _resources(self, limit: str, faults: str) -> Resources:
         own: Resources = self._experiment.resources
         partition = self._pair.low.name if self._pair and own.partition is None else own.partition
-        return replace(
+        resources = replace(
             own,
             partition=partition,
             exclusive=own.exclusive or self._pair is not None,
@@ -188,6 +176,10 @@ class ClusterDrill:
             signal_s=_WARNING_S,
             environment={**own.environment, VARIABLE: faults},
         )
+        submitted = submit(replace(self._experiment, resources=resources), self._folder / name, "slurm")
+        if submitted.run not in self._runs:
+            self._runs.append(submitted.run)
+        return submitted.run
 
     def _undisturbed(self, steps: Sequence[int]) -> dict[int, Digest]:
         """Train an undisturbed run; return its checkpoints of these steps."""

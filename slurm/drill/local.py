@@ -22,14 +22,13 @@ import psutil
 from slurm.client.topology import scrub
 from slurm.drill.rows import Digest, Row, digests, is_same, signals_seen
 from slurm.drill.task import STRIDE
-from toolkit.config import run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed
 from toolkit.files import read_json
 from toolkit.launch.launcher import rank_environment
 from toolkit.launch.machines.layout import Machines
 from toolkit.reliability.fault_injection import VARIABLE
-from toolkit.run.attempts.records import read_attempts
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.create_run import create_run
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir
@@ -99,19 +98,11 @@ class _Attempt:
 class LocalDrill:
     """A run in local processes that is interrupted several times, and an undisturbed run."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        folder: Path,
-        procs: int,
-        say: Callable[[str], None],
-        interruptions: Sequence[Interruption] = INTERRUPTIONS,
-    ) -> None:
+    def __init__(self, experiment: Experiment, folder: Path, procs: int, say: Callable[[str], None]) -> None:
         self._experiment = experiment
         self._folder = folder
         self._procs = procs
         self._say = say
-        self._interruptions = interruptions
         #: Interruptions that are not tried, with reasons.
         self.not_tried = ["what only a cluster can do: time limits, requeueing, lost hosts"]
         if procs == 1:
@@ -123,9 +114,10 @@ class LocalDrill:
         Raises RunFailed if the run fails by itself.
         """
         self._say("the undisturbed run")
-        undisturbed = self._undisturbed()
+        reference = create_run(self._experiment, self._folder / "undisturbed")
+        undisturbed = self._undisturbed(reference)
         run = create_run(self._experiment, self._folder / "disturbed")
-        interruptions, sizes = self._plan(run)
+        interruptions, sizes = self._plan(read_attempts(reference)[0])
         before: _Attempt | None = None
         rows: list[Row] = []
         for number, (interruption, procs) in enumerate(zip(interruptions, sizes, strict=True)):
@@ -136,11 +128,16 @@ class LocalDrill:
                 yield rows
             before = now
 
-    def _plan(self, run: RunDir) -> tuple[list[Interruption], list[int]]:
+    def _plan(self, undisturbed: AttemptRecord) -> tuple[list[Interruption], list[int]]:
         """Return interruptions and numbers of processes; the last attempt only shows the previous effect."""
-        interruptions = [each for each in self._interruptions if self._procs > 1 or not each.only_last]
+        interruptions = [each for each in INTERRUPTIONS if self._procs > 1 or not each.only_last]
         sizes = [self._procs] * len(interruptions)
-        if self._gives_same_bytes_on_any_number():
+        train = self._experiment.train
+        parts = train.micro_batches
+        is_exact = train.reduction == "exact" or (train.reduction == "auto" and undisturbed.device == "cpu")
+        is_tree = parts & (parts - 1) == 0 and self._procs & (self._procs - 1) == 0
+        if is_exact and is_tree and max(self._procs, 2) <= train.logical_ranks:
+            # Any number of processes gives the same bytes.
             sizes[-1] = 1 if self._procs > 1 else 2
         else:
             self.not_tried.append(
@@ -148,22 +145,9 @@ class LocalDrill:
             )
         return [*interruptions, Interruption(what="the end", signals=(TERM, CONT))], [*sizes, self._procs]
 
-    def _gives_same_bytes_on_any_number(self) -> bool:
-        train = self._experiment.train
-        parts = train.micro_batches
-        (attempt, *_) = read_attempts(self._reference)
-        is_exact = train.reduction == "exact" or (train.reduction == "auto" and attempt.device == "cpu")
-        is_tree = parts & (parts - 1) == 0 and self._procs & (self._procs - 1) == 0
-        return is_exact and is_tree and max(self._procs, 2) <= train.logical_ranks
-
-    @property
-    def _reference(self) -> RunDir:
-        return RunDir(self._folder / "undisturbed" / run_id(self._experiment))
-
-    def _undisturbed(self) -> Mapping[int, Digest]:
+    def _undisturbed(self, run: RunDir) -> Mapping[int, Digest]:
         """Train an undisturbed run beyond the last interruption; return checksums of its checkpoints."""
-        run = create_run(self._experiment, self._folder / "undisturbed")
-        end = STRIDE * (len(self._interruptions) + 2)
+        end = STRIDE * (len(INTERRUPTIONS) + 2)
         # Pauses after each save, because a save is skipped while the previous one is being written.
         pauses = [f"slow 0.5 at=data step={step} rank=0" for step in range(STRIDE, end, STRIDE)]
         with _ranks(run, self._procs, "; ".join([*pauses, f"term at=forward step={end - 1}"])) as ranks:

@@ -11,7 +11,6 @@ from slurm.commands.experiments.submit import choose
 from slurm.job.preparation import prepare_data, prepare_model
 from slurm.submission.prepare_job import PreparationJob, submit_preparation
 from toolkit.config import load_with_origins
-from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_stop import interrupt_on_request
@@ -30,10 +29,6 @@ def run(arguments: Namespace) -> int:
         return 0
     if arguments.cpus is not None:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
-    return _prepare_here(experiment, arguments)
-
-
-def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
     interrupt_on_request()
     console = Console(stderr=True)
     display = BarDisplay(console) if console.is_terminal else Display()

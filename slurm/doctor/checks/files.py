@@ -103,20 +103,16 @@ def _write_findings(variable: str, facts: Facts) -> Iterator[Finding]:
     if tried.get("why"):
         yield Finding(PROBLEM, f"runs: {facts['path']} cannot be written: {tried['why']}", "", variable)
         return
-    missing = list(_missing(variable, tried))
-    yield from missing
-    if not missing:
+    is_good = True
+    for name, (level, failure, follows) in _NEEDED.items():
+        answer = tried.get(name)
+        if isinstance(answer, Mapping) or answer is False:
+            is_good = False
+            why = f": {answer['error']}" if answer else ""
+            yield Finding(level, f"runs: {failure}{why}", follows, variable)
+    if is_good:
         yield Finding(OK, "runs: renames, locks, links and mappings do what a run relies on")
     yield from _pace(variable, tried)
-
-
-def _missing(variable: str, tried: Facts) -> Iterator[Finding]:
-    for name, (level, found, follows) in _NEEDED.items():
-        answer = tried.get(name)
-        if isinstance(answer, Mapping):
-            yield Finding(level, f"runs: {found}: {answer['error']}", follows, variable)
-        elif answer is False:
-            yield Finding(level, f"runs: {found}", follows, variable)
 
 
 def _pace(variable: str, tried: Facts) -> Iterator[Finding]:

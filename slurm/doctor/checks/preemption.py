@@ -31,28 +31,20 @@ _MORE_OFTEN = "checkpoint.every_minutes"
 
 def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> Iterator[Finding]:
     """Yield findings about preemption; only of one partition if it is given. Pure."""
-    yield _before_the_limit()
+    warned = f"a command of yours is warned {Resources().signal_s} s before the limit"
+    yield Finding(OK, "near its time limit a run leaves as early as its steps and saves need", warned)
     kind = cluster.setting("PreemptType")
     if kind in ("", "none"):
         yield Finding(OK, "no job is preempted (PreemptType=preempt/none)")
         yield _measured(saves)
         return
-    yield _signal(cluster)
+    sends_own = any(cluster.parameter(*each) is not None for each in _SIGNAL_PARAMETERS)
+    name = "the job's own signal (USR2)" if sends_own else "SIGTERM"
+    yield Finding(OK, f"a preempted job gets {name}", "a run saves and ends on this signal")
     if (exempt := cluster.value("PreemptExemptTime")) not in ("", "00:00:00"):
         yield Finding(OK, f"no job is preempted in its first {exempt} (PreemptExemptTime)")
     yield from _by_qos(cluster, saves) if kind == "qos" else _by_partition(cluster, saves, partition)
     yield _measured(saves)
-
-
-def _before_the_limit() -> Finding:
-    found = "near its time limit a run leaves as early as its steps and saves need"
-    return Finding(OK, found, f"a command of yours is warned {Resources().signal_s} s before the limit")
-
-
-def _signal(cluster: Cluster) -> Finding:
-    sends_own = any(cluster.parameter(*each) is not None for each in _SIGNAL_PARAMETERS)
-    name = "the job's own signal (USR2)" if sends_own else "SIGTERM"
-    return Finding(OK, f"a preempted job gets {name}", "a run saves and ends on this signal")
 
 
 def _measured(saves: Saves | None) -> Finding:

@@ -46,7 +46,9 @@ class Column:
 
 def columns(rows: Sequence[RunStatus]) -> list[Column]:
     """Return the columns of these rows in order, without empty ones."""
-    metric = _common_metric(rows)
+    names = {row.main_metric for row in rows if row.main_metric is not None}
+    # The main metric, if all rows have the same one.
+    metric = printable(names.pop()) if len(names) == 1 else None
 
     def column(title: str, need: int, cell: Callable[[RunStatus], str], *, is_number: bool = True) -> Column:
         return Column(title=title, cells=[cell(row) for row in rows], need=need, is_number=is_number)
@@ -133,12 +135,6 @@ def _steps(row: RunStatus) -> str:
     if not row.step and not row.total_steps:
         return ""
     return f"{row.step}/{row.total_steps or '?'}"
-
-
-def _common_metric(rows: Sequence[RunStatus]) -> str | None:
-    """Return the main metric if all rows have the same, else None."""
-    names = {row.main_metric for row in rows if row.main_metric is not None}
-    return printable(names.pop()) if len(names) == 1 else None
 
 
 def _metric_title(metric: str | None) -> str:

@@ -95,15 +95,14 @@ def _total(taken: dict[str, int]) -> int:
 
 def _padded(column: Column, text: str, width: int) -> str:
     """Return a text that is cut or padded to the width, with the gap after it."""
-    text = _cut(text, width, keeps_end=column.title == "run")
+    if _cells(text) > width:
+        text = _cut(text, width, keeps_end=column.title == "run")
     fill = " " * (width - _cells(text))
     return (fill + text if column.is_number else text + fill) + _GAP
 
 
 def _cut(text: str, width: int, keeps_end: bool) -> str:
     """Return a text cut to a width; a run's id keeps both ends, which distinguish it from others."""
-    if _cells(text) <= width:
-        return text
     if not text.isascii():
         return set_cell_size(text, width - 1) + "…"
     head = (width - 1) // 2 if keeps_end else width - 1

@@ -139,12 +139,14 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     submission = folder.submission
     failed = folder.failure and folder.failure.time
     seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)
+    # The newest job has ended, and the run trains in a terminal since.
+    is_job_over = found.is_live and job is not None and (job.is_terminal or job == UNKNOWN)
     is_running = found.state == "running"
     is_at_work = is_running and last is not None and is_of(last, job)
     return RunStatus(
         run_id=folder.run.run_id,
         run_dir=str(folder.run.path),
-        job_id=None if submission is None or _is_over(found, job) else submission.job_id,
+        job_id=None if submission is None or is_job_over else submission.job_id,
         state=found.state,
         step=step,
         total_steps=total_steps,
@@ -167,11 +169,6 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
         updated=numbers.newest(seen, submission and submission.time),
         sweep=submission.array if submission else "",
     )
-
-
-def _is_over(found: RunState, job: JobState | None) -> bool:
-    """Whether the newest job has ended, and the run trains in a terminal since."""
-    return found.is_live and job is not None and (job.is_terminal or job == UNKNOWN)
 
 
 def _recorded_goal(document: dict[str, Any], metric: str | None) -> str | None:

@@ -52,11 +52,8 @@ def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
     found = _state_of(folder, job, now)
     if folder.submission is None or not folder.submission.awaits or found.reason.startswith(CANNOT_ASK):
         return found
-    return _adapt_to_awaited(folder.run, found)
-
-
-def _adapt_to_awaited(run: RunDir, found: RunState) -> RunState:
-    """Adapt the state of a run that was submitted to follow another run."""
+    # It was submitted to follow another run.
+    run = folder.run
     if found.state == "pending" and "NeverSatisfied" not in found.reason and (waits := waits_for(run)):
         return replace(found, doing="waiting for another run", reason=waits)
     if found.state in ("failed", "cancelled", "unknown") and (why := why_not_begun(run)):

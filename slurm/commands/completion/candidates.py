@@ -55,7 +55,8 @@ class _Place:
         if word == "--" and not self.only_words:
             self.only_words, self.waiting = True, None
         elif word.startswith("-") and word != "-" and not self.only_words:
-            self._pass_option(word)
+            option = self.parser._option_string_actions.get(word)
+            self.waiting, self.given = (option if option is not None and option.nargs != 0 else None), 0
         elif self.waiting is not None and self._takes_more(self.waiting):
             self.given += 1
         elif (chosen := self._sub_parser(word)) is not None:
@@ -63,10 +64,6 @@ class _Place:
         else:
             self.waiting = None
             self.positional += 1
-
-    def _pass_option(self, word: str) -> None:
-        option = self.parser._option_string_actions.get(word)
-        self.waiting, self.given = (option if option is not None and option.nargs != 0 else None), 0
 
     def _takes_more(self, option: argparse.Action) -> bool:
         if option.nargs in ("+", "*", argparse.REMAINDER):

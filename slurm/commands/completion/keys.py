@@ -18,22 +18,19 @@ def keys() -> dict[str, tuple[str, ...]]:
     """Return every key that can be set, such as resources.nodes, with its choices; empty for free values."""
     found: dict[str, tuple[str, ...]] = {}
     for whole in {None, *(task.experiment for task in task_kinds().values())}:
-        found.update(_of_experiment(experiment_type(whole)))
+        experiment = experiment_type(whole)
+        hints = get_type_hints(experiment)
+        for section in keys_of(experiment):
+            if is_dataclass(hints[section.name]):
+                found.update(_keys(section.name, hints[section.name]))
+            elif section.name not in _OF_KINDS:
+                found[section.name] = ()
     for prefix, kind in sections_of_kinds():
         for key, choices in _keys(prefix, kind):
             found[key] = found.get(key, ()) or choices
     found["task.kind"] = tuple(task_kinds())
     found["model.kind"] = tuple(sorted({name for task in task_kinds().values() for name in task.models}))
     return dict(sorted(found.items()))
-
-
-def _of_experiment(experiment: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    hints = get_type_hints(experiment)
-    for section in keys_of(experiment):
-        if is_dataclass(hints[section.name]):
-            yield from _keys(section.name, hints[section.name])
-        elif section.name not in _OF_KINDS:
-            yield section.name, ()
 
 
 def _keys(prefix: str, of: Any) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields
+from functools import partial
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 from slurm.commands.common import (
     CONFIG_HELP,
@@ -15,7 +22,7 @@ from slurm.commands.common import (
     new_code_option,
     positive,
 )
-from slurm.commands.experiments.resource_options import add_resource_options
+from slurm.config.resources import Resources
 
 _PLAN = """\
 Compose and check an experiment; print it resolved, with the batch script that submit would give to Slurm.
@@ -90,7 +97,7 @@ def plan(parsers: Parsers) -> None:
         help="also ask Slurm whether it would accept the job, and when it would start",
     )
     json_option(parser)
-    add_resource_options(parser)
+    _add_resource_options(parser)
 
 
 def check(parsers: Parsers) -> None:
@@ -123,7 +130,7 @@ def submit(parsers: Parsers) -> None:
     parser.add_argument("--fresh", action="store_true", help="set the runs' folders aside and start anew")
     new_code_option(parser)
     json_option(parser)
-    add_resource_options(parser)
+    _add_resource_options(parser)
 
 
 def sweep(parsers: Parsers) -> None:
@@ -161,7 +168,7 @@ def sweep(parsers: Parsers) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
     cluster(parser)
     json_option(parser)
-    add_resource_options(parser)
+    _add_resource_options(parser)
 
 
 def run(parsers: Parsers) -> None:
@@ -178,7 +185,7 @@ def run(parsers: Parsers) -> None:
     new_code_option(parser)
     json_option(parser)
     _machines(parser)
-    add_resource_options(parser)
+    _add_resource_options(parser)
 
 
 def _machines(parser: argparse.ArgumentParser) -> None:
@@ -222,3 +229,36 @@ def prepare(parsers: Parsers) -> None:
         "--cpus", type=positive, metavar="N", help="CPUs of the job (default: resources.cpus_per_task)"
     )
     json_option(parser)
+
+
+def _add_resource_options(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each key with one value, unless the command has an option of that name."""
+    parser.set_defaults(resource_overrides=[])
+    group = parser.add_argument_group(
+        "resources", "each sets the key of its name; docs/experiment-file/resources.md explains the keys"
+    )
+    for key, types in _resource_keys():
+        option = f"--{key.replace('_', '-')}"
+        # ArgumentError: the command already has an option of that name.
+        with suppress(argparse.ArgumentError):
+            kind: dict[str, Any] = {"action": "append_const", "const": f"resources.{key}=true"}
+            if types != {bool}:
+                metavar = "VALUE" if str in types else "N"
+                kind = {"action": "append", "type": partial(_override, key, int in types), "metavar": metavar}
+            group.add_argument(option, dest="resource_overrides", help=f"resources.{key}", **kind)
+
+
+def _resource_keys() -> Iterator[tuple[str, set[type]]]:
+    """Yield the keys with a single value, and the types of the value."""
+    hints = get_type_hints(Resources)
+    for each in fields(Resources):
+        hint = hints[each.name]
+        types = set(get_args(hint)) if isinstance(hint, UnionType) else {hint}
+        if types <= {int, str, bool, type(None)}:
+            yield each.name, types - {type(None)}
+
+
+def _override(key: str, is_number: bool, text: str) -> str:
+    """Return `resources.KEY=VALUE`; a text is quoted, because a comma would make a list of a sweep."""
+    is_plain = is_number and text.isascii() and text.isdecimal()
+    return f"resources.{key}={text if is_plain else json.dumps(text, ensure_ascii=False)}"

@@ -137,11 +137,16 @@ def _run_here(
     experiment: Experiment, parent: Path, arguments: Namespace, machines: Machines, environ: Mapping[str, str]
 ) -> int:
     target = run_of(experiment, parent)
+    old = None
+    # Several machines may share the folder, so only machine 0 checks it, or sets it aside.
+    if machines.node == 0:
+        if target.result.exists() and not arguments.fresh:
+            warn(change_warnings(target, experiment, new_code=False))
+            print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
+            return _show_result(target, arguments.json)
+        old = _check_or_archive(target, experiment, arguments)
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
-    if target.result.exists() and not arguments.fresh:
-        return _show_finished(target, experiment, arguments)
-    old = _check_or_archive(target, experiment, arguments)
     existed = old is None and target.path.exists()
     create_run(experiment, parent)
     procs = machines.count
@@ -177,15 +182,7 @@ def _run_together(
     machines: Machines,
     environ: Mapping[str, str],
 ) -> int:
-    """Train with other machines, on which a user has started the same command.
-
-    The machines may share the folder, so only machine 0 checks it, or sets it aside. All must be given the
-    same experiment.
-    """
-    if machines.node == 0:
-        if target.result.exists() and not arguments.fresh:
-            return _show_finished(target, experiment, arguments)
-        _check_or_archive(target, experiment, arguments)
+    """Train with other machines, on which a user has started the same command with the same experiment."""
     whole = machines.layout
     print(
         f"{target.run_id}: {machines.describe(machines.node)} of {len(whole.counts)} machines, {whole.size} "
@@ -213,12 +210,6 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
     else:
         _show_result(target, arguments.json)
     return code
-
-
-def _show_finished(target: RunDir, experiment: Experiment, arguments: Namespace) -> int:
-    warn(change_warnings(target, experiment, new_code=False))
-    print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
-    return _show_result(target, arguments.json)
 
 
 def has_worked(target: RunDir) -> bool:

@@ -55,8 +55,12 @@ def _of_function(
 ) -> Path:
     from toolkit.registry import load_code, of_function
 
+    try:
+        parameters: Iterable[str] = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        parameters = ()
     for name, is_given in given.items():
-        if is_given and name in _parameters(function):
+        if is_given and name in parameters:
             raise UserError(
                 f"{name} is a parameter of {function.__qualname__} and an option of this call: rename "
                 "the parameter"
@@ -64,13 +68,6 @@ def _of_function(
     if not (code := of_function()):
         raise UserError("no installed workload calls a function: install slurm-toolkit again")
     return file_of(load_code(code)(function, args, kwargs))
-
-
-def _parameters(function: Any) -> Iterable[str]:
-    try:
-        return inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return ()
 
 
 def as_words(overrides: Any) -> list[str]:

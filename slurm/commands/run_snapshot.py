@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,11 @@ class SnapshotHost:
     ) -> tuple[list[str], dict[str, str]]:
         (found,) = processes(RunDir(run_dir), module, request, earlier=earlier)
         return found
+
+
+def absolute(path: str | None) -> str | None:
+    """Return an absolute file name, because the code of a run may change the working folder."""
+    return None if path is None else os.path.abspath(os.path.expanduser(path))
 
 
 def processes(

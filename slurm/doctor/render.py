@@ -47,17 +47,14 @@ def _findings(section: Section) -> Table:
     table.add_column(no_wrap=True, min_width=len(Level.PROBLEM))
     table.add_column()
     for each in section.findings:
-        table.add_row(Text(each.level, style=_STYLES[each.level]), _words(each))
+        style = _STYLES[each.level]
+        text = Text(_line(each.found))
+        if each.follows:
+            text.append(f"\n→ {_line(each.follows)}", style=_QUIET)
+        if each.key and each.level in (Level.CHANGE, Level.PROBLEM):
+            text.append(f"\n  {_line(each.key)}", style=style)
+        table.add_row(Text(each.level, style=style), text)
     return table
-
-
-def _words(finding: Finding) -> Text:
-    text = Text(_line(finding.found))
-    if finding.follows:
-        text.append(f"\n→ {_line(finding.follows)}", style=_QUIET)
-    if finding.key and finding.level in (Level.CHANGE, Level.PROBLEM):
-        text.append(f"\n  {_line(finding.key)}", style=_STYLES[finding.level])
-    return text
 
 
 def _line(text: str) -> str:

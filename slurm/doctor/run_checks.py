@@ -187,20 +187,17 @@ def _of_host(on_host: HostAnswer) -> Section:
     found = list(machine.findings(on_host.answers))
     if "exchange" in on_host.answers:
         found += files.exchanged(on_host.host, on_host.answers["exchange"])
-    if on_host.complaint:
-        found.append(_of_complaint(on_host.complaint))
+    complaint = on_host.complaint
+    if "nodes are busy" in complaint:
+        busy = f"no host was free within {WAIT_S} s"
+        found.append(Finding(NOTE, busy, "nothing stays in the queue; try later, or another --partition"))
+    elif complaint:
+        lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+        follows = "a job of yours may fail in the same way"
+        if "No such file or directory" in complaint:
+            follows = f"is {sys.executable} in a folder that all hosts share?"
+        found.append(Finding(PROBLEM, f"a step on a host failed: {lines[-1]}", follows))
     return Section(f"Host {on_host.host}" if on_host.host else "A host of the cluster", tuple(found))
-
-
-def _of_complaint(words: str) -> Finding:
-    if "nodes are busy" in words:
-        found = f"no host was free within {WAIT_S} s"
-        return Finding(NOTE, found, "nothing stays in the queue; try later, or another --partition")
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    follows = "a job of yours may fail in the same way"
-    if "No such file or directory" in words:
-        follows = f"is {sys.executable} in a folder that all hosts share?"
-    return Finding(PROBLEM, f"a step on a host failed: {lines[-1]}", follows)
 
 
 def _of_files(here: dict[str, Any]) -> Iterator[Finding]:

@@ -139,7 +139,9 @@ class ClusterDrill:
         """Interrupt the run once; return the row, and the record of the attempt that follows."""
         interrupted_at = time.time()
         if interruption.act is not None:
-            interruption.act(_job(run))
+            last = last_submission(run)
+            assert last is not None
+            interruption.act(last.job_id)
         fault = self._until_back(run, before.attempt + 1)
         after = self._until_training(run, before.attempt + 1)
         before = read_attempts(run)[before.attempt - 1]
@@ -270,12 +272,6 @@ class ClusterDrill:
 
 def _signal(name: str) -> Callable[[str], None]:
     return lambda job_id: programs.signal_steps(job_id, name)
-
-
-def _job(run: RunDir) -> str:
-    last = last_submission(run)
-    assert last is not None
-    return last.job_id
 
 
 def _is_training(run: RunDir, attempt: AttemptRecord) -> bool:

@@ -62,15 +62,14 @@ def _wrapped(
 ) -> Iterator[Line]:
     if not text:
         return
-    lines = [text] if width is None else _folded(text, max(_LEAST, width - len(indent)))
+    lines = [text]
+    if width is not None:
+        cells = max(_LEAST, width - len(indent))
+        if text.isascii():
+            lines = textwrap.wrap(text, cells)
+        else:
+            lines = [line.plain for line in Text(text).wrap(Console(width=cells), cells)]
     yield from ([(indent + line, style)] for line in lines)
-
-
-def _folded(text: str, width: int) -> list[str]:
-    """Break a text into lines of at most this number of cells."""
-    if text.isascii():
-        return textwrap.wrap(text, width)
-    return [line.plain for line in Text(text).wrap(Console(width=width), width)]
 
 
 def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]:
@@ -95,18 +94,14 @@ def _total(taken: dict[str, int]) -> int:
 
 def _padded(column: Column, text: str, width: int) -> str:
     """Return a text that is cut or padded to the width, with the gap after it."""
-    if _cells(text) > width:
-        text = _cut(text, width, keeps_end=column.title == "run")
+    if _cells(text) > width and text.isascii():
+        # A run's id keeps both ends, which distinguish it from others.
+        head = (width - 1) // 2 if column.title == "run" else width - 1
+        text = f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+    elif _cells(text) > width:
+        text = set_cell_size(text, width - 1) + "…"
     fill = " " * (width - _cells(text))
     return (fill + text if column.is_number else text + fill) + _GAP
-
-
-def _cut(text: str, width: int, keeps_end: bool) -> str:
-    """Return a text cut to a width; a run's id keeps both ends, which distinguish it from others."""
-    if not text.isascii():
-        return set_cell_size(text, width - 1) + "…"
-    head = (width - 1) // 2 if keeps_end else width - 1
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
 def _cells(text: str) -> int:
@@ -131,7 +126,10 @@ def show(rows: Sequence[RunStatus]) -> None:
     """
     console = Console(highlight=False)
     styles = {style: _codes(console, style) for style in _STYLES}
-    lines = (_plain(line, styles) for line in lay_out(rows, console.width if _is_limited(console) else None))
+    lines = []
+    for line in lay_out(rows, console.width if _is_limited(console) else None):
+        pieces = [f"{styles[style][0]}{text}{styles[style][1]}" for text, style in line]
+        lines.append("".join(pieces).rstrip() + "\n")
     # Not with rich's tables: they take a minute for thousands of rows.
     console.file.write("".join(lines))
 
@@ -144,11 +142,3 @@ def _codes(console: Console, style: str) -> tuple[str, str]:
         console.print(Text("x", style=style), end="")
     before, _, after = capture.get().partition("x")
     return before, after
-
-
-def _plain(line: Line, styles: dict[str, tuple[str, str]]) -> str:
-    pieces = []
-    for text, style in line:
-        before, after = styles[style]
-        pieces.append(f"{before}{text}{after}")
-    return "".join(pieces).rstrip() + "\n"

@@ -115,15 +115,11 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     if job.reason == "Dependency" and (others := _JOB_OF_DEPENDENCY.findall(job.depends)):
         return f"waiting for job {few(others, 1)}"
     words = next((words for pattern, words in _REASONS if pattern.match(job.reason)), "waiting")
-    return words.format(hosts=hosts) + _details(job.reason, expected, now)
-
-
-def _details(reason: str, expected: datetime | None, now: datetime) -> str:
-    """Return in parentheses the expected start, and Slurm's own word for an administrator."""
-    word = "" if reason in _PLAIN else re.split(r"[,\s(]", reason, maxsplit=1)[0]
     about = f"about {clock(expected, now)}" if expected else ""
-    found = ", ".join(filter(None, [about, word]))
-    return f" ({found})" if found else ""
+    # Slurm's own word is for an administrator.
+    word = "" if job.reason in _PLAIN else re.split(r"[,\s(]", job.reason, maxsplit=1)[0]
+    details = ", ".join(filter(None, [about, word]))
+    return words.format(hosts=hosts) + (f" ({details})" if details else "")
 
 
 def clock(moment: datetime, now: datetime) -> str:

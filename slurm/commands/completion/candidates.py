@@ -80,7 +80,11 @@ class _Place:
     def candidates(self, current: str) -> Iterator[Candidate]:
         """Yield the candidates that begin with the word at the cursor."""
         if current.startswith("-") and not self.only_words:
-            yield from self._options()
+            for option in self.parser._actions:
+                if option.help != argparse.SUPPRESS:
+                    long = [name for name in option.option_strings if name.startswith("--")]
+                    text = (option.help or "").replace("%%", "%")
+                    yield from (Candidate(name, text) for name in long or option.option_strings)
             return
         if self.waiting is not None and self._takes_more(self.waiting):
             yield from _values(self.waiting, self.given, current)
@@ -88,15 +92,6 @@ class _Place:
                 return
         if (action := self._next_positional()) is not None:
             yield from _values(action, self.positional, current)
-
-    def _options(self) -> Iterator[Candidate]:
-        for action in self.parser._actions:
-            if action.help != argparse.SUPPRESS:
-                long = [name for name in action.option_strings if name.startswith("--")]
-                yield from (
-                    Candidate(name, (action.help or "").replace("%%", "%"))
-                    for name in long or action.option_strings
-                )
 
     def _next_positional(self) -> argparse.Action | None:
         """Return the argument for the next positional word; None without one."""
@@ -124,7 +119,14 @@ def _values(action: argparse.Action, number: int, current: str) -> Iterator[Cand
 
 def _named(name: str, current: str) -> Iterator[Candidate]:
     if name in _KEYS:
-        yield from _settings(current)
+        # Imported here because most words need no schema.
+        from slurm.commands.completion.keys import keys
+
+        key, equals, _ = current.partition("=")
+        if equals:
+            yield from (Candidate(f"{key}={choice}") for choice in keys().get(key, ()))
+        else:
+            yield from (Candidate(f"{each}=") for each in keys())
     elif name == "RUN":
         ids = (run.run_id for run in find_runs(experiment_dir()))
         # Only ids that need no quoting: the shell inserts them unchanged.
@@ -133,18 +135,6 @@ def _named(name: str, current: str) -> Iterator[Candidate]:
             yield Candidate(FILES)
     elif name in _NAMES_FILES:
         yield Candidate(FILES)
-
-
-def _settings(current: str) -> Iterator[Candidate]:
-    """Yield keys; after a key and `=`, its values."""
-    # Imported here because most words need no schema.
-    from slurm.commands.completion.keys import keys
-
-    key, equals, _ = current.partition("=")
-    if equals:
-        yield from (Candidate(f"{key}={choice}") for choice in keys().get(key, ()))
-    else:
-        yield from (Candidate(f"{each}=") for each in keys())
 
 
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Candidate]:

@@ -184,11 +184,6 @@ def run(parsers: Parsers) -> None:
     parser.add_argument("--fresh", action="store_true", help="set the run's folder aside and start anew")
     new_code_option(parser)
     json_option(parser)
-    _machines(parser)
-    _add_resource_options(parser)
-
-
-def _machines(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "several machines by hand", "the same command on each of them, with another --node-rank"
     )
@@ -201,6 +196,7 @@ def _machines(parser: argparse.ArgumentParser) -> None:
         metavar="A,B,…",
         help="processes of each machine, one per GPU, in the order of the machines; one number for all",
     )
+    _add_resource_options(parser)
 
 
 def resume(parsers: Parsers) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,40 +122,40 @@ def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> Submitted
 
 def answer(wanted: Wanted, cluster: str, handed: SubmittedRuns) -> dict[str, object]:
     """Return the document of --json: an entry for each run, and the ids of the arrays."""
-    values = {each.run_id: each.values for each in wanted.record.members}
-    later = {each.run for each in handed.later}
     return {
         "sweep": wanted.folder.name,
         "sweep_dir": str(wanted.folder.path),
         "job_id": handed.arrays[0] if handed.arrays else None,
         "job_ids": handed.arrays,
         "cluster": cluster,
-        "runs": [
-            {
-                "run_id": one.run.run_id,
-                "run_dir": str(one.run.path),
-                **_job(one, cluster, handed),
-                "values": dict(values[one.run.run_id]),
-                "change": one.change,
-                "skipped": one.skipped or _skipped(one, handed, is_later=one.run in later),
-            }
-            for one in wanted.known
-        ],
+        "runs": list(_entries(wanted, cluster, handed)),
         "removed": [{"run_id": row.run_id, "state": row.state} for row in wanted.removed],
     }
 
 
-def _job(one: Candidate, cluster: str, handed: SubmittedRuns) -> dict[str, object]:
-    if one.run in handed.jobs:
-        return {"job_id": handed.jobs[one.run].job_id, "state": "pending"}
-    now = one.now
-    if cluster == "local" and one.run.config.exists():
-        (now,) = status([one.run])
-    return {"job_id": now.job_id if now else None, "state": now.state if now else None}
-
-
-def _skipped(one: Candidate, handed: SubmittedRuns, *, is_later: bool) -> str | None:
-    if is_later:
-        return f"waits: {handed.why}"
-    # Another process started the run before this one had the lock.
-    return ELSEWHERE if handed.jobs and one.run not in handed.jobs else None
+def _entries(wanted: Wanted, cluster: str, handed: SubmittedRuns) -> Iterator[dict[str, object]]:
+    values = {each.run_id: each.values for each in wanted.record.members}
+    later = {each.run for each in handed.later}
+    for one in wanted.known:
+        job_id = one.now.job_id if one.now else None
+        state = one.now.state if one.now else None
+        if one.run in handed.jobs:
+            job_id, state = handed.jobs[one.run].job_id, "pending"
+        elif cluster == "local" and one.run.config.exists():
+            (now,) = status([one.run])
+            job_id, state = now.job_id, now.state
+        skipped = one.skipped
+        if not skipped and one.run in later:
+            skipped = f"waits: {handed.why}"
+        elif not skipped and handed.jobs and one.run not in handed.jobs:
+            # Another process started the run before this one had the lock.
+            skipped = ELSEWHERE
+        yield {
+            "run_id": one.run.run_id,
+            "run_dir": str(one.run.path),
+            "job_id": job_id,
+            "state": state,
+            "values": dict(values[one.run.run_id]),
+            "change": one.change,
+            "skipped": skipped or None,
+        }

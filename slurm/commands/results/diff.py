@@ -84,16 +84,13 @@ def _render_causes(found: Difference) -> Iterator[str]:
     yield from _block("data", _pair(found.data))
     yield from _block("torch", _pair(found.torch))
     yield from _block("quarantine", _pair(found.quarantine))
-    if not found.is_equal and not _has_cause(found):
-        yield ""
-        yield from _WITHOUT_CAUSE
-
-
-def _has_cause(found: Difference) -> bool:
-    """Whether something differs that changes results; names and resources do not."""
+    # Names and resources do not change results.
     keys = [key for key in found.config if key != "name" and not key.startswith("resources.")]
     pairs = (found.data, found.torch, found.quarantine, found.new_code)
-    return bool(keys) or any(found.code.values()) or any(a != b for a, b in pairs)
+    has_cause = bool(keys) or any(found.code.values()) or any(a != b for a, b in pairs)
+    if not found.is_equal and not has_cause:
+        yield ""
+        yield from _WITHOUT_CAUSE
 
 
 def _pair(values: tuple[object, object]) -> list[str]:

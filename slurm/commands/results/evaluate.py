@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -95,10 +94,7 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
         raise UserError(
             "--split selects from the run's own data, but --data is scored as a whole: leave one of them out"
         )
-    file, output = (
-        None if path is None else os.path.abspath(os.path.expanduser(path))
-        for path in (arguments.data, arguments.output)
-    )
+    file, output = run_snapshot.absolute(arguments.data), run_snapshot.absolute(arguments.output)
     if file is not None:
         # Checked here, because this is quick: the process that scores imports torch first.
         check_inputs(load_on_file(target.config, Path(file), overrides), is_trained=True)

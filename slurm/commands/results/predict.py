@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from dataclasses import asdict
 
-from slurm.commands.run_snapshot import processes
+from slurm.commands.run_snapshot import absolute, processes
 from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
@@ -27,7 +27,7 @@ def run(arguments: Namespace) -> int:
 
 def _request(arguments: Namespace, experiment: Experiment) -> Request:
     """Return the request. Raises UserError if a file is missing, or cannot be written."""
-    file, output = _absolute(arguments.file), _absolute(arguments.output)
+    file, output = absolute(arguments.file), absolute(arguments.output)
     read_as = arguments.input_format or input_format(file, getattr(experiment.data, "delimiter", None))
     if file is not None and not os.path.exists(file):
         raise UserError(f"there is no file {arguments.file}")
@@ -42,8 +42,3 @@ def _request(arguments: Namespace, experiment: Experiment) -> Request:
         format=arguments.format or output_format(output, read_as),
         batch_size=arguments.batch_size,
     )
-
-
-def _absolute(path: str | None) -> str | None:
-    """Return an absolute file name, because the code of a run may change the working folder."""
-    return None if path is None else os.path.abspath(os.path.expanduser(path))

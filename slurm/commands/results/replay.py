@@ -112,13 +112,9 @@ def _render_part(part: Mapping[str, Any]) -> Iterator[str]:
     loss = "not computed" if part["loss"] is None else f"loss {float(part['loss']):.6g}"
     yield f"\nmicro-batch {part['micro_batch']}: {loss if samples else 'empty'}"
     for sample in samples[:_SAMPLES]:
-        yield f"  {_line(sample)}"
+        place = f"  {os.path.basename(sample['file'])}:{sample['line']}" if sample["file"] else ""
+        label = f"  [{sample['label']}]" if sample["label"] else ""
+        text = f"{sample['sample']:>8}{place}{label}  {' '.join(sample['text'].split())}".rstrip()
+        yield f"  {text if len(text) <= _WIDTH else text[: _WIDTH - 1] + '…'}"
     if len(samples) > _SAMPLES:
         yield f"  … and {len(samples) - _SAMPLES} more (--json shows all)"
-
-
-def _line(sample: Mapping[str, Any]) -> str:
-    place = f"  {os.path.basename(sample['file'])}:{sample['line']}" if sample["file"] else ""
-    label = f"  [{sample['label']}]" if sample["label"] else ""
-    text = f"{sample['sample']:>8}{place}{label}  {' '.join(sample['text'].split())}".rstrip()
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

@@ -24,7 +24,10 @@ def run(arguments: Namespace) -> int:
     target = find_run(arguments.run)
     try:
         if arguments.list:
-            _list(target, as_json=arguments.json)
+            if arguments.json:
+                print(json_text(entries(target)))
+            else:
+                _print(map(clean, table(target)))
         elif arguments.failure:
             _show_failure(target, arguments)
         elif arguments.follow:
@@ -61,13 +64,6 @@ def _print_failure(failure: Mapping[str, Any]) -> None:
         Console(highlight=False).print(failure_view(failure))
     else:
         print(format_failure(failure), flush=True)
-
-
-def _list(target: RunDir, *, as_json: bool) -> None:
-    if as_json:
-        print(json_text(entries(target)))
-    else:
-        _print(map(clean, table(target)))
 
 
 def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:

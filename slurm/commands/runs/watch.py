@@ -22,18 +22,15 @@ Show = Callable[[Sequence[RunStatus]], None]
 def run(arguments: Namespace) -> int:
     """Show runs until Ctrl-C, and let requeued jobs start without Slurm's two minutes of waiting."""
     try:
-        if _has_screen():
+        # On a terminal with a keyboard that supports drawing.
+        has_keys = sys.stdout.isatty() and sys.stdin.isatty()
+        if has_keys and os.environ.get("TERM") not in (None, "", "dumb"):
             _watch_on_terminal(arguments)
         else:
             _watch(arguments)
     except (KeyboardInterrupt, EOFError):
         print()
     return 0
-
-
-def _has_screen() -> bool:
-    """Whether there is a terminal with a keyboard that supports drawing."""
-    return sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
 
 
 def _watch_on_terminal(arguments: Namespace) -> None:

@@ -29,21 +29,17 @@ def on_cluster(experiment: Experiment, cluster: Cluster, saves: Saves | None) ->
     saves  of other runs, used if this one has none yet
     """
     try:
-        yield from _fits(experiment)
+        reasons = check_fits(experiment.resources, read_facts(experiment.resources))
+        for reason in reasons:
+            yield Finding(PROBLEM, reason, "such a job would be refused, or be pending for ever", "resources")
+        if not reasons:
+            yield Finding(OK, "there are hosts that fit it")
         for found in hidden_gpus(experiment):
             yield Finding(CHANGE, found.problem, found.hint, ".".join(found.key))
         yield from _time(experiment, cluster)
         yield from _warning(experiment, saves)
     except StkError as error:
         yield Finding(PROBLEM, f"it cannot be checked: {error}")
-
-
-def _fits(experiment: Experiment) -> Iterator[Finding]:
-    reasons = check_fits(experiment.resources, read_facts(experiment.resources))
-    for reason in reasons:
-        yield Finding(PROBLEM, reason, "such a job would be refused, or be pending for ever", "resources")
-    if not reasons:
-        yield Finding(OK, "there are hosts that fit it")
 
 
 def _time(experiment: Experiment, cluster: Cluster) -> Iterator[Finding]:

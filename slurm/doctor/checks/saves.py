@@ -33,7 +33,13 @@ class Saves:
 
 def measured_saves(experiments: Path) -> Saves | None:
     """Return the durations of saves in the newest runs below a folder; None if none was measured."""
-    found = [(each, seconds) for each in _newest(experiments) for seconds, _ in saves_of(each)]
+    dated = []
+    with suppress(OSError):
+        for run in find_runs(experiments):
+            with suppress(OSError):
+                dated.append((run.events.stat().st_mtime, run.run_id, run))
+    newest = [run for _, _, run in heapq.nlargest(_RUNS, dated)]
+    found = [(run, seconds) for run in newest for seconds, _ in saves_of(run)]
     if not found:
         return None
     longest = max(found, key=lambda save: save[1])
@@ -44,16 +50,6 @@ def measured_saves(experiments: Path) -> Saves | None:
         longest_s=longest[1],
         longest_run=longest[0].run_id,
     )
-
-
-def _newest(experiments: Path) -> list[RunDir]:
-    """Return the most recently active runs."""
-    dated = []
-    with suppress(OSError):
-        for run in find_runs(experiments):
-            with suppress(OSError):
-                dated.append((run.events.stat().st_mtime, run.run_id, run))
-    return [run for _, _, run in heapq.nlargest(_RUNS, dated)]
 
 
 def saves_of(run: RunDir) -> Iterator[tuple[float, int]]:

@@ -7,14 +7,14 @@ with those of a second, undisturbed job on the same kind of host.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from slurm.client import programs
+from slurm.client.parse import Partition
 from slurm.config.resources import Resources
-from slurm.drill.preemption import Pair, choose_pair
 from slurm.drill.rows import Digest, Row, digest, events_between, is_equal, signals_seen
 from slurm.drill.task import STRIDE
 from slurm.job.release_requeued import Releaser
@@ -49,6 +49,15 @@ class Interruption:
     what: str
     act: Callable[[str], None] | None = None
     is_graceful: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A partition for the job, one of higher priority for the preempting job, and their common hosts."""
+
+    low: Partition
+    high: Partition
+    hosts: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -292,3 +301,30 @@ def _done(run: RunDir, attempt: AttemptRecord, until: float = float("inf")) -> i
 def _newest(run: RunDir, first_step: int) -> int:
     """Return the newest checkpoint that the undisturbed run will have too; first_step without one."""
     return max((step for step in run.checkpoint_steps() if step % STRIDE == 0), default=first_step)
+
+
+def choose_pair(partitions: Sequence[Partition], config: Mapping[str, str], wanted: str | None) -> Pair | str:
+    """Return partitions in which a job can be preempted, or the reason why that is impossible.
+
+    wanted   the partition that the job must be in; None: any
+    """
+    if config.get("PreemptType") != "preempt/partition_prio":
+        return (
+            f"the cluster's PreemptType is {config.get('PreemptType', 'unknown')}, not preempt/partition_prio"
+        )
+    up = [each for each in partitions if each.state == "UP"]
+    if wanted is not None and not any(each.name == wanted for each in up):
+        return f"the partition {wanted} is not up"
+    pairs = [
+        Pair(low=low, high=high, hosts=low.host_names & high.host_names)
+        for low in up
+        # Only in this mode Slurm requeues a preempted job.
+        if wanted in (None, low.name) and low.preempt_mode == "REQUEUE"
+        for high in up
+        if high.priority_tier > low.priority_tier and low.host_names & high.host_names
+    ]
+    if not pairs:
+        where = f"of the partition {wanted}" if wanted else "of any partition"
+        return f"no jobs {where} can be preempted and requeued by those of another one"
+    # The user's usual partition first, then the one with the most hosts in common.
+    return max(pairs, key=lambda pair: (pair.low.is_default, len(pair.hosts), -pair.high.priority_tier))

@@ -89,8 +89,7 @@ class _Attempt:
     interrupted_at: float
     left_s: float
     done: int
-    first_step: int
-    back_s: float | None
+    record: AttemptRecord
     signals: tuple[str, ...]
     fault: str
 
@@ -168,7 +167,6 @@ class LocalDrill:
             interrupted_at = time.time()
             fault = self._interrupt(interruption, ranks)
             left_s = time.time() - interrupted_at
-        attempt = read_attempts(run)[-1]
         return _Attempt(
             interruption=interruption,
             procs=procs,
@@ -176,8 +174,7 @@ class LocalDrill:
             interrupted_at=interrupted_at,
             left_s=left_s,
             done=at + 1 if interruption.is_graceful else at,
-            first_step=attempt.first_step or 0,
-            back_s=attempt.first_step_s,
+            record=read_attempts(run)[-1],
             signals=signals_seen(run, began) if interruption.is_graceful else (),
             fault=fault,
         )
@@ -202,11 +199,11 @@ class LocalDrill:
 def _row(run: RunDir, before: _Attempt, now: _Attempt, undisturbed: Mapping[int, Digest]) -> Row:
     """Return the row of an interruption, from the attempt before and after it."""
     interruption = before.interruption
-    lost = max(0, before.done - now.first_step)
+    first_step, back_s = now.record.first_step or 0, now.record.first_step_s
+    lost = max(0, before.done - first_step)
     fault = before.fault
     if interruption.is_graceful and lost and not fault:
         fault = f"{lost} steps lost although it was asked to save"
-    back_s = now.back_s
     return Row(
         what=interruption.what,
         processes=f"{before.procs} → {now.procs}",
@@ -215,7 +212,7 @@ def _row(run: RunDir, before: _Attempt, now: _Attempt, undisturbed: Mapping[int,
         lost_steps=lost,
         back_s=back_s,
         away_s=None if back_s is None else now.began + back_s - before.interrupted_at,
-        same_bytes=is_same(run, undisturbed, now.first_step),
+        same_bytes=is_same(run, undisturbed, first_step),
         fault=fault,
     )
 

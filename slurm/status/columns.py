@@ -49,6 +49,10 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
     names = {row.main_metric for row in rows if row.main_metric is not None}
     # The main metric, if all rows have the same one.
     metric = printable(names.pop()) if len(names) == 1 else None
+    title = metric or "validation"
+    if title in _TITLES:
+        # Another column has that title, such as loss.
+        title = f"validation {metric}"
 
     def column(title: str, need: int, cell: Callable[[RunStatus], str], *, is_number: bool = True) -> Column:
         return Column(title=title, cells=[cell(row) for row in rows], need=need, is_number=is_number)
@@ -61,7 +65,7 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
         column("ETA", 2, lambda row: "" if row.eta_s is None else duration(row.eta_s)),
         column("epoch", 7, lambda row: "" if row.epoch is None else f"{row.epoch:.2f}"),
         column("loss", 4, lambda row: value(row.loss)),
-        column(_metric_title(metric), 3, lambda row: _metric(row, metric)),
+        column(title, 3, lambda row: _metric(row, metric)),
         column("samples/s", 9, lambda row: _speed(row, of_tokens=False)),
         column("tokens/s", 9, lambda row: _speed(row, of_tokens=True)),
         column("restarts", 6, lambda row: str(row.restarts or "")),
@@ -135,13 +139,6 @@ def _steps(row: RunStatus) -> str:
     if not row.step and not row.total_steps:
         return ""
     return f"{row.step}/{row.total_steps or '?'}"
-
-
-def _metric_title(metric: str | None) -> str:
-    """Return the metric's name; with its split if another column has that title, such as loss."""
-    if metric is None:
-        return "validation"
-    return f"validation {metric}" if metric in _TITLES else metric
 
 
 def _metric(row: RunStatus, common: str | None) -> str:

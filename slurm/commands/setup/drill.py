@@ -18,7 +18,6 @@ from slurm.drill.local import INTERRUPTIONS, LocalDrill
 from slurm.drill.rows import Report, Row
 from slurm.drill.task import drill_experiment
 from slurm.submission.submit import choose_cluster
-from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import experiment_dir
@@ -42,17 +41,19 @@ def run(arguments: Namespace) -> int:
         config, overrides = None, [arguments.config, *overrides]
     try:
         experiment = drill_experiment(config, overrides, folder, len(INTERRUPTIONS))
+        if cluster == "local":
+            check_procs("--procs", arguments.procs, experiment)
     except UserError:
         # The example of a workload.
         shutil.rmtree(folder, ignore_errors=True)
         raise
     report = Report(cluster=cluster, task=experiment.name, folder=str(folder))
     with _shown(report, quiet=arguments.json) as say:
-        try:
-            drill = _drill(cluster, experiment, folder, arguments.procs, say)
-        except UserError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+        drill: LocalDrill | ClusterDrill
+        if cluster == "slurm":
+            drill = ClusterDrill(experiment, folder, say)
+        else:
+            drill = LocalDrill(experiment, folder, arguments.procs, say)
         for rows in drill.run():
             report.rows[:] = rows
         report.not_tried.extend(drill.not_tried)
@@ -63,15 +64,6 @@ def run(arguments: Namespace) -> int:
     if report.is_passed and not arguments.keep:
         shutil.rmtree(folder, ignore_errors=True)
     return 0 if report.is_passed else ExitCode.FAILED
-
-
-def _drill(
-    cluster: str, experiment: Experiment, folder: Path, procs: int, say: Callable[[str], None]
-) -> LocalDrill | ClusterDrill:
-    if cluster == "slurm":
-        return ClusterDrill(experiment, folder, say)
-    check_procs("--procs", procs, experiment)
-    return LocalDrill(experiment, folder, procs, say)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from slurm.client.parse import parse_partitions
+from slurm.drill.cluster import Pair, choose_pair
 from slurm.drill.local import LocalDrill
-from slurm.drill.preemption import Pair, choose_pair
 from slurm.drill.rows import Report, Row, digests, is_same
 from slurm.drill.task import STRIDE, drill_experiment
 from tests.slurm.support.user import User

@@ -71,23 +71,20 @@ def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, in
     try:
         arguments = _parse(argv)
         output.keeps_going = arguments.command in _ACTING
-        return arguments.command, _run(arguments)
+        folder_trust.trust(getattr(arguments, "trust_folder", []))
+        if "workload_run" in arguments:
+            from slurm.commands import workloads
+
+            return arguments.command, workloads.run(arguments)
+        # Imported here, so that no command pays for the imports of another one.
+        command = import_module(arguments.command, arguments.command)
+        return arguments.command, int(command.run(arguments))
     except Exception:
         # This error is reported, not a later one of the output.
         output.keeps_going = True
         raise
     finally:
         output.flush()
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    """Import the command and run it; no command pays for the imports of another one."""
-    folder_trust.trust(getattr(arguments, "trust_folder", []))
-    if "workload_run" in arguments:
-        from slurm.commands import workloads
-
-        return workloads.run(arguments)
-    return int(import_module(arguments.command, arguments.command).run(arguments))
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -7,7 +7,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,21 +28,12 @@ _TIMEOUT_S = WAIT_S + 60.0 * _MINUTES + 30.0
 _KEPT = ("account", "qos", "reservation", "constraint", "exclude")
 
 
-@dataclass(frozen=True, slots=True)
-class HostAnswer:
-    """The answers of a host, and srun's error message, empty on success."""
-
-    answers: dict[str, Any]
-    complaint: str
-
-    @property
-    def host(self) -> str:
-        """Its name; empty if it did not answer."""
-        return str(self.answers.get("machine", {}).get("host", ""))
-
-
-def ask_on_host(cluster: Cluster, partition: str, resources: Resources, folder: Path) -> HostAnswer:
+def ask_on_host(
+    cluster: Cluster, partition: str, resources: Resources, folder: Path
+) -> tuple[dict[str, Any], str]:
     """Run the checks on any free host of a partition; exchange files with it through a folder.
+
+    Returns the answers of the host, and srun's error message, empty on success.
 
     No job stays in the queue: srun gives up if no host is free within WAIT_S seconds, and Slurm removes the
     job by its deadline if this process is killed. Raises SchedulerError for a missing program, and OSError if
@@ -60,7 +50,7 @@ def ask_on_host(cluster: Cluster, partition: str, resources: Resources, folder: 
             timeout_s=_TIMEOUT_S,
             env=child_process.environment(scrub()),
         )
-    return HostAnswer(child_process.read(output), complaint)
+    return child_process.read(output), complaint
 
 
 def _options(cluster: Cluster, partition: str, resources: Resources) -> list[str]:

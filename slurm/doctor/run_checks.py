@@ -19,7 +19,7 @@ from slurm.doctor.checks.saves import Saves, measured_saves
 from slurm.doctor.cluster import Cluster, read_cluster
 from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section
 from slurm.doctor.partitions import PartitionRow, rows
-from slurm.doctor.remote_probe import WAIT_S, HostAnswer, ask_on_host
+from slurm.doctor.remote_probe import WAIT_S, ask_on_host
 from slurm.submission.batch.job_options import partitions_of
 from toolkit.config import run_id
 from toolkit.config.schema import Experiment
@@ -97,10 +97,10 @@ def examine(
     host = here.get("machine", {}).get("host", "")
     on_machine = machine.findings(here, "" if cluster is None else _ELSEWHERE)
     found.append(Section(f"This machine{f', {host}' if host else ''}", tuple(on_machine)))
-    on_host = None
+    there: dict[str, Any] | None = None
     if on_node and cluster is not None:
-        on_host = _ask_on_host(experiment, cluster, partition, experiments, say)
-        found.append(_of_host(on_host))
+        there, complaint = _ask_on_host(experiment, cluster, partition, experiments, say)
+        found.append(_of_host(there, complaint))
     found.append(Section("Files", tuple(_of_files(here))))
     if experiment is not None:
         say("checking the experiment")
@@ -111,7 +111,7 @@ def examine(
         cluster="" if cluster is None else cluster.value("ClusterName"),
         sections=tuple(found),
         partitions=tuple(row for row in every if partition in ("", row.name)),
-        facts={"here": here, "host": None if on_host is None else on_host.answers},
+        facts={"here": here, "host": there},
     )
 
 
@@ -151,7 +151,8 @@ def _ask_on_host(
     partition: str,
     experiments: Path,
     say: Callable[[str], None],
-) -> HostAnswer:
+) -> tuple[dict[str, Any], str]:
+    """Return the answers of a host, and srun's error message, empty on success."""
     resources = experiment.resources if experiment else Resources()
     partition = partition or next(iter(partitions_of(resources, cluster.partitions)), "")
     if not partition:
@@ -160,7 +161,7 @@ def _ask_on_host(
     try:
         return ask_on_host(cluster, partition, resources, experiments)
     except (SchedulerError, OSError) as error:
-        return HostAnswer({}, str(error))
+        return {}, str(error)
 
 
 # -- what it means
@@ -183,11 +184,11 @@ def _without_slurm(wants_slurm: bool) -> Finding:
     return Finding(NOTE, "Slurm was not asked", follows)
 
 
-def _of_host(on_host: HostAnswer) -> Section:
-    found = list(machine.findings(on_host.answers))
-    if "exchange" in on_host.answers:
-        found += files.exchanged(on_host.host, on_host.answers["exchange"])
-    complaint = on_host.complaint
+def _of_host(there: dict[str, Any], complaint: str) -> Section:
+    host = there.get("machine", {}).get("host", "")
+    found = list(machine.findings(there))
+    if "exchange" in there:
+        found += files.exchanged(host, there["exchange"])
     if "nodes are busy" in complaint:
         busy = f"no host was free within {WAIT_S} s"
         found.append(Finding(NOTE, busy, "nothing stays in the queue; try later, or another --partition"))
@@ -197,7 +198,7 @@ def _of_host(on_host: HostAnswer) -> Section:
         if "No such file or directory" in complaint:
             follows = f"is {sys.executable} in a folder that all hosts share?"
         found.append(Finding(PROBLEM, f"a step on a host failed: {lines[-1]}", follows))
-    return Section(f"Host {on_host.host}" if on_host.host else "A host of the cluster", tuple(found))
+    return Section(f"Host {host}" if host else "A host of the cluster", tuple(found))
 
 
 def _of_files(here: dict[str, Any]) -> Iterator[Finding]:

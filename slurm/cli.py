@@ -52,11 +52,9 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     except OSError as error:
         if error.filename is None and error.errno not in _DISK:
             raise
-        name = (
-            "a file cannot be read or written"
-            if error.filename is None
-            else clean(os.fsdecode(error.filename))
-        )
+        name = "a file cannot be read or written"
+        if error.filename is not None:
+            name = clean(os.fsdecode(error.filename))
         print(f"error: {name}: {error.strerror}", file=sys.stderr)
         return ExitCode.WRONG_INPUT
     if output.failure is None:

@@ -12,7 +12,6 @@ from toolkit.registry import commands, load_code, not_imported
 
 
 def names() -> list[str]:
-    """Return the names of all these commands."""
     return [name for codes in commands().values() for name in codes]
 
 

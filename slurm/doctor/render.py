@@ -25,7 +25,6 @@ _WIDE = 100
 
 
 def show(report: Report) -> None:
-    """Print a report."""
     console = Console()
     for part in parts(report, console.width):
         console.print(part)

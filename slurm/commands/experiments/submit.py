@@ -113,21 +113,17 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
     elif submission is None and submitted.joined is None:
         print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
     else:
-        print(f"run     {run.run_id}\njob     {_where(submitted)}\nfolder  {run.path}")
+        # Where it is trained, with its state if it was live before.
+        where = "a terminal, or another job"
+        if submission is not None:
+            where = submission.job_id if submission.cluster == "slurm" else "local processes"
+        if submitted.joined is not None:
+            where = f"{where}, {submitted.joined} already"
+        print(f"run     {run.run_id}\njob     {where}\nfolder  {run.path}")
         if waits := waits_for(run):
             print(f"waits   {waits.removeprefix('waits ')}")
         print(f"follow  stk logs -f {run.run_id}    stk status {run.run_id}")
     return 0
-
-
-def _where(submitted: Submitted) -> str:
-    """Return where a run is trained: its job or this machine, with its state if it was live before."""
-    submission = submitted.submission
-    if submission is None:
-        where = "a terminal, or another job"
-    else:
-        where = submission.job_id if submission.cluster == "slurm" else "local processes"
-    return where if submitted.joined is None else f"{where}, {submitted.joined} already"
 
 
 def measured_warnings(run: RunDir) -> list[str]:

@@ -35,7 +35,6 @@ _MANY = 50
 
 
 def _status(arguments: Namespace) -> int:
-    """Show the states of the runs of a sweep."""
     from slurm.status.layout import console_for_tables
     from slurm.sweeps.overview import drawn, overview
 

@@ -13,7 +13,6 @@ from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Write a script that repeats a run."""
     target = find_run(arguments.run)
     facts = gather(target, force=arguments.force)
     if not facts.verified:

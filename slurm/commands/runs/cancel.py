@@ -10,5 +10,4 @@ from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Cancel live runs."""
     return do_each([find_run(name) for name in arguments.runs], find_and_cancel)

@@ -14,7 +14,6 @@ from toolkit.sweeps.folder import find_sweeps, read_record
 
 
 def run(arguments: Namespace) -> int:
-    """Show the states of runs."""
     choice = Choice(
         states=arguments.state,
         name=arguments.name,

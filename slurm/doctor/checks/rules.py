@@ -67,12 +67,10 @@ def requeueing(cluster: Cluster) -> Iterator[Finding]:
 
 def requeue_delay_s(cluster: Cluster) -> int | None:
     """Return the seconds before a requeued job may start: cred_expire, since 25.11 requeue_delay."""
-    given = (
-        cluster.parameter("SchedulerParameters", "requeue_delay")
-        if cluster.version >= (25, 11)
-        else cluster.parameter("AuthInfo", "cred_expire") or str(_CRED_EXPIRE_S)
-    )
-    return int(given) if given and given.isdecimal() else None
+    given = cluster.parameter("AuthInfo", "cred_expire") or str(_CRED_EXPIRE_S)
+    if cluster.version >= (25, 11):
+        given = cluster.parameter("SchedulerParameters", "requeue_delay") or ""
+    return int(given) if given.isdecimal() else None
 
 
 def limits(cluster: Cluster) -> Iterator[Finding]:
@@ -182,11 +180,8 @@ def _devices(cluster: Cluster) -> Finding:
     if constrained == "yes":
         found = "a job sees only its own GPUs (ConstrainDevices)"
         return Finding(OK, found, "CUDA_VISIBLE_DEVICES counts from 0 in each job")
-    reach = (
-        "other jobs' GPUs can be reached"
-        if constrained == "no"
-        else "whether other GPUs can be reached is unknown"
-    )
-    found = f"{reach} (ConstrainDevices)"
+    found = "whether other GPUs can be reached is unknown (ConstrainDevices)"
+    if constrained == "no":
+        found = "other jobs' GPUs can be reached (ConstrainDevices)"
     follows = "CUDA_VISIBLE_DEVICES names a job's GPUs by number on the host: do not change it"
     return Finding(NOTE, found, follows)

@@ -72,13 +72,11 @@ def _place(what: str, variable: str, facts: Facts) -> Finding:
     if kind in _IN_MEMORY:
         return Finding(CHANGE, found, "its content is lost when the machine restarts", variable)
     if kind in _LOCAL and what == "runs":
-        return Finding(
-            NOTE, found, "a disk of this machine: other hosts see it only if it is exported", variable
-        )
+        follows = "a disk of this machine: other hosts see it only if it is exported"
+        return Finding(NOTE, found, follows, variable)
     if kind in _SHARED:
-        return Finding(
-            OK, found, "free space is that of all users; `quota -s` or `lfs quota` know your share"
-        )
+        follows = "free space is that of all users; `quota -s` or `lfs quota` know your share"
+        return Finding(OK, found, follows)
     return Finding(OK, found)
 
 
@@ -88,9 +86,8 @@ def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
         yield Finding(CHANGE, found, "a save without enough space is skipped", variable)
     files = facts["free_files"]
     if files is not None and files < _FEW_FILES and what != "code":
-        yield Finding(
-            CHANGE, f"{what}: only {files} more files can be made", "each run makes a few dozen", variable
-        )
+        found = f"{what}: only {files} more files can be made"
+        yield Finding(CHANGE, found, "each run makes a few dozen", variable)
     if facts["kind"] in ("nfs", "nfs4") and "soft" in facts["options"]:
         yield Finding(NOTE, f"{what}: mounted soft", "a server that is slow for long is an error, not a wait")
 
@@ -137,15 +134,13 @@ def _pace(variable: str, tried: Facts) -> Iterator[Finding]:
 def exchanged(host: str, facts: Facts) -> Iterator[Finding]:
     """Yield findings about the folder of runs, as seen from two hosts. Pure."""
     if facts.get("why"):
-        yield Finding(
-            PROBLEM, f"{host} could not use the folder of runs: {facts['why']}", "", "STK_EXPERIMENT_DIR"
-        )
+        found = f"{host} could not use the folder of runs: {facts['why']}"
+        yield Finding(PROBLEM, found, "", "STK_EXPERIMENT_DIR")
         return
     if not facts["sees_folder"]:
         found = f"{host} does not see the folder of runs"
-        yield Finding(
-            PROBLEM, found, "runs must be on a file system that all hosts share", "STK_EXPERIMENT_DIR"
-        )
+        follows = "runs must be on a file system that all hosts share"
+        yield Finding(PROBLEM, found, follows, "STK_EXPERIMENT_DIR")
         return
     if facts["lock_holds"] is False:
         found = f"a lock that is held here does not hold on {host}"
@@ -166,9 +161,8 @@ def _exchange_findings(host: str, there_and_back_s: float | None, ahead_s: float
     yield Finding(NOTE if is_slow else OK, found, follows)
     if abs(ahead_s) > max(_SKEW_S, there_and_back_s):
         found = f"the clock of this machine is {_clock_difference(ahead_s)} that of {host}"
-        yield Finding(
-            NOTE, found, "ages and times of runs are off by that; ask your site about its time server"
-        )
+        follows = "ages and times of runs are off by that; ask your site about its time server"
+        yield Finding(NOTE, found, follows)
     else:
         yield Finding(OK, f"the clocks of {host} and this machine differ by {abs(ahead_s):.2f} s")
 

@@ -43,9 +43,8 @@ def _computer(facts: Facts) -> Iterator[Finding]:
     yield Finding(OK, f"{shown} to use" + (f" ({cpus['model']})" if cpus["model"] else ""))
     limit_mb = memory["limit_mb"]
     within = f"; this control group may use {size_mb(limit_mb)}" if limit_mb else ""
-    yield Finding(
-        OK, f"{size_mb(memory['total_mb'])} of memory, {size_mb(memory['available_mb'])} free{within}"
-    )
+    found = f"{size_mb(memory['total_mb'])} of memory, {size_mb(memory['available_mb'])} free{within}"
+    yield Finding(OK, found)
     yield Finding(OK, f"Python {facts['python']} at {facts['executable']}")
     yield from _limits(facts)
     yield from _network(facts["network"])
@@ -91,9 +90,8 @@ def _network(facts: Facts) -> Iterator[Finding]:
         wanted = [] if value.startswith("^") else [part.lstrip("=") for part in value.split(",")]
         if wanted and not any(name.startswith(part) for part in wanted for name in names):
             found = f"{variable}={value}, but there is no such interface here"
-            yield Finding(
-                PROBLEM, found, "the ranks will not find each other: unset it, or correct it", variable
-            )
+            follows = "the ranks will not find each other: unset it, or correct it"
+            yield Finding(PROBLEM, found, follows, variable)
         else:
             yield Finding(NOTE, f"{variable}={value}", "it decides which interface is used", variable)
 
@@ -115,9 +113,8 @@ def _ways(facts: Facts) -> str:
 def _gpus(facts: Facts, elsewhere: str) -> Iterator[Finding]:
     gpus = facts.get("gpus") or []
     if not gpus:
-        yield Finding(
-            NOTE, facts.get("why") or "no GPU is visible", elsewhere or "training here is on the CPU"
-        )
+        found = facts.get("why") or "no GPU is visible"
+        yield Finding(NOTE, found, elsewhere or "training here is on the CPU")
         return
     kinds = Counter((gpu["name"], gpu["memory_mb"]) for gpu in gpus)
     shown = ", ".join(f"{number} x {name} ({size_mb(memory)})" for (name, memory), number in kinds.items())
@@ -140,9 +137,8 @@ def _gpu(gpu: Facts) -> Iterator[Finding]:
     if is_taken or (gpu["utilization"] or 0) > _BUSY_PERCENT:
         shown = f"{size_mb(used)} in use" if used is not None else "memory unknown"
         busy = "" if gpu["utilization"] is None else f", {gpu['utilization']} % busy"
-        yield Finding(
-            NOTE, f"{name} is in use: {shown}{busy}", "`stk run --gpus N` takes the least busy GPUs"
-        )
+        found = f"{name} is in use: {shown}{busy}"
+        yield Finding(NOTE, found, "`stk run --gpus N` takes the least busy GPUs")
     if gpu["is_cut"]:
         found = f"{name} is cut into parts (MIG)"
         yield Finding(NOTE, found, "one part for each rank: NCCL cannot connect two parts of the same GPU")
@@ -153,9 +149,8 @@ def _torch(facts: Facts, gpus: Facts) -> Iterator[Finding]:
         return
     if not facts.get("version"):
         why = facts.get("why") or "no reason is known"
-        yield Finding(
-            PROBLEM, f"torch cannot be imported: {why}", "no run starts here; is the environment active?"
-        )
+        found = f"torch cannot be imported: {why}"
+        yield Finding(PROBLEM, found, "no run starts here; is the environment active?")
         return
     parts = [f"CUDA {facts['cuda']}" if facts["cuda"] else "without CUDA"]
     parts += [f"NCCL {facts['nccl']}"] if facts["nccl"] else []
@@ -178,11 +173,9 @@ def _torch_gpus(facts: Facts, there_are: int) -> Iterator[Finding]:
     if not there_are or facts["devices"]:
         return
     if facts["cuda"] is None:
-        yield Finding(
-            CHANGE, "there are GPUs, but this torch is built without CUDA", "install a CUDA build of torch"
-        )
+        found = "there are GPUs, but this torch is built without CUDA"
+        yield Finding(CHANGE, found, "install a CUDA build of torch")
     else:
         why = facts["why"] or "CUDA_VISIBLE_DEVICES hides them"
-        yield Finding(
-            PROBLEM, f"torch can use none of the GPUs: {why}", "often the driver is older than torch's CUDA"
-        )
+        found = f"torch can use none of the GPUs: {why}"
+        yield Finding(PROBLEM, found, "often the driver is older than torch's CUDA")

@@ -31,13 +31,11 @@ def scheduler(cluster: Cluster) -> Iterator[Finding]:
     name, version = cluster.value("ClusterName"), cluster.value("SLURM_VERSION")
     level = OK if cluster.version >= _TESTED else NOTE
     follows = "" if level is OK else "slurm-toolkit is measured on 22.05 and newer"
-    yield Finding(
-        level, f"Slurm {version or '(unknown version)'} answers, cluster {name or 'without a name'}", follows
-    )
+    found = f"Slurm {version or '(unknown version)'} answers, cluster {name or 'without a name'}"
+    yield Finding(level, found, follows)
     if cluster.has_accounting:
-        yield Finding(
-            OK, "there is accounting", "how a job ended can still be asked after it has left the queue"
-        )
+        found = "there is accounting"
+        yield Finding(OK, found, "how a job ended can still be asked after it has left the queue")
     else:
         kept = cluster.value("MinJobAge") or "some minutes"
         found = f"there is no accounting; ended jobs are forgotten after {kept} (MinJobAge)"
@@ -55,9 +53,8 @@ def requeueing(cluster: Cluster) -> Iterator[Finding]:
         yield Finding(OK, "jobs may be requeued (JobRequeue=1)")
     delay_s = requeue_delay_s(cluster)
     if delay_s is None:
-        yield Finding(
-            NOTE, "how long a requeued job must wait is unknown", "`stk watch` lets it start at once"
-        )
+        found = "how long a requeued job must wait is unknown"
+        yield Finding(NOTE, found, "`stk watch` lets it start at once")
     elif delay_s > _LONG_DELAY_S:
         found = f"a requeued job waits {delay_s} s before it may start"
         yield Finding(NOTE, found, "`stk watch` and `stk requeue` let it start at once")
@@ -123,9 +120,8 @@ def _memory(cluster: Cluster) -> Iterator[Finding]:
     own = {each.default_memory for each in cluster.partitions if each.default_memory}
     default = ", ".join(sorted(own) or [f"{name}={value}" for name, value in site.items()])
     if default:
-        yield Finding(
-            NOTE, f"a job that asks for no memory gets little: {default} (MB)", "request it", "resources.mem"
-        )
+        found = f"a job that asks for no memory gets little: {default} (MB)"
+        yield Finding(NOTE, found, "request it", "resources.mem")
     else:
         found = "a job that asks for no memory gets all of its host"
         follows = "so it waits for an empty host; request the memory that it needs"

@@ -46,15 +46,12 @@ def blocks(rows: Sequence[RunStatus], width: int | None) -> Iterator[list[Line]]
         ]
         is_in_footer = row.reason.startswith(CANNOT_ASK)
         yield [cells] if is_in_footer else [cells, *_wrapped(reason(row), width)]
-    yield list(_footer(rows, width))
-
-
-def _footer(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
+    end: list[Line] = []
     if len(rows) > 1:
-        yield [("", "")]
-        yield from _wrapped(footer(rows), width, indent="", style="bold")
+        end += [[("", "")], *_wrapped(footer(rows), width, indent="", style="bold")]
     for text in dict.fromkeys(row.reason for row in rows if row.reason.startswith(CANNOT_ASK)):
-        yield from _wrapped(printable(text), width, indent="")
+        end += _wrapped(printable(text), width, indent="")
+    yield end
 
 
 def _wrapped(

@@ -86,21 +86,18 @@ def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local pr
 def choose_for(wanted: str, *targets: RunDir) -> str:
     """Return slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also if Slurm may have a job."""
     cluster = choose_cluster(wanted)
-    for target in targets if wanted == "auto" and cluster == "local" else ():
-        refuse_what_slurm_may_have(target)
+    if wanted != "auto" or cluster != "local":
+        return cluster
+    for target in targets:
+        last = last_submission(target)
+        is_of_slurm = target.intent.exists() or (last is not None and last.cluster == "slurm")
+        if is_of_slurm and not target.result.exists():
+            job = f" as job {last.job_id}" if last else ""
+            raise SlurmUnavailable(
+                f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so the job may be "
+                "pending or running. Try again later; if the job is gone, use --cluster local"
+            )
     return cluster
-
-
-def refuse_what_slurm_may_have(target: RunDir) -> None:
-    """Raise SlurmUnavailable if the run may have a pending or running job in Slurm."""
-    last = last_submission(target)
-    is_of_slurm = target.intent.exists() or (last is not None and last.cluster == "slurm")
-    if is_of_slurm and not target.result.exists():
-        job = f" as job {last.job_id}" if last else ""
-        raise SlurmUnavailable(
-            f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so the job may be "
-            "pending or running. Try again later; if the job is gone, use --cluster local"
-        )
 
 
 def print_submitted(submitted: Submitted, as_json: bool) -> int:

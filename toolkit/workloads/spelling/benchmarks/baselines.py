@@ -80,7 +80,12 @@ class Corrector:
         if _is_right(piece, self._dictionary):
             return piece
         nearest = self._words.lookup(piece.lower(), Verbosity.TOP, max_edit_distance=_EDITS)
-        return _in_case_of(piece, nearest[0].term) if nearest else piece
+        if not nearest:
+            return piece
+        word: str = nearest[0].term
+        if len(piece) > 1 and piece.isupper():
+            return word.upper()
+        return word[:1].upper() + word[1:] if piece[:1].isupper() else word
 
     @cached_property
     def _words(self) -> SymSpell:
@@ -92,12 +97,6 @@ class Corrector:
         for word, frequency in words.items():
             made.create_dictionary_entry(word, frequency)
         return made
-
-
-def _in_case_of(piece: str, word: str) -> str:
-    if len(piece) > 1 and piece.isupper():
-        return word.upper()
-    return word[:1].upper() + word[1:] if piece[:1].isupper() else word
 
 
 def english_words() -> dict[str, int]:

@@ -56,11 +56,6 @@ def labels(source: str, lines: Sequence[str], counts: Sequence[int], what: str) 
     return np.array([label for row in rows for label in row], bool)
 
 
-def flags(source: str, lines: Sequence[str]) -> Labels:
-    """Return the 0 or 1 of each line. Raises DataError naming the line."""
-    return labels(source, lines, [1] * len(lines), "one for the line")
-
-
-def shortened(text: str, width: int = 40) -> str:
+def shortened(text: str) -> str:
     """Return the beginning of a text."""
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return text if len(text) <= 40 else text[:39] + "…"

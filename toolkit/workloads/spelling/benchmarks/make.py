@@ -71,15 +71,14 @@ def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) 
     # The target keeps the misspelt words, because only white space is to be repaired.
     spaces = ChainedNoise(steps=(words, ReplaceNoise(), WhitespaceNoise()))
     return {
-        "sed_words": Task(noise=noise(words), gold=_labels),
+        "sed_words": Task(
+            noise=noise(words),
+            gold=lambda sample: " ".join(map(str, word_labels(sample.text, sample.target))),
+        ),
         "sed_sequence": Task(noise=noise(half), gold=lambda sample: str(int(sample.text != sample.target))),
         "sec": Task(noise=noise(words), gold=lambda sample: sample.target),
         "tokenization_repair": Task(noise=noise(spaces), gold=lambda sample: sample.target),
     }
-
-
-def _labels(sample: Sample) -> str:
-    return " ".join(map(str, word_labels(sample.text, sample.target)))
 
 
 def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -> Size:

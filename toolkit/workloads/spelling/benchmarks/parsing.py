@@ -14,7 +14,6 @@ from toolkit.workloads.spelling.benchmarks.lines import (
     Labels,
     check_count,
     check_texts,
-    flags,
     labels,
     read_lines,
     shortened,
@@ -73,21 +72,17 @@ def open_sheet(
         if isinstance(lowercase, Path):
             raise UserError(f"{lowercase}: {kind} compares labels, not texts: remove the file")
         return Sheet(inputs, _detection(kind, inputs, golds, str(correct), dictionary))
-    lower = _lower(lowercase, len(inputs), corrupt.name)
+    lower: Labels = np.full(len(inputs), bool(lowercase))
+    if isinstance(lowercase, Path):
+        marks = read_lines(lowercase)
+        check_count(str(lowercase), marks, len(inputs), corrupt.name)
+        lower = labels(str(lowercase), marks, [1] * len(marks), "one for the line")
 
     def cased(lines: _Lines) -> _Lines:
         return [line.lower() if flag else line for line, flag in zip(lines, lower, strict=True)]
 
     of_texts = _corrections if kind == "sec" else _repair
     return Sheet(inputs, of_texts(inputs, cased(inputs), cased(golds), str(correct), cased))
-
-
-def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels:
-    if not isinstance(lowercase, Path):
-        return np.full(count, bool(lowercase))
-    lines = read_lines(lowercase)
-    check_count(str(lowercase), lines, count, of)
-    return flags(str(lowercase), lines)
 
 
 def _detection(

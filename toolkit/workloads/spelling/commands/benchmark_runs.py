@@ -74,14 +74,12 @@ def predict(
                 titles = ", ".join(f"{each.benchmark.kind}/{each.benchmark.title}" for each in missing)
                 report(f"run {number} of {len(usable)}: {run.run_id} on {titles}")
                 _make(run, missing, host)
+            for each in wanted:
+                found[each.benchmark][run.run_id] = each.file
         except StkError as error:
             unused.append(error)
-            continue
         except OSError as error:
             unused.append(RunFailed(f"{run.run_id} could not be used: {error}"))
-            continue
-        for each in wanted:
-            found[each.benchmark][run.run_id] = each.file
     return found, unused
 
 

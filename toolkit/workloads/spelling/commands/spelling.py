@@ -15,7 +15,7 @@ from rich.console import Console
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import UserError
 from toolkit.system.output.json_text import json_text
-from toolkit.workloads.spelling.benchmarks.make import Size, tasks_of, write_benchmark
+from toolkit.workloads.spelling.benchmarks.make import tasks_of, write_benchmark
 from toolkit.workloads.spelling.data.noise.misspellings import (
     Misspellings,
     divide,
@@ -71,7 +71,10 @@ def _misspellings(arguments: Namespace) -> None:
         )
     if not arguments.list:
         raise UserError("no misspellings: name lists with --list")
-    listed = usable(merged(map(_listed, arguments.list)), read_dictionary(arguments.dictionary))
+    lists = [
+        read_misspellings(path) if path.suffix == ".json" else read_codespell(path) for path in arguments.list
+    ]
+    listed = usable(merged(lists), read_dictionary(arguments.dictionary))
     splits = divide(listed, shares, arguments.seed)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, split in splits.items():
@@ -84,10 +87,6 @@ def _misspellings(arguments: Namespace) -> None:
         f"{each['misspellings']} {name} (of {each['words']} words)" for name, each in sizes.items()
     )
     _answer(arguments, {"path": str(arguments.out), "splits": sizes}, f"wrote {arguments.out}: {text}")
-
-
-def _listed(path: Path) -> dict[str, list[str]]:
-    return read_misspellings(path) if path.suffix == ".json" else read_codespell(path)
 
 
 def _tokenizer(arguments: Namespace) -> None:
@@ -132,16 +131,13 @@ def _benchmark(arguments: Namespace) -> None:
         size = write_benchmark(folder, tasks[name], texts, arguments.seed)
         sizes[name] = {"path": str(folder), **asdict(size)}
         if not arguments.json:
-            print(f"wrote {folder}: {_described(size)}", flush=True)
+            text = f"wrote {folder}: {size.lines} texts, {size.lines_with_errors} with errors"
+            if size.errors is not None:
+                share = 100 * size.errors / size.words
+                text += f"; {size.words} words, {size.errors} of them wrong ({share:.1f} %)"
+            print(text, flush=True)
     if arguments.json:
         print(json.dumps(sizes))
-
-
-def _described(size: Size) -> str:
-    text = f"{size.lines} texts, {size.lines_with_errors} with errors"
-    if size.errors is None:
-        return text
-    return f"{text}; {size.words} words, {size.errors} of them wrong ({100 * size.errors / size.words:.1f} %)"
 
 
 def _texts(paths: Sequence[Path]) -> Iterator[str]:

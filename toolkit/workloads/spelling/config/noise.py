@@ -159,15 +159,12 @@ def _own_faults(noise: Any, key: _Key) -> Iterator[Violation]:
         problem = "found none, expected at least one noise"
         yield Violation(key=(*key, noise.PARTS), problem=problem, hint="kind: none changes nothing")
     elif isinstance(noise, SwitchNoise) and noise.weights is not None:
-        yield from _weight_faults(noise.weights, len(noise.choices), (*key, "weights"))
-
-
-def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Iterator[Violation]:
-    if len(weights) != choices:
-        problem = f"found {len(weights)}, expected one for each of the {choices} choices"
-        yield Violation(key=key, problem=problem)
-    elif not sum(weights):
-        yield Violation(key=key, problem="found only zeros, so nothing can be chosen")
+        weights, choices, of_weights = noise.weights, len(noise.choices), (*key, "weights")
+        if len(weights) != choices:
+            problem = f"found {len(weights)}, expected one for each of the {choices} choices"
+            yield Violation(key=of_weights, problem=problem)
+        elif not sum(weights):
+            yield Violation(key=of_weights, problem="found only zeros, so nothing can be chosen")
 
 
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:

@@ -16,9 +16,6 @@ from toolkit.workloads.spelling.config.models import (
 from toolkit.workloads.spelling.config.noise import NOISES, WhitespaceNoise, noise_faults, noises_within
 from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt, Writing
 
-#: Keep, insert, delete.
-_REPAIR_CLASSES = 3
-
 
 @rule("task.kind")
 def _packages(experiment: Experiment) -> Iterator[Violation]:
@@ -116,7 +113,7 @@ def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
 @rule("model.kind", "model.class_weights")
 def _class_weights(experiment: Experiment) -> Iterator[Violation]:
     model = experiment.model
-    if isinstance(model, TokenizationRepair) and len(model.class_weights) != _REPAIR_CLASSES:
+    if isinstance(model, TokenizationRepair) and len(model.class_weights) != 3:
         problem = f"found {len(model.class_weights)} weights"
         hint = "three: for keep, insert and delete"
         yield Violation(key=("model", "class_weights"), problem=problem, hint=hint)

@@ -18,7 +18,7 @@ from toolkit.workloads.spelling.benchmarks.lines import (
     read_lines,
     shortened,
 )
-from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.dictionary import RealWords
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
 from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
 from toolkit.workloads.spelling.metrics.detection import score_labels

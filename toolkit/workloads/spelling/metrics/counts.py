@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -25,13 +24,6 @@ class Counts(Additive):
     true_positives: int = 0
     false_positives: int = 0
     false_negatives: int = 0
-
-    @classmethod
-    def of_sets(cls, gold: Set[int], found: Set[int]) -> Counts:
-        right = len(gold & found)
-        return cls(
-            true_positives=right, false_positives=len(found) - right, false_negatives=len(gold) - right
-        )
 
     @classmethod
     def of_sums(cls, found: float, wrong: float, missed: float) -> Counts:

@@ -42,4 +42,8 @@ def score_whitespace(
 
 def _counts(spaces: Set[int], found: Set[int], gold: Set[int]) -> Counts:
     # The text determines whether an edit is an insertion or a deletion, so only the places are compared.
-    return Counts.of_sets(spaces ^ gold, spaces ^ found)
+    wanted, done = spaces ^ gold, spaces ^ found
+    right = len(wanted & done)
+    return Counts(
+        true_positives=right, false_positives=len(done) - right, false_negatives=len(wanted) - right
+    )

@@ -139,7 +139,10 @@ class SpellingTask:
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem
-        export_model(run, model, root, self._data.tokenizer_files)
+        kept = self._data.meta["files"]
+        export_model(
+            run, model, root, [self.prepared / each for each in layout.ENCODERS.values() if each in kept]
+        )
 
 
 def on(values: Array, device: torch.device) -> torch.Tensor:

@@ -98,7 +98,9 @@ def misspelt(word: str, random: np.random.Generator, more_edits: float) -> str:
 
     more_edits  probability m of each further edit: there are k edits with probability (1 - m) m^(k - 1)
     """
-    made = _edited(word, _count(random.random(), more_edits), random)
+    draw = random.random()
+    count = 1 if more_edits <= 0 else 1 + math.floor(math.log1p(-draw) / math.log(more_edits))
+    made = _edited(word, count, random)
     # Several edits can undo each other; a single edit always changes the word.
     return made if made != word else _edited(word, 1, random)
 
@@ -106,11 +108,6 @@ def misspelt(word: str, random: np.random.Generator, more_edits: float) -> str:
 def pick(values: Sequence[_T], random: np.random.Generator) -> _T:
     """Return one of the values, chosen uniformly."""
     return values[int(random.random() * len(values))]
-
-
-def _count(draw: float, more: float) -> int:
-    """Turn a uniform draw into a number of edits."""
-    return 1 if more <= 0 else 1 + math.floor(math.log1p(-draw) / math.log(more))
 
 
 def _edited(word: str, edits: int, random: np.random.Generator) -> str:

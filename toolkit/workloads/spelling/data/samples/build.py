@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.data.prepared.arrays import write_array
 from toolkit.data.prepared.columns import token_dtype
 from toolkit.data.prepared.database import commit, new_database
 from toolkit.data.prepared.manifest import write_manifest
-from toolkit.data.ragged import offsets_of
+from toolkit.data.ragged import Array, offsets_of
 from toolkit.errors import DataError
 from toolkit.workload import Progress
 from toolkit.workloads.spelling.config.data import SpellingTexts
@@ -43,7 +42,8 @@ def make_shards(
     parts.mkdir(exist_ok=True)
     job = Job.plan(parts, data, sources)
     for source in sources:
-        source.check_unchanged()
+        for part in source.parts:
+            part.check_unchanged()
     every = list(job.shards())
     missing = [shard for shard in every if not shard.file(parts).exists()]
     total = _size(every)
@@ -76,7 +76,11 @@ def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress
     dtypes[layout.OUTPUTS] = token_dtype(len(output)) if output else "<u2"
     with ExitStack() as stack:
         connection = stack.enter_context(new_database(folder, layout.SCHEMA))
-        _write_sources(connection, job)
+        rows = [
+            (number, str(source.path), source.sha256, source.split, job.lines(number))
+            for number, source in enumerate(job.sources)
+        ]
+        connection.executemany("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", rows)
         streams = {
             name: stack.enter_context(open(folder / layout.column(name).file, "wb")) for name in dtypes
         }
@@ -87,8 +91,11 @@ def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress
         commit(connection, layout.INDICES)
     _check_splits(job, joined.splits)
     for group, lengths in joined.lengths.items():
-        write_array(folder, layout.offsets(group), offsets_of(np.concatenate([_NONE, *lengths])))
-    _copy(data, folder)
+        write_array(folder, layout.offsets(group), offsets_of(np.concatenate(lengths)))
+    # The originals may change before another file is encoded.
+    for key, name in layout.ENCODERS.items():
+        if (path := getattr(data, key)) is not None:
+            shutil.copyfile(path, folder / name)
     write_manifest(folder, description | {
         "samples": joined.count,
         "splits": {name: joined.splits[name] for name in layout.SPLITS if joined.splits[name]},
@@ -100,9 +107,6 @@ def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress
         "output_vocabulary_size": None if output is None else len(output),
         "has_dictionary": data.dictionary is not None,
     })  # fmt: skip
-
-
-_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,9 +121,7 @@ class _Joined:
     splits: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     unlabelled: Counter[str] = field(default_factory=Counter)
-    lengths: dict[str, list[npt.NDArray[np.int64]]] = field(
-        default_factory=lambda: {group[0]: [] for group in layout.LISTS}
-    )
+    lengths: defaultdict[str, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, shard: Shard, made: Made) -> None:
         lines, splits, wrong = (np.array([row[at] for row in made.samples], np.int64) for at in range(3))
@@ -169,14 +171,6 @@ def _read(job: Job, shard: Shard) -> Made:
     return made
 
 
-def _write_sources(connection: sqlite3.Connection, job: Job) -> None:
-    rows = [
-        (number, str(source.path), source.sha256, source.split, job.lines(number))
-        for number, source in enumerate(job.sources)
-    ]
-    connection.executemany("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", rows)
-
-
 def _check_splits(job: Job, splits: Counter[str]) -> None:
     first = job.sources[0]
     wanted = dict.fromkeys(layout.SPLITS[:2], first.path) if first.split is None else {}
@@ -187,10 +181,3 @@ def _check_splits(job: Job, splits: Counter[str]) -> None:
                 f"{path}: no text for {split} is left, expected at least one; are all texts empty, or "
                 f"longer than data.max_length ({job.data.max_length} tokens)?"
             )
-
-
-def _copy(data: SpellingTexts, folder: Path) -> None:
-    """Copy tokenizers and dictionary, because the originals may change before another file is encoded."""
-    for key, name in layout.ENCODERS.items():
-        if (path := getattr(data, key)) is not None:
-            shutil.copyfile(path, folder / name)

@@ -38,7 +38,6 @@ class TextsAtHand(SpellingSet):
             "fingerprint": "",
             "splits": {TEST: len(samples)},
             "left_out": {},
-            "files": {path.name: {} for path in folder.iterdir()},
             "vocabulary_size": len(reads),
             "pad_id": reads.padding,
             "output_vocabulary_size": None if writes is None else len(writes),

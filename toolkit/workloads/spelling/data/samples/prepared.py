@@ -66,11 +66,6 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
         """Number of texts with unknown wrong words, by split."""
         return dict(self.meta.get("unlabelled", {}))
 
-    @property
-    def tokenizer_files(self) -> tuple[Path, ...]:
-        """Files of the tokenizers and the dictionary."""
-        return tuple(self.path / name for name in layout.ENCODERS.values() if name in self.meta["files"])
-
     def _contents(self) -> str:
         return f" texts; {self.vocabulary_size:,} tokens"
 

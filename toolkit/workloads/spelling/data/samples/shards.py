@@ -65,13 +65,18 @@ class Job:
         """Choose the lines of all sources and write the choice into the folder. Raises DataError, OSError."""
         for number, source in enumerate(sources):
             starts = [line_starts(file) for file in source.files]
-            _check_parallel(source, [len(each) - 1 for each in starts])
+            counts = [len(each) - 1 for each in starts]
+            if len(set(counts)) > 1:
+                files = zip(source.files, counts, strict=True)
+                names = " and ".join(f"{file} {count:,}" for file, count in files)
+                raise DataError(
+                    f"expected as many lines in both files, found in {names}; do they belong together?"
+                )
             for place, each in enumerate(starts):
                 write_array(parts, _column("starts", number, place), each)
-            lines = len(starts[0]) - 1
-            places, splits = _chosen(data, source, number, lines)
+            places, splits = _chosen(data, source, number, counts[0])
             if source.split is None and not source.has_golds:
-                places, splits = _drawn(places, splits, lines, data.noise_draws)
+                places, splits = _drawn(places, splits, counts[0], data.noise_draws)
             write_array(parts, _column("places", number), places)
             write_array(parts, _column("splits", number), splits)
         labels = tuple(source.has_golds and holds_labels(source.files[1]) for source in sources)
@@ -132,12 +137,6 @@ def _drawn(
     more = [trained + lines * draw for draw in range(1, draws)]
     added = len(trained) * len(more)
     return np.concatenate([places, *more]), np.append(splits, np.zeros(added, splits.dtype))
-
-
-def _check_parallel(source: Source, lines: Sequence[int]) -> None:
-    if len(set(lines)) > 1:
-        names = " and ".join(f"{file} {count:,}" for file, count in zip(source.files, lines, strict=True))
-        raise DataError(f"expected as many lines in both files, found in {names}; do they belong together?")
 
 
 def _column(kind: str, *numbers: int) -> Column:

@@ -63,11 +63,6 @@ class Source:
         digest = hashlib.sha256(f"{noise_seed} {self.sha256}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
 
-    def check_unchanged(self) -> None:
-        """Raise DataError if a file was changed since it was hashed."""
-        for part in self.parts:
-            part.check_unchanged()
-
 
 def find_sources(data: SpellingTexts, progress: Progress) -> tuple[Source, ...]:
     """Open the sources that a section names, data sets first. Raises DataError."""

@@ -8,7 +8,7 @@ import string
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.dictionary import RealWords
 
 
 def real(line: str, dictionary: set[str]) -> list[bool]:

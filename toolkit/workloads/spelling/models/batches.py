@@ -73,13 +73,6 @@ class DetectionBatch(Batch):
     host_pieces: torch.Tensor | None = None
     host_words: torch.Tensor | None = None
 
-    @property
-    def pieces_and_words(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Pieces and words, in host memory if copies exist there."""
-        if self.host_pieces is None or self.host_words is None:
-            return self.pieces, self.words
-        return self.host_pieces, self.host_words
-
     def words_of_tokens(self) -> torch.Tensor:
         """Word of each token, [B, L]."""
         found = self.words.gather(1, self.pieces.clamp(min=0))

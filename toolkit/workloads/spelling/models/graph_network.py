@@ -38,7 +38,8 @@ class DetectionGraph(nn.Module):
         batch = batch.take(rows)
         # Built on the host if possible, because the sizes of tensors depend on the number of edges.
         graph = build_graph(
-            *batch.pieces_and_words,
+            batch.pieces if batch.host_pieces is None else batch.host_pieces,
+            batch.words if batch.host_words is None else batch.host_words,
             between_pieces=self._config.word_fully_connected,
             between_tokens=self._config.token_fully_connected,
         ).to(batch.tokens.device)

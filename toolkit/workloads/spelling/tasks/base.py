@@ -140,9 +140,8 @@ class SpellingTask:
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem
         kept = self._data.meta["files"]
-        export_model(
-            run, model, root, [self.prepared / each for each in layout.ENCODERS.values() if each in kept]
-        )
+        files = [self.prepared / name for name in layout.ENCODERS.values() if name in kept]
+        export_model(run, model, root, files)
 
 
 def on(values: Array, device: torch.device) -> torch.Tensor:

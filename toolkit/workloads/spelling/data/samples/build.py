@@ -76,11 +76,7 @@ def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress
     dtypes[layout.OUTPUTS] = token_dtype(len(output)) if output else "<u2"
     with ExitStack() as stack:
         connection = stack.enter_context(new_database(folder, layout.SCHEMA))
-        rows = [
-            (number, str(source.path), source.sha256, source.split, job.lines(number))
-            for number, source in enumerate(job.sources)
-        ]
-        connection.executemany("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", rows)
+        _write_sources(connection, job)
         streams = {
             name: stack.enter_context(open(folder / layout.column(name).file, "wb")) for name in dtypes
         }
@@ -92,10 +88,7 @@ def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress
     _check_splits(job, joined.splits)
     for group, lengths in joined.lengths.items():
         write_array(folder, layout.offsets(group), offsets_of(np.concatenate(lengths)))
-    # The originals may change before another file is encoded.
-    for key, name in layout.ENCODERS.items():
-        if (path := getattr(data, key)) is not None:
-            shutil.copyfile(path, folder / name)
+    _copy(data, folder)
     write_manifest(folder, description | {
         "samples": joined.count,
         "splits": {name: joined.splits[name] for name in layout.SPLITS if joined.splits[name]},
@@ -171,6 +164,14 @@ def _read(job: Job, shard: Shard) -> Made:
     return made
 
 
+def _write_sources(connection: sqlite3.Connection, job: Job) -> None:
+    rows = [
+        (number, str(source.path), source.sha256, source.split, job.lines(number))
+        for number, source in enumerate(job.sources)
+    ]
+    connection.executemany("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", rows)
+
+
 def _check_splits(job: Job, splits: Counter[str]) -> None:
     first = job.sources[0]
     wanted = dict.fromkeys(layout.SPLITS[:2], first.path) if first.split is None else {}
@@ -181,3 +182,10 @@ def _check_splits(job: Job, splits: Counter[str]) -> None:
                 f"{path}: no text for {split} is left, expected at least one; are all texts empty, or "
                 f"longer than data.max_length ({job.data.max_length} tokens)?"
             )
+
+
+def _copy(data: SpellingTexts, folder: Path) -> None:
+    """Copy tokenizers and dictionary, because the originals may change before another file is encoded."""
+    for key, name in layout.ENCODERS.items():
+        if (path := getattr(data, key)) is not None:
+            shutil.copyfile(path, folder / name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment
-from toolkit.data.ragged import Array, Lists
+from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
@@ -71,7 +71,9 @@ class CorrectionTask(SpellingTask, Generic[B]):
         self._search = Search(kind=experiment.task.search, width=experiment.task.beam_width)
         self._without: dict[str, int] = {}
         self.splits = {name: self._chosen(name, samples) for name, samples in self.splits.items()}
-        self.summary = "\n".join([self.summary, *self._left_out()])
+        for name, count in self._without.items():
+            if count:
+                self.summary += f"\nleft out: {count:,} texts of {name} ({self._misfit()})"
 
     def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
         """Return the usable samples of a split, and count the others. Raises DataError if none is usable."""
@@ -84,11 +86,6 @@ class CorrectionTask(SpellingTask, Generic[B]):
             )
         self._without[name] = int((~fits).sum())
         return samples if fits.all() else samples.chosen(fits)
-
-    def _left_out(self) -> Iterator[str]:
-        for name, count in self._without.items():
-            if count:
-                yield f"left out: {count:,} texts of {name} ({self._misfit()})"
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> TargetBatch[B]:
         samples = self.splits[split]
@@ -158,14 +155,9 @@ class CorrectionTask(SpellingTask, Generic[B]):
         facts["metrics"] = self.metrics(split, evaluation)
         write_json(SpellingFiles(run).correction_counts(split), facts)
         if split == _WRITTEN:
-            made = self._made(samples, evaluation.outputs[_OUTPUT])
+            texts = zip(samples.texts(np.arange(len(samples))), evaluation.outputs[_OUTPUT], strict=True)
+            made = (self._text(text, units_of(ids, self._output.end)) for (text, _), ids in texts)
             write_lines(SpellingFiles(run).corrections(split), samples, made)
-
-    def _made(self, samples: SpellingSamples, written: Lists) -> Iterator[str]:
-        """Yield the correction of each text."""
-        texts = samples.texts(np.arange(len(samples)))
-        units = (units_of(ids, self._output.end) for ids in written)
-        return (self._text(text, each) for (text, _), each in zip(texts, units, strict=True))
 
     def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
         """Return the corrections of these texts of a split by a model in evaluation mode."""

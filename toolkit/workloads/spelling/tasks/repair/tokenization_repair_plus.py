@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment
-from toolkit.data.ragged import Array, Lists
+from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
@@ -124,20 +124,14 @@ class TokenizationRepairPlusTask(RepairingTask):
         )
         lines = None
         if self._output is not None:
-            texts = self._with_targets(texts, samples, indices, self._output)
+            learnt = learnable(samples, indices, self._experiment.model.sec_max_output_length)
+            made = targets_of_words(samples, indices, learnt, self._output)
+            targets, numbers, labels = (on(each, device) for each in made)
+            texts = replace(texts, targets=targets, target_words=numbers, target_labels=labels)
             if split == _WRITTEN:
                 read = zip(samples.texts(indices), words_read(samples, indices), strict=True)
                 lines = [(text, words, target) for (text, target), words in read]
         return PlusBatch(texts=texts, lines=lines)
-
-    def _with_targets(
-        self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
-    ) -> RepairPlusBatch:
-        """Add the targets of the words, for texts that can be learnt word by word."""
-        learnt = learnable(samples, indices, self._experiment.model.sec_max_output_length)
-        made = targets_of_words(samples, indices, learnt, output)
-        targets, numbers, labels = (on(each, texts.tokens.device) for each in made)
-        return replace(texts, targets=targets, target_words=numbers, target_labels=labels)
 
     def loss(self, model: nn.Module, batch: PlusBatch) -> Loss:
         texts, scores = batch.texts, _scores(model, batch.texts)
@@ -268,14 +262,12 @@ class TokenizationRepairPlusTask(RepairingTask):
         write_lines(files.repairs(split), samples, texts)
         labels = map(line_of, evaluation.outputs[_PROBABILITIES])
         write_lines(files.detections(split), samples, labels, no_errors)
-        if self._output is not None and split == _WRITTEN:
-            made = self._corrections(samples, evaluation.outputs[_WORDS], self._output)
+        output = self._output
+        if output is not None and split == _WRITTEN:
+            texts_read = words_read(samples, np.arange(len(samples)))
+            read = zip(texts_read, evaluation.outputs[_WORDS], strict=True)
+            made = (text_of_words(units_of(ids, output.end), words, output) for words, ids in read)
             write_lines(files.corrections(split), samples, made)
-
-    def _corrections(self, samples: SpellingSamples, written: Lists, output: TextTokenizer) -> Iterator[str]:
-        """Yield the correction of each text of a split; written: see `ids_of`."""
-        for words, ids in zip(words_read(samples, np.arange(len(samples))), written, strict=True):
-            yield text_of_words(units_of(ids, output.end), words, output)
 
 
 def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:

@@ -18,7 +18,7 @@ from toolkit.report.blocks import Table
 from toolkit.report.rendering.markdown import table as markdown
 from toolkit.workloads.spelling.benchmarks.layout import Benchmark, find_benchmarks
 from toolkit.workloads.spelling.benchmarks.scoring import Predictors, Result, entries, score_entries
-from toolkit.workloads.spelling.benchmarks.tables import figure_lines, latex, tables, terminal
+from toolkit.workloads.spelling.benchmarks.tables import latex, tables, terminal
 
 
 def scored(root: Path, predictors: Predictors | None = None) -> tuple[list[Result], list[str]]:
@@ -174,11 +174,3 @@ def test_a_terminal_shows_a_dash_for_a_missing_value_and_no_control_characters(t
     assert "[31m[red]" in text
     (line,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["right"]]
     assert line == ["right", "–", "100.00"]
-
-
-def test_the_metrics_of_a_single_prediction_are_lines() -> None:
-    figures = {"f1": 0.9533, "precision": 0.9712, "recall": 0.936, "word_accuracy": 0.9789}
-    assert figure_lines("sed_words", figures) == [
-        "F1: 95.33 (Precision: 97.12 %, Recall: 93.60 %)",
-        "Word accuracy: 97.89 %",
-    ]

@@ -180,6 +180,15 @@ def scored(model: nn.Module, batch: Batch, *rows: int) -> Any:
     return model(torch.tensor(rows) if rows else torch.arange(len(batch.tokens)), batch)
 
 
+def _labels(batch: Any) -> torch.Tensor:
+    found: torch.Tensor = batch.labels
+    return found
+
+
+def _labels_of_texts(batch: Any) -> torch.Tensor:
+    return _labels(batch)[:, 0]
+
+
 #: Functions that build a model, make its batch, and return its scores and the labels of these.
 Case = tuple[
     Callable[[], nn.Module],
@@ -188,33 +197,21 @@ Case = tuple[
     Callable[[Any], torch.Tensor],
 ]
 CASES: dict[str, Case] = {
-    "transformer": (
-        lambda: detection(word_features=False), detection_batch, scored, lambda batch: batch.labels
-    ),
-    "transformer with features": (detection, detection_batch, scored, lambda batch: batch.labels),
-    "transformer of texts": (
-        lambda: detection(of_texts=True), detection_batch, scored, lambda batch: batch.labels[:, 0]
-    ),
-    "graph": (
-        lambda: detection(graph=True, word_features=False),
-        detection_batch, scored, lambda batch: batch.labels,
-    ),
-    "graph with features": (
-        lambda: detection(graph=True), detection_batch, scored, lambda batch: batch.labels
-    ),
+    "transformer": (lambda: detection(word_features=False), detection_batch, scored, _labels),
+    "transformer with features": (detection, detection_batch, scored, _labels),
+    "transformer of texts": (lambda: detection(of_texts=True), detection_batch, scored, _labels_of_texts),
+    "graph": (lambda: detection(graph=True, word_features=False), detection_batch, scored, _labels),
+    "graph with features": (lambda: detection(graph=True), detection_batch, scored, _labels),
     "graph of texts": (
         lambda: detection(graph=True, of_texts=True, token_fully_connected=True),
-        detection_batch, scored, lambda batch: batch.labels[:, 0],
+        detection_batch, scored, _labels_of_texts,
     ),
-    "nmt": (nmt, correction_batch, scored, lambda batch: batch.labels),
-    "words_nmt": (words_nmt, words_batch, scored, lambda batch: batch.labels),
-    "words_nmt with the text": (
-        lambda: words_nmt(use_sequence_context=True), words_batch, scored, lambda batch: batch.labels
-    ),
-    "repair": (repair, repair_batch, scored, lambda batch: batch.labels),
-    "plus": (
-        lambda: plus(layers=0), plus_batch,
-        lambda model, batch: scored(model, batch).words, lambda batch: batch.labels,
-    ),
+    "nmt": (nmt, correction_batch, scored, _labels),
+    "words_nmt": (words_nmt, words_batch, scored, _labels),
+    "words_nmt with the text": (lambda: words_nmt(use_sequence_context=True), words_batch, scored, _labels),
+    "repair": (repair, repair_batch, scored, _labels),
+    "plus": (lambda: plus(layers=0), plus_batch, lambda *given: scored(*given).words, _labels),
     "plus with correction": (plus, plus_batch, _plus_written, lambda batch: batch.target_labels),
 }  # fmt: skip
+#: Those that write each word separately.
+WRITES_WORDS = ("words_nmt", "words_nmt with the text", "plus with correction")

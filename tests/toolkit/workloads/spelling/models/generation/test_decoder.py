@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
 from tests.toolkit.workloads.spelling.models.making import (
+    CASES,
     LONG,
     SHORT,
     TEXTS,
+    WRITES_WORDS,
     correction_batch,
     nmt,
-    plus,
-    plus_batch,
     scored,
-    words_batch,
-    words_nmt,
 )
 from toolkit.workloads.spelling.models.generation.decoder import DecoderModel
-
-WORDS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Callable[[Any, Any], torch.Tensor]]] = {
-    "words_nmt": (words_nmt, words_batch, scored),
-    "with the text": (lambda: words_nmt(use_sequence_context=True), words_batch, scored),
-    "plus": (plus, plus_batch, lambda model, batch: scored(model, batch).written),
-}
 
 
 def numbers(texts: list[int]) -> list[int]:
@@ -73,11 +64,12 @@ def test_generation_of_a_text_has_the_scores_of_training() -> None:
     compare(model.reading(batch), paths, wanted)
 
 
-@pytest.mark.parametrize("name", list(WORDS))
+@pytest.mark.parametrize("name", WRITES_WORDS)
 @torch.no_grad()
 def test_generation_of_separate_words_has_the_scores_of_training(name: str) -> None:
-    make, batch_of, scores = WORDS[name]
-    model, batch = make().eval(), batch_of([LONG, SHORT])
+    make, batch_of, scores, _ = CASES[name]
+    model: Any = make().eval()
+    batch = batch_of([LONG, SHORT])
     training = scores(model, batch).log_softmax(-1)
     words, texts = model.reading(batch)
     paths, wanted = [], []

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 
-from tests.toolkit.workloads.spelling.models.making import (
-    TEXTS,
-    plus,
-    plus_batch,
-    scored,
-    words_batch,
-    words_nmt,
-)
+from tests.toolkit.workloads.spelling.models.making import CASES, TEXTS, WRITES_WORDS
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.models.generation.word_blocks import (
     block_causal,
@@ -69,18 +63,14 @@ def test_words_as_separate_rows_have_their_tokens() -> None:
     assert kept.tolist() == [1, 3, 4, 5, 6, 7, 8]
 
 
-def test_changed_output_of_a_word_does_not_change_scores_of_other_words() -> None:
-    for model, batch, scores in (
-        (words_nmt(), words_batch(TEXTS), lambda model, batch: scored(model, batch)),
-        (words_nmt(use_sequence_context=True), words_batch(TEXTS), lambda model, batch: scored(model, batch)),
-        (plus(), plus_batch(TEXTS), lambda model, batch: scored(model, batch).written),
-    ):
-        model.eval()
-        assert batch.targets is not None
-        changed = batch.targets.clone()
-        own = batch.target_words == 1
-        changed[own] = 29
-        before, after = scores(model, batch), scores(model, replace(batch, targets=changed))
-        moved = (before - after).abs().amax(-1) > 1e-6
-        assert bool(moved[own].any())
-        assert not bool(moved[~own].any())
+@pytest.mark.parametrize("name", WRITES_WORDS)
+def test_changed_output_of_a_word_does_not_change_scores_of_other_words(name: str) -> None:
+    make, batch_of, scores, _ = CASES[name]
+    model, batch = make().eval(), batch_of(TEXTS)
+    changed = batch.targets.clone()
+    own = batch.target_words == 1
+    changed[own] = 29
+    before, after = scores(model, batch), scores(model, replace(batch, targets=changed))
+    moved = (before - after).abs().amax(-1) > 1e-6
+    assert bool(moved[own].any())
+    assert not bool(moved[~own].any())

@@ -53,7 +53,6 @@ def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
 
 
 def _letters(text: str) -> int:
-    """Number of characters that are not white space."""
     return sum(map(len, text.split()))
 
 

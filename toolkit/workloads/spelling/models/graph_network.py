@@ -167,5 +167,4 @@ def complete_attention(
 
 
 def _split(nodes: torch.Tensor, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the tokens and the pieces."""
     return nodes[:tokens], nodes[tokens:]

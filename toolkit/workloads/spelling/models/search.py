@@ -31,7 +31,6 @@ class Search:
     width: int = 5
 
     def write(self, model: LanguageModel, limits: Limits) -> list[Written]:
-        """Return the best sequence for each input."""
         if self.kind == "beam":
             # An incomplete sequence may score higher than the complete ones.
             found = [

@@ -17,6 +17,8 @@ from tests.toolkit.workloads.spelling.benchmarks.folders import (
     write_lines,
 )
 
+Capture = pytest.CaptureFixture[str]
+
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -28,7 +30,7 @@ def evaluate(*words: object) -> int:
     return main(["evaluate", *map(str, words)])
 
 
-def test_all_models_are_in_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_models_are_in_tables(root: Path, capsys: Capture) -> None:
     correction_benchmark(root)
     word_benchmark(root)
     assert evaluate("--benchmark", "bench", "--markdown", "all.md", "--latex", "all.tex") == 0
@@ -54,7 +56,7 @@ def test_a_missing_package_is_named_with_its_extra(root: Path) -> None:
     assert "Traceback" not in answer.stderr
 
 
-def test_an_empty_dictionary_has_no_words(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_dictionary_has_no_words(root: Path, capsys: Capture) -> None:
     word_benchmark(root)
     words = write_lines(root / "words.txt")
     assert evaluate("--benchmark", root, "--baselines", "--dictionary", words, "--json") == 0
@@ -64,7 +66,7 @@ def test_an_empty_dictionary_has_no_words(root: Path, capsys: pytest.CaptureFixt
     assert found["metrics"]["precision"] == pytest.approx(2 / 6)
 
 
-def test_baselines_are_scored_beside_the_models(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_baselines_are_scored_beside_the_models(root: Path, capsys: Capture) -> None:
     correction_benchmark(root)
     word_benchmark(root)
     words = write_lines(root / "words.txt", "the\t9", "cat\t3", "sat\t2", "a\t9", "dog\t2", "fine\t2")
@@ -79,9 +81,7 @@ def test_baselines_are_scored_beside_the_models(root: Path, capsys: pytest.Captu
     assert of_words[0]["non_word_rate"] == 0.5
 
 
-def test_invalid_predictions_are_reported_and_the_others_are_scored(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_predictions_are_reported_and_the_others_are_scored(root: Path, capsys: Capture) -> None:
     folder = correction_benchmark(root)
     write_lines(folder / "predictions" / "short.txt", "the cat sat")
     write_lines(folder / "predictions" / "long.txt", *["the cat sat"] * 4)
@@ -95,7 +95,7 @@ def test_invalid_predictions_are_reported_and_the_others_are_scored(
     ]
 
 
-def test_json_has_results_and_faults(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_results_and_faults(root: Path, capsys: Capture) -> None:
     folder = word_benchmark(root)
     write_lines(folder / "predictions" / "odd.txt", "1 0 7", "0 1", "0")
     assert evaluate("--benchmark", root, "--json") == 2
@@ -104,9 +104,7 @@ def test_json_has_results_and_faults(root: Path, capsys: pytest.CaptureFixture[s
     assert "odd.txt:1: found '7'" in told["faults"][0]
 
 
-def test_folder_without_predictions_is_refused_with_the_expected_place(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_without_predictions_is_refused_with_the_expected_place(root: Path, capsys: Capture) -> None:
     folder = word_benchmark(root)
     (root / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
     assert evaluate("--benchmark", root) == 2
@@ -114,7 +112,7 @@ def test_folder_without_predictions_is_refused_with_the_expected_place(
     assert f"no predictions; expected predictions/MODEL.txt beside {folder / 'corrupt.txt'}" in told
 
 
-def test_tables_that_cannot_be_written_are_an_error(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_that_cannot_be_written_are_an_error(root: Path, capsys: Capture) -> None:
     word_benchmark(root)
     assert evaluate("--benchmark", root, "--markdown", "no/such/folder.md") == 2
     told = capsys.readouterr()
@@ -127,7 +125,7 @@ def single(folder: Path, prediction: str, *more: object) -> int:
     return evaluate("--kind", "sec", *files, "--prediction", folder / "predictions" / prediction, *more)
 
 
-def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: Capture) -> None:
     assert single(correction_benchmark(root), "right.txt") == 0
     assert capsys.readouterr().out.splitlines() == [
         "Correction F1: 100.00 (Precision: 100.00 %, Recall: 100.00 %)",
@@ -136,9 +134,7 @@ def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: pytest
     ]
 
 
-def test_case_is_ignored_in_the_lines_that_a_file_marks(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_case_is_ignored_in_the_lines_that_a_file_marks(root: Path, capsys: Capture) -> None:
     folder = correction_benchmark(root)
     write_lines(folder / "predictions" / "loud.txt", "THE CAT SAT", "a dog", "FINE")
     flags = write_lines(root / "flags.txt", "1", "0", "1")
@@ -149,7 +145,7 @@ def test_case_is_ignored_in_the_lines_that_a_file_marks(
     assert "flags.txt:3: found 'maybe', expected 0" in capsys.readouterr().err
 
 
-def test_lowercase_ignores_case_in_all_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowercase_ignores_case_in_all_lines(root: Path, capsys: Capture) -> None:
     folder = correction_benchmark(root, "bea322")
     write_lines(folder / "predictions" / "loud.txt", "The cat sat", "A dog", "FINE")
     found = {}
@@ -168,7 +164,7 @@ def test_lowercase_ignores_case_in_all_lines(root: Path, capsys: pytest.CaptureF
     assert (told["kind"], told["lines"], told["metrics"]) == ("sec", 3, found["--lowercase",]["loud"])
 
 
-def test_lowercase_does_not_change_labels(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowercase_does_not_change_labels(root: Path, capsys: Capture) -> None:
     word_benchmark(root)
     told = []
     for options in ((), ("--lowercase",)):
@@ -177,9 +173,7 @@ def test_lowercase_does_not_change_labels(root: Path, capsys: pytest.CaptureFixt
     assert told[0] == told[1]
 
 
-def test_lowercase_is_refused_with_a_lowercase_file_or_a_run(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lowercase_is_refused_with_a_lowercase_file_or_a_run(root: Path, capsys: Capture) -> None:
     flags = write_lines(root / "flags.txt", "1", "0", "1")
     assert single(correction_benchmark(root), "right.txt", "--lowercase", "--lowercase-file", flags) == 2
     assert "--lowercase-file" in capsys.readouterr().err
@@ -202,7 +196,7 @@ def test_lowercase_is_refused_with_a_lowercase_file_or_a_run(
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(
-    words: tuple[str, ...], told: str, root: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], told: str, root: Path, capsys: Capture
 ) -> None:
     assert evaluate(*words) == 2
     assert told in capsys.readouterr().err

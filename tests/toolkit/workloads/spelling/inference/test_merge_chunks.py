@@ -15,6 +15,7 @@ from toolkit.workloads.spelling.inference.merge_chunks import (
 )
 
 _WORDS = st.lists(st.text("abcé", min_size=1, max_size=30), min_size=1, max_size=60)
+_TEXT = st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool)
 
 
 def passages(words: list[str], size: int) -> list[Passage]:
@@ -48,7 +49,7 @@ def test_each_changed_word_occurs_once(words: list[str], size: int) -> None:
     assert joined_corrections(found, made) == expected
 
 
-@given(text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool))
+@given(text=_TEXT)
 def test_repaired_passages_give_the_repaired_text(text: str) -> None:
     # Puts a space before each a, and removes all others.
     def repair(text: str) -> str:
@@ -58,9 +59,7 @@ def test_repaired_passages_give_the_repaired_text(text: str) -> None:
     assert joined_corrections(found, [repair(passage.text) for passage in found]) == repair(text)
 
 
-@given(
-    text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool), draw=st.data()
-)
+@given(text=_TEXT, draw=st.data())
 def test_repaired_passages_neither_lose_nor_repeat_letters(text: str, draw: st.DataObject) -> None:
     found = list(passages_of_characters(text, 24))
     spaces = st.sampled_from(["", " "])

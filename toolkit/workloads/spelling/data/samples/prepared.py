@@ -53,12 +53,10 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
     @property
     def pad_id(self) -> int:
-        """Id of the padding token."""
         return int(self.meta["pad_id"])
 
     @property
     def has_dictionary(self) -> bool:
-        """Whether there is a dictionary of known words."""
         return bool(self.meta["has_dictionary"])
 
     @property

@@ -87,17 +87,14 @@ class Job:
         return self._load("places", source), self._load("splits", source)
 
     def lines(self, source: int) -> int:
-        """Return the number of lines of a source."""
         return len(self._load("starts", source, 0)) - 1
 
     def reader(self, source: int) -> LineReader:
-        """Return a reader of a source's lines."""
         files = range(len(self.sources[source].files))
         starts = tuple(self._load("starts", source, file) for file in files)
         return LineReader(source=self.sources[source], starts=starts, has_labels=self.has_labels[source])
 
     def shards(self) -> Iterator[Shard]:
-        """Yield all shards in their order."""
         for number in range(len(self.sources)):
             count = len(self._load("places", number))
             for first in range(0, count, layout.SHARD):

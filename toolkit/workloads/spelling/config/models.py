@@ -12,9 +12,6 @@ from toolkit.data.sources.named_files import violation_of
 from toolkit.errors import DataError
 from toolkit.workload import ModelSection, Violation
 
-#: Size of an attention head, if the number of heads is not given.
-_HEAD_DIM = 64
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionModel(ModelSection):
@@ -30,8 +27,7 @@ class AttentionModel(ModelSection):
 
     @property
     def heads(self) -> int:
-        """Number of attention heads in each layer."""
-        return self.num_heads or max(self.hidden_dim // _HEAD_DIM, 1)
+        return self.num_heads or max(self.hidden_dim // 64, 1)
 
     def sizes(self, data: Any, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         yield "values of a vector (model.hidden_dim)", self.hidden_dim
@@ -48,7 +44,6 @@ class Transformer(AttentionModel):
 
     @property
     def feed_forward(self) -> int:
-        """Hidden size of the feed-forward sub-layers."""
         return self.feed_forward_dim or 2 * self.hidden_dim
 
 

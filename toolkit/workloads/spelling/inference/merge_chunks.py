@@ -42,7 +42,7 @@ def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
     if passage.core == (0, len(passage.text)):
         return made, passage.apart
     if differs_in_space(passage.text, made):
-        first, last = (_after_letters(made, _letters(passage.text[:place])) for place in passage.core)
+        first, last = (_place_after(passage.text[:place], made) for place in passage.core)
     else:
         (edits,) = edits_between([passage.text], [made])
         first, last = moved(passage.core, edits, len(passage.text), len(made))
@@ -52,12 +52,9 @@ def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
     return part, apart
 
 
-def _letters(text: str) -> int:
-    return sum(map(len, text.split()))
-
-
-def _after_letters(text: str, count: int) -> int:
-    """Return the position after `count` characters that are not white space, at the next such character."""
+def _place_after(begin: str, text: str) -> int:
+    """Return where a text goes on after as many visible characters as `begin` has."""
+    count = sum(map(len, begin.split()))
     places = (place for place, character in enumerate(text) if not character.isspace())
     return next(islice(places, count, None), len(text))
 

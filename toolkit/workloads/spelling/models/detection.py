@@ -37,15 +37,13 @@ class DetectionTransformer(nn.Module):
         """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
         batch = batch.take(rows)
         states = self.encoder(self.embedding(batch.tokens), batch.real)
-        scores: torch.Tensor = self.head(self._pooled(states, batch))
-        return scores
-
-    def _pooled(self, states: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
         if self.mix is None:
-            return pooled(states, batch.words_of_tokens(), batch.word_count, self._of_texts)
-        pieces = group_means(states, batch.pieces, batch.words.shape[1])
-        mixed = self.mix(with_features(pieces, batch.features))
-        return pooled(mixed, batch.words, batch.word_count, self._of_texts)
+            words = batch.words_of_tokens()
+        else:
+            pieces = group_means(states, batch.pieces, batch.words.shape[1])
+            states, words = self.mix(with_features(pieces, batch.features)), batch.words
+        scores: torch.Tensor = self.head(pooled(states, words, batch.word_count, self._of_texts))
+        return scores
 
 
 def with_features(states: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:

@@ -15,9 +15,6 @@ from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
 
 Numbers = npt.NDArray[np.int32]
 
-#: Number of distinct words in the cache of tokens.
-_REMEMBERED = 1 << 18
-
 
 def load_tokenizer(path: Path) -> TextTokenizer:
     """Load a tokenizer from its JSON file. Raises DataError."""
@@ -49,7 +46,7 @@ class TextTokenizer:
             raise DataError(f"{name} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
         self.padding, self.unknown, self.begin, self.end = (vocabulary[token] for token in SPECIAL)
         self.space: int | None = vocabulary.get(" ")
-        self._tokens_of = lru_cache(_REMEMBERED)(lambda word: self.encode_word(word)[0])
+        self._tokens_of = lru_cache(maxsize=1 << 18)(lambda word: self.encode_word(word)[0])
 
     def __len__(self) -> int:
         """Return the number of tokens, special ones included."""

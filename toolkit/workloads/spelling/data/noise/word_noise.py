@@ -57,25 +57,21 @@ class WordNoise:
         if wanted:
             listed = _choose([place for place in editable if self._listed_of(words[place])], wanted, random)
         for place in listed:
-            words[place] = self._with_listed(words[place], random)
+            word = words[place]
+            (a, b), wrongs = pick(self._listed_of(word), random)
+            words[place] = word[:a] + pick(wrongs, random) + word[b:]
         if self._artificial > 0:
             left = sorted(set(editable).difference(listed))
             for place in _choose(left, count - len(listed), random):
-                words[place] = self._with_edits(words[place], random)
+                word = words[place]
+                a, b = pick(editable_pieces(word), random)
+                words[place] = word[:a] + misspelt(word[a:b], random, self._more_edits) + word[b:]
         return replace(sample, text=" ".join(words))
 
     def _listed(self, word: str) -> _Listed:
         """Return the pieces of a word that have misspellings."""
         pieces = ((piece, self._misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
         return tuple(each for each in pieces if each[1])
-
-    def _with_listed(self, word: str, random: np.random.Generator) -> str:
-        (a, b), wrongs = pick(self._listed_of(word), random)
-        return word[:a] + pick(wrongs, random) + word[b:]
-
-    def _with_edits(self, word: str, random: np.random.Generator) -> str:
-        a, b = pick(editable_pieces(word), random)
-        return word[:a] + misspelt(word[a:b], random, self._more_edits) + word[b:]
 
 
 @lru_cache(maxsize=_REMEMBERED)

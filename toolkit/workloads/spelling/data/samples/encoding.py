@@ -19,8 +19,6 @@ from toolkit.workloads.spelling.data.texts.repairs import repaired_text, repairs
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
-#: Number of distinct words in the cache of tokens.
-_REMEMBERED = 1 << 18
 _NONE = np.zeros(0)
 _BITS = 1 << np.arange(len(FEATURES))
 #: An extra bit after the features of a piece: whether its word is real. Models do not read it.
@@ -32,7 +30,9 @@ class TextTokens:
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self.tokenizer = tokenizer
-        self._of_word = lru_cache(_REMEMBERED)(self._characters if tokenizer.reads_spaces else self._tokens)
+        self._of_word = lru_cache(maxsize=1 << 18)(
+            self._characters if tokenizer.reads_spaces else self._tokens
+        )
 
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
         """Return the tokens of a text between special tokens, and the piece of each token; [L], [L].

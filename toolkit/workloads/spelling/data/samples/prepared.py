@@ -79,7 +79,10 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
 
     def _samples(self, split: str) -> SpellingSamples:
         ids = np.flatnonzero(self._array(layout.SPLIT) == layout.SPLITS.index(split))
-        lists = self._lists()
+        lists = {}
+        for group in layout.LISTS:
+            offsets = map_array(self.path, layout.offsets(group[0]))
+            lists.update({name: Lists(self._array(name), offsets) for name in group})
         arrays = protect(
             ids=ids,
             lengths=lists[layout.TOKENS].lengths(ids).astype(np.int32),
@@ -88,13 +91,6 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
             lines=self._array(layout.LINES)[ids],
         )
         return SpellingSamples(split=split, lists=lists, database=self.database, **arrays)
-
-    def _lists(self) -> dict[str, Lists]:
-        found = {}
-        for group in layout.LISTS:
-            offsets = map_array(self.path, layout.offsets(group[0]))
-            found.update({name: Lists(self._array(name), offsets) for name in group})
-        return found
 
     def _array(self, name: str) -> Array:
         return map_array(self.path, layout.column(name).of(self.meta["dtypes"][name]))

@@ -19,9 +19,6 @@ from toolkit.workloads.spelling.data.texts.text_files import reading
 from toolkit.workloads.spelling.data.texts.token_types import is_ascii_punctuation, is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
-#: Distinct words that are cached.
-_REMEMBERED = 1 << 20
-
 
 def read_dictionary(path: Path) -> dict[str, int]:
     """Read a dictionary in the order of its lines. Raises DataError naming file and line."""
@@ -77,7 +74,7 @@ class RealWords:
 
     def __init__(self, dictionary: Collection[str]) -> None:
         self._dictionary = dictionary
-        self._is_real = lru_cache(_REMEMBERED)(self._look_up)
+        self._is_real = lru_cache(maxsize=1 << 20)(self._look_up)
 
     def of(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return whether each word is real, [n]."""

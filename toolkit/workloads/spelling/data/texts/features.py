@@ -36,8 +36,6 @@ FEATURES = (
 _SPACE_AFTER = FEATURES.index("space_after")
 #: Number of stop words: the most frequent words of a dictionary.
 STOP_WORDS = 100
-#: Number of distinct words in the cache of features.
-_REMEMBERED = 1 << 20
 
 Features = npt.NDArray[np.uint8]
 
@@ -60,7 +58,7 @@ class WordFeatures:
     def __init__(self, dictionary: Mapping[str, int], stops: int = STOP_WORDS) -> None:
         self._dictionary = frozenset(dictionary)
         self._stop_words = stop_words(dictionary, stops)
-        self._of_word = lru_cache(_REMEMBERED)(self._rows)
+        self._of_word = lru_cache(maxsize=1 << 20)(self._rows)
 
     def of(self, words: Sequence[str]) -> tuple[Features, npt.NDArray[np.int64]]:
         """Return the features of the pieces of a text's words, and the index of the word of each piece.

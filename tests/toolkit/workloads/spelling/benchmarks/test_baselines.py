@@ -25,13 +25,12 @@ def test_a_word_is_an_error_if_one_of_its_pieces_is_unknown(text: str, labels: l
 
 
 def test_a_word_is_replaced_by_the_most_frequent_of_the_nearest_words() -> None:
-    correct = Corrector(WORDS)
-    assert correct("teh caat sat") == "the cat sat"
+    assert Corrector(WORDS)("teh caat sat") == "the cat sat"
 
 
 def test_case_punctuation_white_space_and_special_words_stay() -> None:
-    correct = Corrector(WORDS)
-    assert correct('  "Teh, (CAAT)"\tsat 1999 caat.org ') == '  "The, (CAT)"\tsat 1999 caat.org '
+    made = Corrector(WORDS)('  "Teh, (CAAT)"\tsat 1999 caat.org ')
+    assert made == '  "The, (CAT)"\tsat 1999 caat.org '
 
 
 def test_a_word_without_a_near_word_stays() -> None:

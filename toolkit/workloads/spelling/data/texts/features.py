@@ -40,7 +40,7 @@ STOP_WORDS = 100
 Features = npt.NDArray[np.uint8]
 
 
-def stop_words(dictionary: Mapping[str, int], n: int = STOP_WORDS) -> frozenset[str]:
+def stop_words(dictionary: Mapping[str, int], n: int) -> frozenset[str]:
     """Return the n most frequent words of a dictionary that have letters only, in lower case."""
     letters: dict[str, int] = {}
     for word, frequency in dictionary.items():

@@ -73,7 +73,7 @@ def label_counts(found: Any, wrong: Any, known: Any, real: Any) -> list[Any]:
     return [fact.sum() for fact in facts]
 
 
-def score_labels(predictions: _Labels, golds: _Labels, real: _Labels | None = None) -> DetectionScore:
+def score_labels(predictions: _Labels, golds: _Labels, real: _Labels | None) -> DetectionScore:
     """Compare labels, all [n]; real: whether each label is of a real word."""
     real = np.zeros_like(golds) if real is None else real
     return DetectionScore.of_sums(label_counts(predictions, golds, np.ones_like(golds), real))

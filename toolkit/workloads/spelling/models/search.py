@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,12 +47,8 @@ class Search:
 def write_words(model: Any, batch: Batch, search: Search, limits: Limits) -> list[list[Written]]:
     """Return the sequence of each word of each text. The model must be in evaluation mode."""
     words, texts = model.reading(batch)
-    return by_text(search.write(words, limits), texts, len(batch.tokens))
-
-
-def by_text(written: Sequence[Written], texts: torch.Tensor, count: int) -> list[list[Written]]:
-    """Group the words of a batch by its `count` texts; texts [words]: the text of each word."""
-    found: list[list[Written]] = [[] for _ in range(count)]
+    written = search.write(words, limits)
+    found: list[list[Written]] = [[] for _ in range(len(batch.tokens))]
     for text, each in zip(texts.tolist(), written, strict=True):
         found[text].append(each)
     return found

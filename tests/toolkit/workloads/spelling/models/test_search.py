@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 
 from tests.toolkit.nlp.decoding.tables import BEGIN, END, TableModel
 from toolkit.nlp.decoding.beam import beam
 from toolkit.nlp.decoding.greedy import greedy
 from toolkit.nlp.decoding.language_model import Limits
-from toolkit.workloads.spelling.models.search import Search, by_text
+from toolkit.workloads.spelling.models.search import Search, write_words
 
 LIMITS = Limits(begin=BEGIN, end=END, length=4)
 
@@ -39,5 +41,8 @@ def test_a_sequence_without_an_end_is_none():
 
 
 def test_words_are_grouped_by_their_texts():
-    written = [(1,), None, (2, 3)]
-    assert by_text(written, torch.tensor([0, 0, 2]), 4) == [[(1,), None], [], [(2, 3)], []]
+    words = TableModel(3, 5, seed=3)
+    model = SimpleNamespace(reading=lambda batch: (words, torch.tensor([0, 0, 2])))
+    written = Search().write(words, LIMITS)
+    found = write_words(model, SimpleNamespace(tokens=range(4)), Search(), LIMITS)
+    assert found == [written[:2], [], written[2:], []]

@@ -55,6 +55,6 @@ WORKLOAD = Workload(
     packages=(_PACKAGE,),
     tasks=(_FUNCTIONS, _COMMAND),
     commands={"init": f"{_PACKAGE}.commands.init:INIT"},
-    of_words=f"{_PACKAGE}.command.from_words:experiment_of",
+    of_words=f"{_PACKAGE}.command.words:experiment_of",
     of_function=f"{_PACKAGE}.calling.from_function:experiment_of",
 )

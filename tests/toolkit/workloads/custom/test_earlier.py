@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.command import earlier
+from toolkit.workloads.custom.command import program
 
 
 def test_only_processes_of_a_replaced_attempt_are_killed(
@@ -20,7 +20,7 @@ def test_only_processes_of_a_replaced_attempt_are_killed(
     of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "old"}
     processes = {1: of_run, 2: of_run | {"STK_NONCE": "new"}, 3: of_run | {"STK_RUN_DIR": "/other"}, 4: {}}
     killed: list[int] = []
-    monkeypatch.setattr(earlier, "environments", processes.items)
+    monkeypatch.setattr(program, "environments", processes.items)
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
-    earlier.end_earlier_processes(run)
+    program.end_earlier_processes(run)
     assert killed == [1]

@@ -15,8 +15,7 @@ from slurm.commands.command_line import with_file
 from toolkit.config import check, load
 from toolkit.config.identity import identity
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.command.from_words import experiment_of
-from toolkit.workloads.custom.command.words import params_json, words_of
+from toolkit.workloads.custom.command.words import experiment_of, params_json, words_of
 
 RUN = RunDir(Path("/runs/train-1"))
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
-from toolkit.workloads.custom.command.from_words import experiment_of as experiment_of_words
 from toolkit.workloads.custom.command.words import CALL
+from toolkit.workloads.custom.command.words import experiment_of as experiment_of_words
 
 #: Limit for the arguments, in characters: Linux limits one argument of a command to 128 KiB.
 _LIMIT = 100_000

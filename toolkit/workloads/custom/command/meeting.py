@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from toolkit.distributed.secure.addresses import known_addresses, own_addresses
 from toolkit.errors import RendezvousError
@@ -43,7 +43,7 @@ def publish(run: RunDir, world: World, attempt: int) -> None:
     address = (known or own_addresses(world.nodes))[0]
     newest = newest_save(run)
     latest = "" if newest is None else newest.name
-    write_json(path, {"address": address, "port": _free_port(), "attempt": attempt, "latest": latest})
+    write_json(path, asdict(Place(address=address, port=_free_port(), attempt=attempt, latest=latest)))
 
 
 def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], bool]) -> Place | None:
@@ -58,12 +58,7 @@ def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], b
                 f"not started, or its file {path} is not visible on this host. See the log of rank 0"
             )
         time.sleep(_POLL_S)
-    return Place(
-        address=str(found["address"]),
-        port=int(found["port"]),
-        attempt=int(found["attempt"]),
-        latest=str(found["latest"]),
-    )
+    return Place(**found)
 
 
 def _free_port() -> int:

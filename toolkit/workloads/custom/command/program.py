@@ -1,4 +1,4 @@
-"""The process of a command: start it, send it signals, wait for its end."""
+"""The process of a command: start it, send it signals, wait for its end; end those of earlier attempts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from typing import BinaryIO
 
 from toolkit.errors import UserError
 from toolkit.files import read_end
-from toolkit.system.processes import group_lives
+from toolkit.run.fence import is_fenced
+from toolkit.run.run_dir import RunDir
+from toolkit.system.processes import environments, group_lives
 
 _PR_SET_PDEATHSIG = 1
 _BLOCK_BYTES = 1 << 16
@@ -93,6 +95,19 @@ class Program:
         """Return the end of its output; complete after `close`."""
         written = self._log_path.stat().st_size - self._log_start
         return read_end(self._log_path, min(written, _TAIL_BYTES)).decode("utf-8", "replace")
+
+
+def end_earlier_processes(run: RunDir) -> None:
+    """Kill the processes on this host that an earlier attempt has left, before they write beside this one.
+
+    If a rank is killed, its command gets SIGTERM, but not what a shell or another wrapper has started. Not
+    for an attempt in a job: there the scheduler ends all processes, and jobs that the command has submitted
+    inherit its variables.
+    """
+    for pid, environ in environments():
+        if environ.get("STK_RUN_DIR") == str(run.path) and is_fenced(run, environ.get("STK_NONCE", "")):
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _before_exec() -> None:

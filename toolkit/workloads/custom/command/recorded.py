@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,13 +79,10 @@ def final(run: RunDir) -> dict[str, Any]:
         if isinstance(split := line.get("split"), str) and isinstance(step := line.get("step"), int):
             last = step if last is None else max(last, step)
             epoch = number(line.get("epoch")) or epoch
-            metrics.setdefault(split, {}).update(_numbers(line))
+            # None replaces a value that is not finite.
+            numbers = {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
+            metrics.setdefault(split, {}).update(numbers)
     return {"step": last, "epoch": epoch, "metrics": metrics}
-
-
-def _numbers(line: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the metrics of a line. None replaces a value that is not finite."""
-    return {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
 
 
 def newest_save(run: RunDir) -> Path | None:

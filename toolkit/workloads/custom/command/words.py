@@ -1,14 +1,15 @@
-"""The words of a command line: the program, its arguments, and its parameters as options."""
+"""The words of a command line: the experiment that they make, and what a run makes of them again."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 
+from toolkit.config.composition.interpolation import literal
 from toolkit.config.composition.yaml_files import mapped
 from toolkit.run.run_dir import RunDir
 
@@ -20,6 +21,28 @@ SCRIPTS = (".py", ".sh")
 _RUN_DIR = "${run.dir}"
 #: A path that begins with `..`, as a word or as the value of an option or key.
 _OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
+#: Programs that start the processes of a host themselves.
+_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
+_SCRIPT = re.compile(r"[^-].*\.(py|sh)")
+_LONGEST_NAME = 64
+
+
+def experiment_of(words: Sequence[str]) -> dict[str, Any]:
+    """Return the experiment of a command, as in an experiment file: named after its script or program."""
+    launch = "node" if PurePath(words[0]).name in _LAUNCHERS else "each"
+    task = {"kind": "command", "run": literal(list(words)), "launch": launch}
+    return {"name": _name(words), "task": task}
+
+
+def _name(words: Sequence[str]) -> str:
+    script = next((word for word in words if _SCRIPT.fullmatch(word)), None)
+    if script is not None:
+        found = PurePath(script).stem
+    elif "-m" in words[1:-1]:
+        found = words[words.index("-m") + 1].rpartition(".")[2]
+    else:
+        found = PurePath(words[0]).name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", found).lstrip("._-")[:_LONGEST_NAME] or "command"
 
 
 def words_of(experiment: Any, run: RunDir) -> list[str]:
@@ -70,8 +93,5 @@ def _options(params: Mapping[str, Any]) -> Iterator[str]:
             continue
         yield f"--{name}"
         if value is not True:
-            yield from map(_word, value if isinstance(value, list) else [value])
-
-
-def _word(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, bool) else str(value)
+            for each in value if isinstance(value, list) else [value]:
+                yield json.dumps(each) if isinstance(each, bool) else str(each)

@@ -31,10 +31,9 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.workloads.custom.command.code import import_path, make_work_folder
-from toolkit.workloads.custom.command.earlier import end_earlier_processes
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
-from toolkit.workloads.custom.command.program import Program
+from toolkit.workloads.custom.command.program import Program, end_earlier_processes
 from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark, work_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
 from toolkit.workloads.custom.command.words import CALL, params_json, words_of
@@ -142,17 +141,14 @@ class _Rank:
         timeout_s = self._experiment.train.rendezvous_timeout_s
         place = find(self._run, self._world, timeout_s, self._leaving.look)
         if place is None:
-            self._end({"outcome": Outcome.YIELDED.value})
+            self._end(Outcome.YIELDED)
             return Outcome.YIELDED
         self._phase, self._number = Phase.PROGRAM, place.attempt
-        outcome = self._run_command(place) if self._starts_one else Outcome.FINISHED
-        self._end({"outcome": outcome.value})
+        # With `launch: node` only the first rank of each host starts a process.
+        starts_one = self._experiment.task.launch == "each" or self._world.local_rank == 0
+        outcome = self._run_command(place) if starts_one else Outcome.FINISHED
+        self._end(outcome)
         return self._conclude(outcome)
-
-    @property
-    def _starts_one(self) -> bool:
-        """Whether this rank starts a process: with `launch: node` the first of each host does."""
-        return self._experiment.task.launch == "each" or self._world.local_rank == 0
 
     # -- the command
 
@@ -256,10 +252,9 @@ class _Rank:
     def _announce(self, facts: Mapping[str, Any]) -> None:
         """Announce this rank's process to the other ranks."""
         world = self._world
-        who = {"rank": world.rank, "host": socket.gethostname(), "node": world.node}
         path = self._run.process(world.nonce, world.rank)
         path.parent.mkdir(exist_ok=True)
-        write_json(path, {**who, **facts})
+        write_json(path, {"rank": world.rank, "host": socket.gethostname(), "node": world.node, **facts})
 
     def _meet(self, attempt: Attempt) -> None:
         """Record the ranks, when all of them have announced themselves."""
@@ -271,8 +266,8 @@ class _Rank:
             attempt.met([{key: each[key] for key in ("rank", "host")} for each in found])
             self._has_met = True
 
-    def _end(self, facts: Mapping[str, Any]) -> None:
-        self._announce({"ended": time.time(), **facts})
+    def _end(self, outcome: Outcome) -> None:
+        self._announce({"ended": time.time(), "outcome": outcome.value})
 
     def _conclude(self, outcome: Outcome) -> Outcome:
         """On rank 0, wait for the other ranks and record the outcome. Return the outcome of the attempt."""

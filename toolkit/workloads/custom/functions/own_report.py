@@ -45,14 +45,12 @@ class FunctionReport(TaskReport):
         if "text" in stored:
             return Text(text=str(clean(stored["text"])))
         if "figure" in stored:
-            return self._figure(title, str(stored["figure"]))
+            name = str(stored["figure"])
+            file = self.run.artifact(f"{name}.png")
+            return Figure(name=name, about=title, draw=lambda theme: file.read_bytes())
         head = tuple(str(clean(each)) for each in stored["head"])
         rows = tuple(tuple(str(clean(cell)) for cell in row) for row in stored["rows"])
         return Table(title=title, head=head, rows=rows)
-
-    def _figure(self, title: str, name: str) -> Figure:
-        file = self.run.artifact(f"{name}.png")
-        return Figure(name=name, about=title, draw=lambda theme: file.read_bytes())
 
 
 def write_sections(run: RunDir, returned: Any) -> None:

@@ -65,11 +65,8 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
     if weights is not None and weights.shape != loss.shape:
         shapes = f"{list(weights.shape)}, the loss {list(loss.shape)}"
         raise UserError(f"{place}: the weights have the shape {shapes}, expected the same")
-    if weights is None and not _is_one_each(loss, samples):
-        problem = (
-            f"the loss has the shape {list(loss.shape)}, expected one value for each of {samples} samples"
-        )
-        raise UserError(f"{place}: {problem}: {_LOSS_HINT}")
+    if weights is None:
+        _check_one_each("the loss", loss, samples, place, f": {_LOSS_HINT}")
     count = float(samples) if weights is None else _sum_of(weights)
     total = loss.sum() if weights is None else (loss * weights).sum()
     values = {name: _numbers(name, returned[name], loss.device, place) for name in names}
@@ -101,11 +98,7 @@ def _metric(
     """Return the sum and the count of a metric: two scalars of float64."""
     if weights is not None and value.shape == weights.shape:
         return (value * weights.double()).sum(), _scalar(count, value.device)
-    if not _is_one_each(value, samples):
-        problem = (
-            f"{name} has the shape {list(value.shape)}, expected one value for each of {samples} samples"
-        )
-        raise UserError(f"{place}: {problem}, as in {_METRIC}")
+    _check_one_each(name, value, samples, place, f", as in {_METRIC}")
     return value.sum(dtype=torch.float64), _scalar(float(samples), value.device)
 
 
@@ -122,5 +115,7 @@ def _scalar(value: float | torch.Tensor, device: torch.device) -> torch.Tensor:
     return torch.full((), value, dtype=torch.float64, device=device)
 
 
-def _is_one_each(values: torch.Tensor, samples: int) -> bool:
-    return values.ndim > 0 and len(values) == samples == values.numel()
+def _check_one_each(name: str, values: torch.Tensor, samples: int, place: str, hint: str) -> None:
+    if not (values.ndim > 0 and len(values) == samples == values.numel()):
+        problem = f"has the shape {list(values.shape)}, expected one value for each of {samples} samples"
+        raise UserError(f"{place}: {name} {problem}{hint}")

@@ -34,7 +34,7 @@ from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.samples import Split, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, metric_names, summed
-from toolkit.workloads.custom.functions.user_code import UserCode, line_of
+from toolkit.workloads.custom.functions.user_code import UserCode
 
 _SPLITS = ("train", "validation", "test")
 
@@ -225,5 +225,5 @@ class FunctionsTask:
             outputs = {split: list(self._values_of(found)) for split, found in self._outputs.items()}
             write_sections(run, report(run, outputs))
         except Exception as error:
-            place = f"{self._code.shown}:{line_of(error, self._code.path) or self._code.line('report')}"
+            place = self._code.place("report", error)
             note_event(run, "report_failed", reason=f"{place}: {type(error).__name__}: {error}")

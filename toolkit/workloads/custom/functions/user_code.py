@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,6 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.project.places import is_file, locate, root_of
-from toolkit.workloads.custom.functions.reading.parameters import Parameter
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import read_functions
 from toolkit.workloads.custom.functions.sections import FunctionsTask
@@ -45,28 +44,34 @@ class UserCode:
         root = root_of(task.module, self.path)
         if str(root) not in sys.path:
             sys.path.insert(0, str(root))
-        theirs = Path(task.module if is_file(task.module) else self.path.relative_to(root))
-        theirs = shown / theirs
+        theirs = shown / (task.module if is_file(task.module) else self.path.relative_to(root))
         self.shown = theirs if theirs.is_file() else self.path
         self._class_name = task.class_name
         self._module = _imported(task.module, self.path, self.shown)
 
-    def place(self, function: str) -> str:
-        """File and line of a function, for messages."""
-        return f"{self.shown}:{self.line(function)}"
-
-    def line(self, function: str) -> int:
-        """The line of a function; 1 if the file does not have it."""
-        return self.functions.lines.get(function, 1)
+    def place(self, function: str, error: Exception | None = None) -> str:
+        """File and line of a function, or of the line in the file that raised its error, for messages."""
+        line = 0 if error is None else line_of(error, self.path)
+        return f"{self.shown}:{line or self.functions.lines.get(function, 1)}"
 
     def find(self, name: str) -> Any:
         """Return the object with a name in the module, or the class, or None."""
         return getattr(self._owner, name, None)
 
     def call(self, name: str, values: Mapping[str, Any], *given: Any) -> Any:
-        """Return the result of a function for the values of its section; `given` are its first arguments."""
-        others = {"data": self.functions.prepare, "prepare": self.functions.data}.get(name)
-        return self.find(name)(*given, **_given(getattr(self.functions, name) or (), values, of=others))
+        """Return the result of a function for the values of its section; `given` are its first arguments.
+
+        `data` and `prepare` have one section: values that only the other one takes are left out.
+        """
+        known = {each.name: each for each in getattr(self.functions, name) or ()}
+        other = {"data": self.functions.prepare, "prepare": self.functions.data}.get(name)
+        left_out = {each.name for each in other or ()} - set(known)
+        arguments = {
+            key: known[key].given(value) if key in known else value
+            for key, value in values.items()
+            if key not in left_out
+        }
+        return self.find(name)(*given, **arguments)
 
     @cached_property
     def _owner(self) -> Any:
@@ -78,19 +83,6 @@ class UserCode:
         except Exception as error:
             what = f"{self.shown}:{line_of(error, self.path)}: {self._class_name}() fails"
             raise UserError(f"{what} ({type(error).__name__}: {error})") from error
-
-
-def _given(
-    parameters: Sequence[Parameter], values: Mapping[str, Any], of: Sequence[Parameter] | None = None
-) -> dict[str, Any]:
-    """Return the arguments of a function. Values that only the function `of` takes are left out."""
-    known = {each.name: each for each in parameters}
-    others = {each.name for each in of or ()} - set(known)
-    return {
-        name: known[name].given(value) if name in known else value
-        for name, value in values.items()
-        if name not in others
-    }
 
 
 @cache

@@ -180,8 +180,13 @@ class MetricsLog:
 
     def _begin(self, line: Line, resumed: int | None) -> None:
         self._run.path.mkdir(parents=True, exist_ok=True)
-        if resumed is None and self._continues(line):
-            return
+        if resumed is None:
+            # An earlier process of this attempt may have logged up to here, as a training before a test.
+            found = read_object(self._run.progress)
+            is_same_attempt = self._place.is_in_run and found.get("attempt") == self._place.attempt
+            if is_same_attempt and found["step"] <= line.step:
+                self._newest, self._shown = found, found["metrics"]
+                return
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
             _drop_lines(self._run, begun, line)
@@ -194,15 +199,6 @@ class MetricsLog:
             "resumed": begun > 0,
             "first_step_time": time.time(),
         }
-
-    def _continues(self, line: Line) -> bool:
-        """Whether an earlier process of this attempt has logged up to here, as a training before a test."""
-        found = read_object(self._run.progress)
-        is_same_attempt = self._place.is_in_run and found.get("attempt") == self._place.attempt
-        if not is_same_attempt or found["step"] > line.step:
-            return False
-        self._newest, self._shown = found, found["metrics"]
-        return True
 
     def _flush(self) -> None:
         try:

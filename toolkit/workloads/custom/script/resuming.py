@@ -27,15 +27,20 @@ def agreed_newest(place: Place, call: int) -> int | None:
     Raises CheckpointError if all are damaged or rank 0 does not answer; UserError without a group or run.
     """
     if place.size == 1:
-        return _step_in(_answer(place))
-    if place.is_in_run:
-        return _step_in(_through_file(place, call))
-    if group() is None:
+        answer = _answer(place)
+    elif place.is_in_run:
+        answer = _through_file(place, call)
+    elif group() is None:
         raise UserError(
             "run.latest_checkpoint() was called on several ranks that were not started by `stk`: call "
             "torch.distributed.init_process_group() before, or start the script with `stk run`"
         )
-    return _step_in(from_rank_0(_answer(place) if place.is_main else None))
+    else:
+        answer = from_rank_0(_answer(place) if place.is_main else None)
+    if "error" in answer:
+        raise CheckpointError(answer["error"])
+    step: int | None = answer["step"]
+    return step
 
 
 def _through_file(place: Place, call: int) -> dict[str, Any]:
@@ -63,13 +68,6 @@ def _answer(place: Place) -> dict[str, Any]:
         return {"error": str(error)}
     except OSError as error:
         return {"error": f"{place.run.checkpoints} cannot be read: {error.strerror or error}"}
-
-
-def _step_in(answer: dict[str, Any]) -> int | None:
-    if "error" in answer:
-        raise CheckpointError(answer["error"])
-    step: int | None = answer["step"]
-    return step
 
 
 def begin_once(what: str) -> None:

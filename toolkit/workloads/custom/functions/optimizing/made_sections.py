@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.config.library_arguments import OWN
 from toolkit.workload import Violation
-from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter, fits
+from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, fits
 from toolkit.workloads.custom.functions.reading.signatures import Functions
 
 #: Parameters that are keys of the section `optimizer`. Other parameters go into its key `arguments`.
@@ -45,7 +45,8 @@ def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[
             hint = f"it takes {', '.join(known) or 'nothing'}"
             yield Violation(key=(_OPTIMIZER, name), problem=problem, hint=hint)
         elif not fits(known[name].hint, value):
-            yield Violation(key=(_OPTIMIZER, name), problem=f"found {value!r}, expected {_type(known[name])}")
+            expected = getattr(known[name].hint, "__name__", str(known[name].hint))
+            yield Violation(key=(_OPTIMIZER, name), problem=f"found {value!r}, expected {expected}")
     for name, parameter in known.items():
         if parameter.default is REQUIRED and name not in (*written, "lr"):
             problem = f"is missing, and {_place(functions, 'optimizer')} gives it no default"
@@ -89,7 +90,3 @@ def _section(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _place(functions: Functions, function: str) -> str:
     line = functions.lines.get(function)
     return f"{function} ({functions.path.name}{f':{line}' if line else ''})"
-
-
-def _type(parameter: Parameter) -> str:
-    return getattr(parameter.hint, "__name__", str(parameter.hint))

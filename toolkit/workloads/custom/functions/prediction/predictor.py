@@ -18,7 +18,7 @@ from toolkit.workloads.custom.functions.prediction.fault import PREDICT, lacks_p
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 from toolkit.workloads.custom.functions.samples import collated, moved
-from toolkit.workloads.custom.functions.user_code import UserCode, line_of
+from toolkit.workloads.custom.functions.user_code import UserCode
 
 _SAMPLE = "sample"
 _SHOWN = 80
@@ -75,10 +75,7 @@ class FunctionsPredictor:
 
     def _describe(self, function: str, error: Exception) -> str:
         """Return the place and the reason of an error in a user's function."""
-        place = self._code.place(function)
-        if line := line_of(error, self._code.path):
-            place = f"{self._code.shown}:{line}"
-        return f"{place}: {function} failed ({type(error).__name__}: {error})"
+        return f"{self._code.place(function, error)}: {function} failed ({type(error).__name__}: {error})"
 
     def _hint(self) -> str:
         if self._code.find(_SAMPLE) is not None:

@@ -34,9 +34,11 @@ EXAMPLES = {
     "predict": "def predict(model, batch): return model(batch).argmax(1)",
     "sample": "def sample(row): return torch.tensor(row)",
 }
-_GIVEN = {"model": (), "data": ("split",), "step": ("model", "batch")}
-#: Functions that a file may leave out.
-_OPTIONAL = {
+#: The arguments that the toolkit gives to each function, by position.
+_GIVEN = {
+    "model": (),
+    "data": ("split",),
+    "step": ("model", "batch"),
     "optimizer": ("model",),
     "schedule": ("step", "total"),
     "prepare": (),
@@ -46,6 +48,8 @@ _OPTIONAL = {
     "predict": ("model", "batch"),
     "sample": ("row",),
 }
+#: Functions that a file may not leave out.
+_NEEDED = ("model", "data", "step")
 #: The functions whose further parameters an experiment file sets.
 _WITH_KEYS = ("model", "data", "optimizer", "prepare")
 #: The name in `from module import *`, which may import any name.
@@ -119,11 +123,8 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
         problems += _wrong_arguments(functions[name], _GIVEN[name])
-        parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
-    for name in (each for each in _OPTIONAL if each in functions):
-        problems += _wrong_arguments(functions[name], _OPTIONAL[name])
         if name in _WITH_KEYS:
-            parameters[name] = tuple(parameters_of(functions[name], len(_OPTIONAL[name]), constants))
+            parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
     problems += _differing(parameters)
     metrics = None
     try:
@@ -142,7 +143,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         prepare=parameters.get("prepare"),
         metrics=metrics,
         declared=declared,
-        lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
+        lines={name: functions[name].lineno for name in _GIVEN if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
         imports=imports,
     )
@@ -174,7 +175,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
     others, conditional = dict(_bound_otherwise(tree)), dict(_defined_conditionally(tree))
-    for name in dict.fromkeys((*_GIVEN, *_WITH_KEYS, "schedule")):
+    for name in dict.fromkeys((*_NEEDED, *_WITH_KEYS, "schedule")):
         if name in functions or (name in others and name == "schedule"):
             continue
         if name in others:
@@ -183,7 +184,7 @@ def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iter
         elif name in conditional:
             problem = f"{name} is defined within if or try, so it is not known here whether it exists"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=conditional[name])
-        elif name in _GIVEN:
+        elif name in _NEEDED:
             yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])
 
 

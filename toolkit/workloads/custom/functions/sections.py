@@ -251,15 +251,12 @@ def _sections(tree: Mapping[str, Any], model: type[ModelSection], data: type[Dat
 
 def _faults(unfit: Unfit, module: str, folders: Sequence[Path]) -> Iterator[Violation]:
     for each in unfit.problems:
-        at = {"file": _shown(module, folders), "line": each.line} if each.line else {}
-        problem = each.problem if each.line else f"{module}: {each.problem}"
-        yield Violation(key=_MODULE, problem=problem, hint=each.hint, **at)  # type: ignore[arg-type]
-
-
-def _shown(module: str, folders: Sequence[Path]) -> str:
-    """The file of a module for messages: relative to the working folder if inside it."""
-    path = locate(module, folders)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+        if not each.line:
+            yield Violation(key=_MODULE, problem=f"{module}: {each.problem}", hint=each.hint)
+            continue
+        path, here = locate(module, folders), Path.cwd()
+        file = str(path.relative_to(here) if path.is_relative_to(here) else path)
+        yield Violation(key=_MODULE, problem=each.problem, hint=each.hint, file=file, line=each.line)
 
 
 def _taken_names(functions: Functions) -> Iterator[Violation]:

@@ -143,17 +143,13 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
 def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a log, under the names that reports use."""
-    named = {"learning_rate": "lr"}
-    found = {
-        named.get(name, metric_name(name, _EVALUATION)): value
-        for name, value in logs.items()
-        if name != "epoch"
-    }
-    return {
-        name: value
-        for name, value in found.items()
-        if name not in _NO_SCORES and isinstance(value, int | float) and not math.isinf(value)
-    }
+    found: dict[str, float] = {}
+    for name, value in logs.items():
+        short = "lr" if name == "learning_rate" else metric_name(name, _EVALUATION)
+        is_score = name != "epoch" and short not in _NO_SCORES
+        if is_score and isinstance(value, int | float) and not math.isinf(value):
+            found[short] = value
+    return found
 
 
 def _resuming(train: Callable[..., Any]) -> Callable[..., Any]:

@@ -58,7 +58,12 @@ def write_train_test_stats(run: RunDir, root: str, levels: Iterable[Predictions]
     testing: dict[str, Any] = {"Testing": {}}
     for predictions in levels:
         if predictions.split == _TEST:
-            testing["Testing (texts)" if predictions.pooled else "Testing"] = _testing(predictions)
+            scores = predictions.classification()
+            testing["Testing (texts)" if predictions.pooled else "Testing"] = {
+                "Test Loss": predictions.loss,
+                "Test Accuracy": scores.accuracy,
+                "Matthews corrcoef": scores.matthews,
+            }
     training = [
         {
             "epoch": epoch.epoch,
@@ -79,15 +84,6 @@ def _write_level(run: RunDir, predictions: Predictions, root: str, texts: Texts)
     if predictions.split == _TEST:
         path = ClassificationFiles(run).testset_predictions(root, whole_texts=predictions.pooled)
         write_testset_predictions(path, predictions, texts)
-
-
-def _testing(predictions: Predictions) -> dict[str, float]:
-    scores = predictions.classification()
-    return {
-        "Test Loss": predictions.loss,
-        "Test Accuracy": scores.accuracy,
-        "Matthews corrcoef": scores.matthews,
-    }
 
 
 def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:

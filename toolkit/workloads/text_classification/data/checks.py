@@ -212,16 +212,14 @@ def _size(path: Path, data: TextTable) -> int:
 
 def _usable(rows: Iterable[Row], path: Path, data: TextTable, skipped: Skipped) -> list[Row]:
     """Return the rows with a text and one of data.labels; other rows are counted, or raise DataError."""
-    return [row for row in rows if _is_usable(row, path, data, skipped)]
-
-
-def _is_usable(row: Row, path: Path, data: TextTable, skipped: Skipped) -> bool:
-    if count_empty(path, row, data, skipped):
-        return False
-    if data.labels is None or row.label in data.labels:
-        return True
-    place = f"{path}:{row.line}"
-    if data.unknown_labels == "refuse":
-        raise refuse_unknown(place, row.label, data.labels)
-    skipped.unknown(row.label, place)
-    return False
+    found = []
+    for row in rows:
+        if count_empty(path, row, data, skipped):
+            continue
+        if data.labels is None or row.label in data.labels:
+            found.append(row)
+        elif data.unknown_labels == "refuse":
+            raise refuse_unknown(f"{path}:{row.line}", row.label, data.labels)
+        else:
+            skipped.unknown(row.label, f"{path}:{row.line}")
+    return found

@@ -18,8 +18,11 @@ from toolkit.data.ragged import Lists
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
 from toolkit.workloads.text_classification.data.sources.formats.wording import shown
-from toolkit.workloads.text_classification.inference.kept_encoding import kept_encoding, without_origin
-from toolkit.workloads.text_classification.inference.text_reader import TextReader
+from toolkit.workloads.text_classification.inference.kept_encoding import (
+    TextReader,
+    kept_encoding,
+    without_origin,
+)
 from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
 
 #: Digits of a probability, as in the tables of a run.

@@ -80,11 +80,8 @@ def _class_facts(report: ClassReport) -> str:
         for name in names
         if (value := getattr(report, name)) is not None
     ]
-    return " · ".join([*shown, f"{formats.count(report.samples)} {_counted(report.view)}"])
-
-
-def _counted(view: View) -> str:
-    return {"fragment": "fragments", "text": "texts"}.get(view.level or "", "samples")
+    counted = {"fragment": "fragments", "text": "texts"}.get(report.view.level or "", "samples")
+    return " · ".join([*shown, f"{formats.count(report.samples)} {counted}"])
 
 
 def confusion_tables(report: ClassReport, picture: Figure | None) -> tuple[Table, ...]:

@@ -11,7 +11,7 @@ import pytest
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.config import Experiment
 from toolkit.workload import silent
-from toolkit.workloads.text_classification.inference.text_reader import TextReader
+from toolkit.workloads.text_classification.inference.kept_encoding import TextReader
 
 Make = Callable[..., Experiment]
 _SHORT = ("data.max_tokens=3", "data.min_count=2", "data.lowercase=false")

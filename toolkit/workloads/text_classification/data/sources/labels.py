@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,10 @@ class Skipped:
         return {
             "unknown_labels": {
                 "rows": sum(count.rows for count in self.unknown_labels.values()),
-                "labels": [
-                    {"label": short(label), "rows": count.rows, "first": count.first}
-                    for label, count in by_rows[:_IN_MANIFEST]
-                ],
+                "labels": [{"label": short(name), **asdict(count)} for name, count in by_rows[:_IN_MANIFEST]],
             },
-            "empty_labels": {"rows": self.empty_labels.rows, "first": self.empty_labels.first},
-            "empty_texts": {"rows": self.empty_texts.rows, "first": self.empty_texts.first},
+            "empty_labels": asdict(self.empty_labels),
+            "empty_texts": asdict(self.empty_texts),
         }
 
 

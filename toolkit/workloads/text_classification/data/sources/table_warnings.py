@@ -22,10 +22,13 @@ def notable(
     counts   number of texts of each label, by split
     shared   texts in two splits: {splits, texts: number of different texts, places: files and lines of one}
     """
-    missing = absent(labels, counts).items()
+    absent = {
+        split: [short(label) for label, count in zip(labels, of_label, strict=True) if not count]
+        for split, of_label in counts.items()
+    }
     return {
         "alike_labels": [[short(label) for label in group] for group in alike(labels)],
-        "absent_labels": {name: [short(label) for label in of_split] for name, of_split in missing},
+        "absent_labels": {split: missing for split, missing in absent.items() if missing},
         "shared_texts": list(shared),
         "only_label": short(labels[0]) if len(labels) == 1 else None,
         "missing_labels": [short(label) for label in labels if label.strip().casefold() in _MISSING],
@@ -46,18 +49,6 @@ def _plain(label: str) -> str:
         return repr(float(text)) if text.isascii() and "_" not in text else text
     except ValueError:
         return text
-
-
-def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
-    """Return the labels without a text, by split; splits with all labels are left out.
-
-    counts   number of texts of each label, by split
-    """
-    found = {
-        split: tuple(label for label, count in zip(labels, of_label, strict=True) if not count)
-        for split, of_label in counts.items()
-    }
-    return {split: missing for split, missing in found.items() if missing}
 
 
 def describe_notable(found: Mapping[str, Any]) -> list[str]:

@@ -187,16 +187,13 @@ class _Rank:
             deadline = time.monotonic() + _SIGNAL_S
             while not self._leaving.look() and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
-        self._wait_for_others(code, program)
-        self._look(has_ended=True)
-        return code
-
-    def _wait_for_others(self, code: int, program: Program) -> None:
-        """Let what a wrapper has started save; the wrapper, such as a shell, ends at SIGTERM."""
+        # Let what a wrapper has started save; the wrapper, such as a shell, ends at SIGTERM.
         while code != SAVED and self._leaving.look() and program.lives and not self._leaving.is_over:
             self._leaving.pass_on(program)
             # To see whether it lives, all processes of the host are listed.
             time.sleep(_GROUP_S)
+        self._look(has_ended=True)
+        return code
 
     def _look(self, *, has_ended: bool = False) -> None:
         """Record the ranks, and the progress of the command: its logged steps and its saves."""

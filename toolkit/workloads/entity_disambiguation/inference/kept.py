@@ -91,11 +91,18 @@ def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
     files, data = DisambiguationFiles(run), experiment.data
     stored = read_json(files.known)
     known = _of_data(run, data, fingerprint) if stored is None else _read(files.known, stored)
-    encoder = files.entity_encoder
+    database, encoder = files.entity_db, files.entity_encoder
+    if not database.is_dir():
+        database = Path(data.entity_db).expanduser()
+        if not current_folder(database).is_dir():
+            raise DataError(
+                f"{run.run_id} did not keep a database of entities, and {database} is not a folder: put the "
+                "run's database there"
+            )
     return Kept(
         known=known,
         tokenizer=data.tokenizer_path if stored is None else str(ExportedFiles(run).encoding),
-        entity_db=_database(run, Path(data.entity_db).expanduser()),
+        entity_db=database,
         encoder=str(encoder) if encoder.is_dir() else experiment.model.path,
     )
 
@@ -122,17 +129,6 @@ def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
         # Two encoders were made from one initial model. The encoder with more layers can initialise both.
         exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
     return replace(experiment, model=replace(model, path=str(exported)))
-
-
-def _database(run: RunDir, origin: Path) -> Path:
-    """The run's copy of the database, or the folder that it was trained with."""
-    own = DisambiguationFiles(run).entity_db
-    if not own.is_dir() and not current_folder(origin).is_dir():
-        raise DataError(
-            f"{run.run_id} did not keep a database of entities, and {origin} is not a folder: put the run's "
-            "database there"
-        )
-    return own if own.is_dir() else origin
 
 
 def _of_data(run: RunDir, data: Any, fingerprint: str) -> Known:

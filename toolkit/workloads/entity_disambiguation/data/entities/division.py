@@ -26,7 +26,9 @@ def split_of(sentence: Sentence, percent: int, by: str) -> str:
     by  source: all sentences of a text are in one split; sentence: each is assigned alone. Without a source
         the sentence's id is hashed.
     """
-    at = percentile(*_key(sentence, by))
+    source = sentence.source or (sentence.id,)
+    position = sentence.record.get(_POSITION, sentence.id)
+    at = percentile(position, *source) if by == "sentence" else percentile(*source)
     return TEST if at < percent else VALIDATION if at < 2 * percent else TRAIN
 
 
@@ -34,9 +36,3 @@ def check_percent(percent: int) -> None:
     """Raise DataError unless test and validation leave sentences for training."""
     if not 0 < percent < 50:
         raise DataError(f"split is {percent}, expected percents of test and of validation from 1 to 49 each")
-
-
-def _key(sentence: Sentence, by: str) -> tuple[object, ...]:
-    source = sentence.source or (sentence.id,)
-    position = sentence.record.get(_POSITION, sentence.id)
-    return (position, *source) if by == "sentence" else source

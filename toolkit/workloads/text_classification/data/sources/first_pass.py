@@ -23,7 +23,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     refuse_unknown,
     refuse_untrained,
 )
-from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source, split_names
+from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source
 from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers, assign_splits
 from toolkit.workloads.text_classification.data.sources.table_warnings import notable
@@ -68,7 +68,7 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
     reading = _Reading(data=data, sources=sources)
     for source in sources:
         reading.read(source, rows.of(source), progress)
-    names = split_names(data, sources)
+    names = tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
     texts, files = reading.texts()
     places = np.arange(len(texts))
     if data.labels is not None:

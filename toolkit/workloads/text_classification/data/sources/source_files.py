@@ -104,11 +104,6 @@ def one_source(data: TextTable, split: str, progress: Progress) -> Source:
     return _source(path, split, data, progress)
 
 
-def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
-    """The names of the splits, in order."""
-    return tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
-
-
 def describe(data: TextTable, sources: Sequence[Source], **further: Any) -> dict[str, Any]:
     """Return everything that determines the content of the prepared set, with a fingerprint (SHA-256).
 

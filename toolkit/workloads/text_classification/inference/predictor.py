@@ -17,13 +17,13 @@ from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
+from toolkit.workloads.text_classification.artifacts.predictions import pool_probabilities
 from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 from toolkit.workloads.text_classification.inference.kept_encoding import (
     TextReader,
     kept_encoding,
     without_origin,
 )
-from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
 
 #: Digits of a probability, as in the tables of a run.
 _DIGITS = 6

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
+from toolkit.workloads.text_classification.artifacts.predictions import pool_probabilities
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])

@@ -71,11 +71,8 @@ def _check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
 
 
 def _line_starts(path: Path) -> npt.NDArray[np.int64]:
-    ends = array("q", [0])
     with open(path, "rb") as lines:
-        for line in lines:
-            ends.append(ends[-1] + len(line))
-    return np.array(ends, np.int64)
+        return np.append(0, np.cumsum(np.fromiter(map(len, lines), np.int64)))
 
 
 def _copy_lines(path: Path, starts: npt.NDArray[np.int64], target: Path) -> None:

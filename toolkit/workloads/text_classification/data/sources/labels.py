@@ -123,7 +123,12 @@ def nothing_known(
     """
     unknown = skipped.unknown_labels
     if not unknown:
-        return _all_empty(path, data, skipped)
+        empty = ((skipped.empty_labels, data.label_column), (skipped.empty_texts, data.text_column))
+        count, column = max(empty, key=lambda each: each[0].rows)
+        return DataError(
+            f"{path}: no row can be used: {column!r} is empty in {count.rows} rows, from {count.first} on. "
+            "Are data.text_column and data.label_column right?"
+        )
     first = next(iter(unknown.values())).first
     what = "no row" if data.labels is not None else "there is a split in which no row"
     whose = "" if data.labels is not None else "of the training split "
@@ -132,13 +137,4 @@ def nothing_known(
         f"{path}: {what} has one of the labels {whose}({shown(labels)}); found: {shown(sorted(unknown))} "
         f"(the first one at {first}). {cure}, or is column {data.label_column!r} (data.label_column) not the "
         "label?"
-    )
-
-
-def _all_empty(path: Path, data: TextTable, skipped: Skipped) -> DataError:
-    found = ((skipped.empty_labels, data.label_column), (skipped.empty_texts, data.text_column))
-    count, column = max(found, key=lambda each: each[0].rows)
-    return DataError(
-        f"{path}: no row can be used: {column!r} is empty in {count.rows} rows, from {count.first} on. "
-        "Are data.text_column and data.label_column right?"
     )

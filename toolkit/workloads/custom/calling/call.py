@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +26,23 @@ def main(argv: Sequence[str]) -> int:
     """Call the function, write its result on rank 0, and return the exit status."""
     request = json.loads(argv[0])
     try:
-        value = _called(request)
+        if "path" in request:
+            sys.path.insert(0, str(Path(request["path"]).absolute()))
+        os.chdir(request.get("at", "."))
+        sys.argv[1:] = []
+        function = load_code(request["function"])
+        value = function(*request["args"], **request["kwargs"])
     except SystemExit as left:
         # Any other status means that it continues later, or has failed.
         if left.code not in (None, 0):
             raise
         value = None
     except Exception as error:
-        # Leave the frames of this file out of the traceback.
-        inner = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
+        # Leave the frame of this file out of the traceback.
+        inner = error.__traceback__ and error.__traceback__.tb_next
         traceback.print_exception(error.with_traceback(inner))
         return 1
     return _write_result(value, str(request["function"]))
-
-
-def _called(request: Mapping[str, Any]) -> Any:
-    if "path" in request:
-        sys.path.insert(0, str(Path(request["path"]).absolute()))
-    os.chdir(request.get("at", "."))
-    sys.argv[1:] = []
-    function = load_code(request["function"])
-    return function(*request["args"], **request["kwargs"])
 
 
 def _write_result(value: Any, function: str) -> int:

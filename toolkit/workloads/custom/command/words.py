@@ -1,4 +1,4 @@
-"""The words of a command line: the experiment that they make, and what a run makes of them again."""
+"""The words of a command line: an experiment from them, and the words that a run starts."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
     reading = _Reading(data=data, sources=sources)
     for source in sources:
         reading.read(source, rows.of(source), progress)
-    names = tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
+    names = tuple(data.splits) if sources[0].split is None else tuple(str(each.split) for each in sources)
     texts, files = reading.texts()
     places = np.arange(len(texts))
     if data.labels is not None:

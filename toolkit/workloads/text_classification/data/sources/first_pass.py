@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
 
     Raises DataError at the first error.
     """
-    reading = _Reading(data=data, sources=sources)
+    reading = _Reading(data, sources)
     for source in sources:
         reading.read(source, rows.of(source), progress)
     names = tuple(data.splits) if sources[0].split is None else tuple(str(each.split) for each in sources)
@@ -122,25 +122,21 @@ def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integ
     return assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
 
 
-@dataclass(slots=True, kw_only=True)
 class _Reading:
     """The labels of all rows. Labels are numbered by first appearance, of which file and line are stored.
 
     rows  number of rows of each source
     """
 
-    data: TextTable
-    sources: Sequence[Source]
-    rows: list[int] = field(default_factory=list)
-    skipped: Skipped = field(default_factory=Skipped)
-    hashes: TextHashes = field(init=False)
-    _numbers: dict[str, int] = field(default_factory=dict)
-    _places: list[str] = field(default_factory=list)
-    _texts: array[int] = field(default_factory=lambda: array("i"))
-    _ends: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.hashes = TextHashes([source.path for source in self.sources])
+    def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
+        self.data, self.sources = data, sources
+        self.rows: list[int] = []
+        self.skipped = Skipped()
+        self.hashes = TextHashes([source.path for source in sources])
+        self._numbers: dict[str, int] = {}
+        self._places: list[str] = []
+        self._texts = array("i")
+        self._ends: list[int] = []
 
     def read(self, source: Source, found: Iterable[Row], progress: Progress) -> None:
         """Store the label of every row with a label and a text."""

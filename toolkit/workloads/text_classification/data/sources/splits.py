@@ -23,18 +23,12 @@ def assign_splits(
     """
     sizes = split_sizes(n, shares)
     order = permutation(stream("split 1", seed, n), n)
-    if labels is None:
-        turns = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
-    else:
+    turns = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
+    if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
-        turns = _take_turns(sizes)
+        # Spread evenly, so that each part has every split in its share.
+        places = np.concatenate([(np.arange(size) + 0.5) / max(size, 1) for size in sizes])
+        turns = turns[np.argsort(places, kind="stable")]
     splits = np.empty(n, dtype=np.int8)
     splits[order] = turns
     return splits
-
-
-def _take_turns(sizes: Sequence[int]) -> SplitNumbers:
-    """Return split numbers, [sum(sizes)], spread evenly: each part has every split in its share."""
-    numbers = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
-    places = [(np.arange(size) + 0.5) / max(size, 1) for size in sizes]
-    return numbers[np.argsort(np.concatenate(places), kind="stable")]

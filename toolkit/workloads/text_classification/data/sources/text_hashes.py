@@ -51,15 +51,11 @@ class TextHashes:
         splits, files = splits[: len(kept)], files[: len(kept)]
         found = []
         for one, other in combinations(range(len(names)), 2):
-            common = _common(hashes, np.flatnonzero(splits == one), np.flatnonzero(splits == other))
+            at_one, at_other = np.flatnonzero(splits == one), np.flatnonzero(splits == other)
+            _, in_one, in_other = np.intersect1d(hashes[at_one], hashes[at_other], return_indices=True)
+            common = sorted(zip(at_one[in_one].tolist(), at_other[in_other].tolist(), strict=True))
             if common:
                 first, second = (f"{self._files[files[place]]}:{lines[place]}" for place in common[0])
                 pair = (names[one], names[other])
                 found.append({"splits": pair, "texts": len(common), "places": (first, second)})
         return found
-
-
-def _common(hashes: Numbers, one: Numbers, other: Numbers) -> list[tuple[int, int]]:
-    """Return the positions of each common hash in both splits, sorted by the first position."""
-    _, at_one, at_other = np.intersect1d(hashes[one], hashes[other], return_indices=True)
-    return sorted(zip(one[at_one].tolist(), other[at_other].tolist(), strict=True))

@@ -72,7 +72,17 @@ def fold(text: str, ends: Places, room: int, unit: str) -> list[int]:
     # The search needs ascending places, and some tokenizers reorder characters.
     last = np.maximum.accumulate(ends) - 1
     levels = [np.searchsorted(last, _starts(text, each), side="left") for each in _UNITS[unit]]
-    return _fill(len(ends), room, levels)
+    cuts = [0]
+    while len(ends) - cuts[-1] > room:
+        at = limit = cuts[-1] + room
+        # The last boundary that fits, of the first level that has one.
+        for places in levels:
+            place = int(np.searchsorted(places, limit, side="right")) - 1
+            if place >= 0 and places[place] > cuts[-1]:
+                at = int(places[place])
+                break
+        cuts.append(at)
+    return [*cuts, len(ends)]
 
 
 def _starts(text: str, unit: str) -> list[int]:
@@ -80,21 +90,3 @@ def _starts(text: str, unit: str) -> list[int]:
     if unit == "word":
         return [match.start() for match in _WORD.finditer(text)]
     return [match.end() for match in _SENTENCE_END.finditer(text)]
-
-
-def _fill(n: int, room: int, levels: Sequence[Places]) -> list[int]:
-    """Cut range(n) at the last boundary that fits, of the first level that has one.
-
-    levels  ascending places where a cut is preferred, the most preferred level first
-    """
-    cuts = [0]
-    while n - cuts[-1] > room:
-        first, limit = cuts[-1], cuts[-1] + room
-        at = limit
-        for places in levels:
-            place = int(np.searchsorted(places, limit, side="right")) - 1
-            if place >= 0 and places[place] > first:
-                at = int(places[place])
-                break
-        cuts.append(at)
-    return [*cuts, n]

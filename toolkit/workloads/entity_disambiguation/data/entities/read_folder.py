@@ -149,16 +149,13 @@ def _candidates(file: _File, titles: dict[str, str]) -> dict[str, list[tuple[str
 
 
 def _are_scored(pairs: Any) -> bool:
-    return is_a(pairs, list) and all(map(_is_scored, pairs))
-
-
-def _is_scored(pair: Any) -> bool:
-    return (
+    return is_a(pairs, list) and all(
         type(pair) is list
         and len(pair) == 2
         and type(pair[0]) is str
         and type(pair[1]) in (int, float)
         and math.isfinite(pair[1])
+        for pair in pairs
     )
 
 

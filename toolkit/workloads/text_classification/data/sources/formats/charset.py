@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from gzip import GzipFile
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -34,23 +33,19 @@ def check_encoding(name: str) -> None:
 
 def lines(path: Path, stream: TextIO) -> Iterator[str]:
     """Yield the lines of an open file without its byte-order mark. Raises DataError at a NUL."""
-    return chain.from_iterable(_blocks(path, stream))
-
-
-def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
-    """Yield lists of lines: a check of each single line would take as long as cutting it into fields."""
     done = 0
+    # In blocks: a check of each single line would take as long as cutting it into fields.
     while block := stream.readlines(_BLOCK):
         if not done:
             block[0] = block[0].removeprefix("\ufeff")
         if "\0" in "".join(block):
             place = next(place for place, line in enumerate(block) if "\0" in line)
-            yield block[:place]
+            yield from block[:place]
             raise DataError(
                 f"{path}:{done + place + 1}: a NUL byte, expected text. The file is binary or damaged, or in "
                 "another encoding than data.encoding says (utf-16?)"
             )
-        yield block
+        yield from block
         done += len(block)
 
 

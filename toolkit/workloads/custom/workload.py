@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.workload import LOSS, TaskSpec, Workload
 from toolkit.workloads.custom.command import code, config
 from toolkit.workloads.custom.functions import sections
-from toolkit.workloads.custom.functions.prediction.fault import prediction_fault
+from toolkit.workloads.custom.functions.user_code import prediction_fault
 
 _PACKAGE = "toolkit.workloads.custom"
 

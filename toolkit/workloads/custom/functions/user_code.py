@@ -1,4 +1,4 @@
-"""Import the module with the three functions, or the class in it."""
+"""Import the module with the three functions, or the class in it. Imports no torch itself."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from types import ModuleType
 from typing import Any
 
 from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.functions.project.places import is_file, locate, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
-from toolkit.workloads.custom.functions.reading.signatures import read_functions
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, Functions, read_functions
 from toolkit.workloads.custom.functions.sections import FunctionsTask
+
+PREDICT = "predict"
 
 
 class UserCode:
@@ -36,11 +39,7 @@ class UserCode:
         shown = Path() if task.code_folder == Path.cwd() else task.code_folder
         if task.folder and os.path.isdir(task.folder):
             os.chdir(task.folder)
-        try:
-            self.path = locate(task.module, [task.code_folder], *[code] if code else [])
-            self.functions = read_functions(self.path, task.class_name)
-        except (Unfit, OSError) as error:
-            raise UserError(f"the task {task.module} cannot be used: {error}") from error
+        self.path, self.functions = _read(task, code)
         root = root_of(task.module, self.path)
         if str(root) not in sys.path:
             sys.path.insert(0, str(root))
@@ -83,6 +82,32 @@ class UserCode:
         except Exception as error:
             what = f"{self.shown}:{line_of(error, self.path)}: {self._class_name}() fails"
             raise UserError(f"{what} ({type(error).__name__}: {error})") from error
+
+
+def _read(task: FunctionsTask, code: Path | None) -> tuple[Path, Functions]:
+    """Return the file of a task section and the functions in it. Raises UserError."""
+    try:
+        path = locate(task.module, [task.code_folder], *[code] if code else [])
+        return path, read_functions(path, task.class_name)
+    except (Unfit, OSError) as error:
+        raise UserError(f"the task {task.module} cannot be used: {error}") from error
+
+
+def prediction_fault(experiment: Any, folder: Path) -> str:
+    """Return the reason why a run cannot predict; empty if its file has a function `predict`."""
+    try:
+        path, functions = _read(experiment.task, RunDir(folder).code)
+    except UserError as error:
+        return str(error)
+    return "" if functions.may_have(PREDICT) else lacks_predict(path)
+
+
+def lacks_predict(path: Path) -> str:
+    """Return the message for a file without the function `predict`."""
+    return (
+        f"{path} has no function {PREDICT}: add it to your file, such as {EXAMPLES[PREDICT]!r}, and train "
+        "again; a run keeps the file that it began with"
+    )
 
 
 @cache

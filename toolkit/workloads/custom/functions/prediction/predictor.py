@@ -14,11 +14,10 @@ from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Ragged, lists_of
 from toolkit.workloads.custom.functions.new_model import new_model
-from toolkit.workloads.custom.functions.prediction.fault import PREDICT, lacks_predict
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 from toolkit.workloads.custom.functions.samples import collated, moved
-from toolkit.workloads.custom.functions.user_code import UserCode
+from toolkit.workloads.custom.functions.user_code import PREDICT, UserCode, lacks_predict
 
 _SAMPLE = "sample"
 _SHOWN = 80

@@ -53,19 +53,13 @@ def contexts(
     for text, (start, end) in zip(texts, spans, strict=True):
         parts += [text[max(0, start - reach) : start], text[start:end], text[end : end + reach]]
     pieces = tokenizer.encode(parts)
-    return [
-        _context(pieces[place : place + 3], tokenizer, window, max_tokens)
-        for place in range(0, len(pieces), 3)
-    ]
-
-
-def _context(
-    pieces: Sequence[npt.NDArray[np.uint32]], tokenizer: MarkedTokenizer, window: int, max_tokens: int
-) -> Context:
-    left, mention, right = pieces
     room = max_tokens - tokenizer.specials - 2
-    kept = cut_window(len(left), len(mention), len(right), window, room)
-    before = [*tokenizer.before, *left[len(left) - kept[0] :], tokenizer.markers[ENT_START]]
-    behind = [tokenizer.markers[ENT_END], *right[: kept[2]], *tokenizer.after]
-    tokens = np.concatenate([before, mention[: kept[1]], behind]).astype(np.uint32)
-    return Context(tokens, len(before), len(before) + kept[1])
+    found = []
+    for place in range(0, len(pieces), 3):
+        left, mention, right = pieces[place : place + 3]
+        kept = cut_window(len(left), len(mention), len(right), window, room)
+        before = [*tokenizer.before, *left[len(left) - kept[0] :], tokenizer.markers[ENT_START]]
+        behind = [tokenizer.markers[ENT_END], *right[: kept[2]], *tokenizer.after]
+        tokens = np.concatenate([before, mention[: kept[1]], behind]).astype(np.uint32)
+        found.append(Context(tokens, len(before), len(before) + kept[1]))
+    return found

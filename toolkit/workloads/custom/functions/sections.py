@@ -21,11 +21,7 @@ from toolkit.workload import (
     Unit,
     Violation,
 )
-from toolkit.workloads.custom.functions.optimizing.made_sections import (
-    made_sections,
-    optimizer_faults,
-    schedule_faults,
-)
+from toolkit.workloads.custom.functions.made_sections import made_sections, optimizer_faults, schedule_faults
 from toolkit.workloads.custom.functions.project.kept_files import project_files
 from toolkit.workloads.custom.functions.project.places import (
     PROJECT,

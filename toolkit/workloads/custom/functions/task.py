@@ -24,12 +24,8 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workload import Progress
+from toolkit.workloads.custom.functions.made_sections import SECTION_KEYS
 from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
-from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
-    check_optimizer,
-    optimizer_values,
-    rate_factor,
-)
 from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.samples import Split, digest_of, moved, split_of
@@ -113,14 +109,26 @@ class FunctionsTask:
 
     def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
         """Return the optimizer of the user's function. Raises UserError if it does not fit the model."""
-        values = optimizer_values(config, self._code.functions.optimizer or ())
+        names = [each.name for each in self._code.functions.optimizer or () if each.name in SECTION_KEYS]
+        values = {**{name: getattr(config, name) for name in names}, **config.arguments}
         found = self._code.call("optimizer", values, model)
-        check_optimizer(found, model, self._code.place("optimizer"))
+        _check_optimizer(found, model, self._code.place("optimizer"))
         return found  # type: ignore[no-any-return]
 
     def schedule(self, step: int, total: int) -> float:
-        """Return the user's factor of the learning rate in a step, counted from 0."""
-        return rate_factor(self._code.find("schedule")(step, total), self._code.place("schedule"))
+        """Return the user's factor of the learning rate in a step, counted from 0.
+
+        Raises UserError unless it is finite and at least 0.
+        """
+        found = self._code.find("schedule")(step, total)
+        try:
+            factor = float(found)
+        except (TypeError, ValueError):
+            factor = math.nan
+        if not 0 <= factor < math.inf:
+            problem = f"schedule returned {found!r}, expected a factor of the learning rate, such as 0.5"
+            raise UserError(f"{self._code.place('schedule')}: {problem}")
+        return factor
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
         samples, own = self.splits[split], self._code.find("collate")
@@ -227,3 +235,19 @@ class FunctionsTask:
         except Exception as error:
             place = self._code.place("report", error)
             note_event(run, "report_failed", reason=f"{place}: {type(error).__name__}: {error}")
+
+
+def _check_optimizer(found: Any, model: nn.Module, place: str) -> None:
+    """Raise UserError unless the function returned an optimizer over parameters of the model."""
+    if not isinstance(found, torch.optim.Optimizer):
+        kind = type(found).__name__
+        raise UserError(f"{place}: optimizer returned {kind}, expected a torch.optim.Optimizer")
+    if isinstance(found, torch.optim.LBFGS):
+        raise UserError(f"{place}: LBFGS calls step several times per update: use another optimizer")
+    known = set(model.parameters())
+    foreign = sum(each not in known for group in found.param_groups for each in group["params"])
+    if foreign:
+        raise UserError(
+            f"{place}: the optimizer has {foreign} parameters that the given model lacks: "
+            "make it from model.parameters()"
+        )

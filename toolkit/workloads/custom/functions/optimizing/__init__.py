@@ -1,1 +1,0 @@
-"""Optimizers and learning rates that functions of the user make."""

@@ -65,12 +65,11 @@ def asked_memory(resources: Resources, ranks: Sequence[RankUsage]) -> AskedMemor
 def asks_for_gpus(resources: Resources) -> bool:
     """Whether any GPU was requested, in any way."""
     gres = gres_of_request(str(resources.get("gres") or ""))
-    in_groups = any(group.get("gpus") for group in resources.get("groups") or ())
     return bool(
         any(name == "gpu" for name, _ in gres)
         or resources.get("gpus_per_node")
         or resources.get("gpus_per_task")
-        or in_groups
+        or any(group.get("gpus") for group in resources.get("groups") or ())
         or any((resources.get("hosts") or {}).values())
     )
 
@@ -89,17 +88,17 @@ def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]
     share = peak_mb / asked.megabytes
     if share < LEAST_MEMORY and asked.megabytes - peak_mb > _WORTH_MB:
         why = "Less memory is free on more hosts, so the job starts sooner."
-        yield _memory(asked, peak_mb, ranks[0].host, f"{100 * LEAST_MEMORY:.0f} %", why)
+        yield _memory(asked, peak_mb, ranks[0].host, LEAST_MEMORY, why)
     elif share > MOST_MEMORY:
         why = "A run that exceeds its requested memory is killed."
-        yield _memory(asked, peak_mb, ranks[0].host, f"{100 * MOST_MEMORY:.0f} %", why)
+        yield _memory(asked, peak_mb, ranks[0].host, MOST_MEMORY, why)
 
 
-def _memory(asked: AskedMemory, peak_mb: float, host: str, bound: str, reason: str) -> Advice:
+def _memory(asked: AskedMemory, peak_mb: float, host: str, share: float, reason: str) -> Advice:
     return Advice(
         topic="memory",
         found=f"{formats.size_mb(peak_mb)} at most on {host}",
-        bound=f"{bound} of {formats.size_mb(asked.megabytes)}",
+        bound=f"{100 * share:.0f} % of {formats.size_mb(asked.megabytes)}",
         change=f"{asked.key}={format_mb(_rounded_mb(_ROOM * peak_mb / asked.units))}",
         reason=reason,
     )
@@ -112,7 +111,7 @@ def _near_limit(usage: Sequence[RankUsage]) -> Iterator[Advice]:
         if limit_mb and peak_mb > MOST_MEMORY * limit_mb:
             asked = AskedMemory(megabytes=int(limit_mb), key="resources.mem", units=1)
             why = "No memory was requested, and above the cluster's own limit the run is killed."
-            yield _memory(asked, peak_mb, ranks[0].host, f"{100 * MOST_MEMORY:.0f} %", why)
+            yield _memory(asked, peak_mb, ranks[0].host, MOST_MEMORY, why)
             return
 
 
@@ -123,23 +122,22 @@ def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
         return
     asked = asked_cpus(resources)
     busy = max(rank.cpu_percent_mean for rank in ranks) / 100
-    found = f"{busy:.1f} of {asked} CPUs of a rank were busy"
-    if asked > 1 and busy < LEAST_CPUS * asked and (enough := max(1, math.ceil(_ROOM * busy))) < asked:
-        yield Advice(
-            topic="CPUs",
-            found=found,
-            bound=f"{100 * LEAST_CPUS:.0f} %",
-            change=f"resources.cpus_per_task={enough}",
-            reason="Fewer CPUs are free on more hosts, so the job starts sooner.",
-        )
+    enough = max(1, math.ceil(_ROOM * busy))
+    if asked > 1 and busy < LEAST_CPUS * asked and enough < asked:
+        bound, cpus = LEAST_CPUS, enough
+        why = "Fewer CPUs are free on more hosts, so the job starts sooner."
     elif busy > MOST_CPUS * asked and any(rank.gpu for rank in ranks):
-        yield Advice(
-            topic="CPUs",
-            found=found,
-            bound=f"{100 * MOST_CPUS:.0f} %",
-            change=f"resources.cpus_per_task={2 * asked}",
-            reason="A GPU may be waiting for its samples.",
-        )
+        bound, cpus = MOST_CPUS, 2 * asked
+        why = "A GPU may be waiting for its samples."
+    else:
+        return
+    yield Advice(
+        topic="CPUs",
+        found=f"{busy:.1f} of {asked} CPUs of a rank were busy",
+        bound=f"{100 * bound:.0f} %",
+        change=f"resources.cpus_per_task={cpus}",
+        reason=why,
+    )
 
 
 def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Advice]:
@@ -156,21 +154,21 @@ def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Adv
             change="train.device=cuda",
             reason="An attempt without a GPU then fails at once. Or request no GPUs.",
         )
-    measured = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
-    means = _utilization(measured)
+    means = _utilization([rank for rank in summary.usage if rank.seconds >= _MEASURED_S])
     if not means:
         return
     idle = sorted(rank for rank, mean in means.items() if mean < IDLE_GPU)
     mean = sum(means.values()) / len(means)
     if idle:
-        which = "all ranks" if len(idle) == len(means) else _named(idle)
-        yield _gpu(f"the GPU of {which} was {min(means.values()):.0f} % busy", f"idle below {IDLE_GPU:.0f} %")
+        ranks = f"rank{'s' if len(idle) > 1 else ''} {few(idle, 8)}"
+        which = "all ranks" if len(idle) == len(means) else ranks
+        found = f"the GPU of {which} was {min(means.values()):.0f} % busy"
+        bound = f"idle below {IDLE_GPU:.0f} %"
     elif mean < LOW_GPU:
-        yield _gpu(f"GPUs were {mean:.0f} % busy on average", f"low below {LOW_GPU:.0f} %")
-
-
-def _gpu(found: str, bound: str) -> Advice:
-    return Advice(
+        found, bound = f"GPUs were {mean:.0f} % busy on average", f"low below {LOW_GPU:.0f} %"
+    else:
+        return
+    yield Advice(
         topic="GPUs",
         found=found,
         bound=bound,
@@ -189,10 +187,6 @@ def _utilization(ranks: Sequence[RankUsage]) -> dict[int, float]:
         rank: sum(seconds * mean for seconds, mean in parts) / sum(seconds for seconds, _ in parts)
         for rank, parts in found.items()
     }
-
-
-def _named(ranks: Sequence[int]) -> str:
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {few(ranks, 8)}"
 
 
 def _hosts(usage: Sequence[RankUsage]) -> list[list[RankUsage]]:

@@ -73,15 +73,13 @@ def course_advice(summary: RunSummary) -> Iterator[Advice]:
 
 
 def _exactness(summary: RunSummary) -> Iterator[Advice]:
-    measured = [(attempt.exact_share, attempt.exact_s) for attempt in summary.attempts]
-    share, seconds = next(
-        ((share, s or 0.0) for share, s in reversed(measured) if share is not None), (0.0, 0.0)
-    )
-    if share <= MOST_SHARE:
+    measured = [attempt for attempt in summary.attempts if attempt.exact_share is not None]
+    share = measured[-1].exact_share if measured else None
+    if share is None or share <= MOST_SHARE:
         return
     yield Advice(
         topic="exactness",
-        found=f"{100 * share:.0f} % of each step, {1000 * seconds:.1f} ms",
+        found=f"{100 * share:.0f} % of each step, {1000 * (measured[-1].exact_s or 0.0):.1f} ms",
         bound=f"{100 * MOST_SHARE:.0f} %",
         change="train.reduction=fast, or a lower train.logical_ranks (each makes another run)",
         reason="Logical ranks are computed one after the other: the same bytes on any number of processes. "
@@ -120,16 +118,15 @@ def _saving(summary: RunSummary) -> Iterator[Advice]:
     spent = summary.goodput
     if spent.saving <= MOST_SAVING * spent.allocated:
         return
-    fixed = _fixed_interval(summary)
-    change = " ".join(f"checkpoint.{key}=null" for key in fixed)
+    change, reason = _no_fixed_interval(summary), "The interval is then chosen from the cost of a save."
+    if not change:
+        change, reason = "STK_EXPERIMENT_DIR on a faster file system", "The run waits for the disk."
     yield Advice(
         topic="saves",
-        found=f"{formats.share(spent.saving, spent.allocated)} for {sum(_saves(summary))} saves",
+        found=f"{formats.share(spent.saving, spent.allocated)} for {_saves(summary)} saves",
         bound=f"{100 * MOST_SAVING:.0f} % of the time held",
-        change=change or "STK_EXPERIMENT_DIR on a faster file system",
-        reason="The interval is then chosen from the cost of a save."
-        if fixed
-        else "The run waits for the disk.",
+        change=change,
+        reason=reason,
     )
 
 
@@ -137,20 +134,17 @@ def _repeated(summary: RunSummary) -> Iterator[Advice]:
     spent = summary.goodput
     if spent.repeated <= MOST_REPEATED * spent.allocated:
         return
-    fixed = _fixed_interval(summary)
-    gap_min = spent.allocated / max(1, sum(_saves(summary))) / 60
+    change, how = _no_fixed_interval(summary), ": chosen from how often the run is stopped."
+    if not change:
+        gap_min = spent.allocated / max(1, _saves(summary)) / 60
+        change = f"checkpoint.every_minutes={max(0.5, round(gap_min / 2, 1)):g}"
+        how = f"; now it saved every {formats.duration(60 * gap_min)}."
     yield Advice(
         topic="lost steps",
         found=f"{formats.share(spent.repeated, spent.allocated)} was training that was lost and done again",
         bound=f"{100 * MOST_REPEATED:.0f} % of the time held",
-        change=" ".join(f"checkpoint.{key}=null" for key in fixed)
-        or f"checkpoint.every_minutes={max(0.5, round(gap_min / 2, 1)):g}",
-        reason="Saves at shorter intervals lose less"
-        + (
-            ": chosen from how often the run is stopped."
-            if fixed
-            else f"; now it saved every {formats.duration(60 * gap_min)}."
-        ),
+        change=change,
+        reason=f"Saves at shorter intervals lose less{how}",
     )
 
 
@@ -165,11 +159,12 @@ def _restarts(summary: RunSummary) -> Advice:
     )
 
 
-def _fixed_interval(summary: RunSummary) -> list[str]:
-    """Return the keys that fix the interval of saves; empty if the run chooses it."""
+def _no_fixed_interval(summary: RunSummary) -> str:
+    """Return how to let the run choose the interval of saves; empty if it already does."""
     chosen = section(summary.config, "checkpoint")
-    return [key for key in ("every_steps", "every_minutes") if chosen.get(key) is not None]
+    fixed = [key for key in ("every_steps", "every_minutes") if chosen.get(key) is not None]
+    return " ".join(f"checkpoint.{key}=null" for key in fixed)
 
 
-def _saves(summary: RunSummary) -> list[int]:
-    return [len(attempt.time.saves) for attempt in summary.attempt_usage]
+def _saves(summary: RunSummary) -> int:
+    return sum(len(attempt.time.saves) for attempt in summary.attempt_usage)

@@ -97,8 +97,14 @@ def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes, *, only_these:
     only_these  whether of the runs that were set aside only the earlier forms of these count
     """
     named = references([*find_runs(parent), *runs])
-    rows = zip(runs, status(runs), strict=True)
-    found = [each for run, now in rows for each in _of_run_or_kept(run, now, named, wishes)]
+    found: list[Item | Kept] = []
+    for run, now in zip(runs, status(runs), strict=True):
+        try:
+            found += list(of_run(run, now, named, wishes))
+        except OSError as error:
+            # The whole run is kept.
+            why = f"{error.filename} cannot be read: {error.strerror}"
+            found.append(Kept(run_id=run.run_id, what="all", why=why))
     if wishes.old:
         ids = [run.run_id for run in runs if run.path.parent == parent] if only_these else None
         found += _archived(parent, named, wishes, ids)
@@ -106,17 +112,6 @@ def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes, *, only_these:
         items=tuple(each for each in found if isinstance(each, Item)),
         kept=tuple(each for each in found if isinstance(each, Kept)),
     )
-
-
-def _of_run_or_kept(
-    run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes
-) -> list[Item | Kept]:
-    """Return the items of one run; if a file cannot be read, the whole run is kept."""
-    try:
-        return list(of_run(run, now, named, wishes))
-    except OSError as error:
-        why = f"{error.filename} cannot be read: {error.strerror}"
-        return [Kept(run_id=run.run_id, what="all", why=why)]
 
 
 def of_run(run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
@@ -147,12 +142,7 @@ def _checkpoints(
         age_s = _age_s(folder / MANIFEST) if (folder / MANIFEST).exists() else _age_s(folder)
         if step in needed or age_s < wishes.older_than_s:
             continue
-        if why := _of_another_user(folder):
-            yield Kept(run_id=run.run_id, what=what, why=why)
-        elif (user := user_of(folder, named)) is not None:
-            yield Kept(run_id=run.run_id, what=what, why=f"{user} begins with it")
-        else:
-            yield _item(run, "checkpoint", what, [folder], age_s)
+        yield _unless_kept(run, "checkpoint", what, folder, age_s, named, _of_another_user(folder))
 
 
 def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: bool) -> set[int]:
@@ -208,17 +198,21 @@ def _archived(
         is_trash = name != run.run_id and name.endswith(".trash")
         if (age_s := _age_s(run.path)) < wishes.older_than_s:
             continue
-        no_run = (
-            ""
-            if is_trash or run.config.is_file()
-            else f"there is no {run.config.name} in it, so it is not a run"
-        )
-        if why := _why_kept(run.path) or no_run:
-            yield Kept(run_id=run.run_id, what="run that was set aside", why=why)
-        elif (user := user_of(run.path, named)) is not None:
-            yield Kept(run_id=run.run_id, what="run that was set aside", why=f"{user} begins with it")
-        else:
-            yield _item(run, "old", "run that was set aside", [run.path], age_s)
+        why = _why_kept(run.path)
+        if not why and not is_trash and not run.config.is_file():
+            why = f"there is no {run.config.name} in it, so it is not a run"
+        yield _unless_kept(run, "old", "run that was set aside", run.path, age_s, named, why)
+
+
+def _unless_kept(
+    run: RunDir, kind: str, what: str, folder: Path, age_s: float, named: Mapping[Path, str], why: str
+) -> Item | Kept:
+    """Return a folder as an item, unless there is a reason (why) to keep it or a run begins with it."""
+    if not why and (user := user_of(folder, named)) is not None:
+        why = f"{user} begins with it"
+    if why:
+        return Kept(run_id=run.run_id, what=what, why=why)
+    return _item(run, kind, what, [folder], age_s)
 
 
 def _item(run: RunDir, kind: str, what: str, paths: Sequence[Path], age_s: float) -> Item:

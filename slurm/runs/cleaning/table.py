@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from slurm.runs.cleaning.choosing import Item, Proposal
+from slurm.runs.cleaning.choosing import Proposal
 from toolkit.system.output.amounts import duration, size
 from toolkit.system.output.sanitize import clean
 
@@ -21,17 +19,10 @@ def table(proposal: Proposal) -> Group:
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column("age", justify="right", no_wrap=True)
     for item in proposal.items:
-        table.add_row(*_cells(item))
-    kept = [Text(line, style="bright_black") for line in _kept(proposal)]
-    return Group(table, *kept) if proposal.items else Group(*kept)
-
-
-def _cells(item: Item) -> tuple[Text, ...]:
-    cells = (item.run.run_id, item.what, size(item.bytes), duration(item.age_s))
-    return tuple(Text(str(clean(cell))) for cell in cells)
-
-
-def _kept(proposal: Proposal) -> Iterator[str]:
+        cells = (item.run.run_id, item.what, size(item.bytes), duration(item.age_s))
+        table.add_row(*(Text(str(clean(cell))) for cell in cells))
+    kept = []
     for each in proposal.kept:
         what = "" if each.what == "all" else f", {each.what}"
-        yield str(clean(f"kept: {each.run_id}{what}: {each.why}"))
+        kept.append(Text(str(clean(f"kept: {each.run_id}{what}: {each.why}")), style="bright_black"))
+    return Group(table, *kept) if proposal.items else Group(*kept)

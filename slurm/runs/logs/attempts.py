@@ -45,7 +45,7 @@ class LoggedAttempt:
     @property
     def title(self) -> str:
         """The name in headings."""
-        name = f"attempt {self.number}" if self.number is not None else f"attempt {self.nonce}"
+        name = f"attempt {self.nonce if self.number is None else self.number}"
         return f"{name}, job {self.job_id}" if self.job_id else name
 
 

@@ -69,7 +69,10 @@ class Follower:
         comes = "all" if self.attempt == "newest" else self.attempt
         for source in self._wanted(self.attempt if is_first else comes):
             if source.path.name not in self._seen:
-                self._take_up(source, self.lines if is_first else None)
+                self._seen.add(source.path.name)
+                start = start_of(source.path, self.lines if is_first else None)
+                clock = clock_at(source.path, start)
+                self._followed.append(_Followed(source, Tail(source.path, start), clock))
         if self._followed and is_first:
             # Logs of older attempts are not new.
             self._seen.update(source.path.name for source in self._wanted("all"))
@@ -86,11 +89,6 @@ class Follower:
         except RunNotFound:
             # There is no log yet.
             return []
-
-    def _take_up(self, source: Source, lines: int | None) -> None:
-        self._seen.add(source.path.name)
-        start = start_of(source.path, lines)
-        self._followed.append(_Followed(source, Tail(source.path, start), clock_at(source.path, start)))
 
     def _one_by_one(self, last: bool) -> Iterator[str]:
         """Yield new lines of one rank, or of the batch script."""

@@ -55,18 +55,16 @@ class Tail:
             if size < self._position:
                 # The file was emptied.
                 self._position = 0
-            if size > self._position:
-                yield from self._read(last)
+            if size == self._position:
+                return
+            for line in read_lines(self._path, self._position):
+                if not (line.endswith(b"\n") or last or len(line) == _BLOCK):
+                    return
+                self._position += len(line)
+                yield line
         except OSError:
             # On a network file system, the file may be missing for a moment.
             return
-
-    def _read(self, last: bool) -> Iterator[bytes]:
-        for line in read_lines(self._path, self._position):
-            if not (line.endswith(b"\n") or last or len(line) == _BLOCK):
-                return
-            self._position += len(line)
-            yield line
 
 
 def shown(raw: bytes) -> str:

@@ -19,7 +19,9 @@ def entries(run: RunDir) -> list[dict[str, Any]]:
     of_ranks = [
         _entry(attempt, rank, path) for attempt in logged_attempts(run) for rank, path in attempt.logs.items()
     ]
-    return [*of_ranks, *(_job_entry(path) for path in run.job_logs())]
+    empty = dict.fromkeys(("attempt", "nonce", "job_id", "restart", "host", "first_time", "why"))
+    of_jobs = [{**empty, "rank": "batch", "path": str(path), **_facts(path)} for path in run.job_logs()]
+    return [*of_ranks, *of_jobs]
 
 
 def _entry(attempt: LoggedAttempt, rank: int, path: Path) -> dict[str, Any]:
@@ -38,11 +40,6 @@ def _entry(attempt: LoggedAttempt, rank: int, path: Path) -> dict[str, Any]:
     }
 
 
-def _job_entry(path: Path) -> dict[str, Any]:
-    empty = dict.fromkeys(("attempt", "nonce", "job_id", "restart", "host", "first_time", "why"))
-    return {**empty, "rank": "batch", "path": str(path), **_facts(path)}
-
-
 def _facts(path: Path) -> dict[str, Any]:
     try:
         known = path.stat()
@@ -57,7 +54,10 @@ def table(run: RunDir) -> list[str]:
         ("attempt", "job", "ranks", "hosts", "size", "began", "last line", "ended")
     ]
     rows += [_row(attempt) for attempt in logged_attempts(run)]
-    rows += [_job_row(path) for path in run.job_logs()]
+    for path in run.job_logs():
+        facts = _facts(path)
+        last = _clock(facts["last_time"])
+        rows.append(("batch", path.name, "", "", size(facts["bytes"] or 0), "", last, ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -66,24 +66,17 @@ def table(run: RunDir) -> list[str]:
 
 def _row(attempt: LoggedAttempt) -> tuple[str, ...]:
     facts = [_facts(path) for path in attempt.logs.values()]
-    hosts = list(dict.fromkeys(attempt.hosts.values())) or list(
-        attempt.record.hosts if attempt.record else ()
-    )
+    recorded = attempt.record.hosts if attempt.record else ()
     return (
         attempt.nonce if attempt.number is None else str(attempt.number),
         attempt.job_id or "–",
         _ranges(list(attempt.logs)) or "no log",
-        few(hosts, 3),
+        few(dict.fromkeys(attempt.hosts.values()) or recorded, 3),
         size(sum(each["bytes"] or 0 for each in facts)),
         _clock(attempt.time_s),
         _clock(max((each["last_time"] or 0.0 for each in facts), default=None)),
         (attempt.record and attempt.record.why) or ("before it began" if attempt.time_s is None else "–"),
     )
-
-
-def _job_row(path: Path) -> tuple[str, ...]:
-    facts = _facts(path)
-    return ("batch", path.name, "", "", size(facts["bytes"] or 0), "", _clock(facts["last_time"]), "")
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -32,19 +32,17 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
-    """Yield the lines of all logs by time, with their rank; all, or the last ones of the merged lines."""
-    labels = _labels(sources)
+    """Yield the lines of all logs by time, with their rank, and their attempt if there are several.
+
+    lines   None: all, else the last ones of the merged lines
+    """
+    labels = [source.label for source in sources]
+    if len({source.group for source in sources}) > 1:
+        labels = [f"{source.title.partition(': ')[0]}, {source.label}" for source in sources]
     starts = [(source.path, start_of(source.path, lines)) for source in sources]
     logs, clocks = [_lines(*start) for start in starts], [clock_at(*start) for start in starts]
     found = (labelled(labels[number], line) for number, line in merged(logs, clocks))
     return found if lines is None else iter(deque(found, maxlen=lines))
-
-
-def _labels(sources: Sequence[Source]) -> list[str]:
-    """Return the label of each log's lines: its rank, and its attempt if there are several."""
-    if len({source.group for source in sources}) == 1:
-        return [source.label for source in sources]
-    return [f"{source.title.partition(': ')[0]}, {source.label}" for source in sources]
 
 
 def labelled(label: str, raw: bytes) -> str:

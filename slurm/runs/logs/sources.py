@@ -54,20 +54,12 @@ def _of_attempt(attempt: LoggedAttempt, rank: Rank, first: int | None) -> list[S
     ranks = [each for each in attempt.logs if rank in ("all", each)]
     ranks.sort(key=lambda each: (each != first, each))
     width = len(str(max(ranks)))
-    return [
-        Source(
-            path=attempt.logs[each],
-            group=attempt.nonce,
-            title=_title(attempt, each),
-            label=f"rank {each:>{width}}",
-        )
-        for each in ranks
-    ]
-
-
-def _title(attempt: LoggedAttempt, rank: int) -> str:
-    host = f" on {attempt.hosts[rank]}" if rank in attempt.hosts else ""
-    return f"{attempt.title}: rank {rank}{host}"
+    found = []
+    for each in ranks:
+        host = f" on {attempt.hosts[each]}" if each in attempt.hosts else ""
+        title, label = f"{attempt.title}: rank {each}{host}", f"rank {each:>{width}}"
+        found.append(Source(path=attempt.logs[each], group=attempt.nonce, title=title, label=label))
+    return found
 
 
 def _of_jobs(run: RunDir, attempt: Attempt) -> list[Source]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import fmean
 
 from rich.text import Text
@@ -33,7 +33,9 @@ def sparkline(values: Sequence[float], width: int, top: float | None = None) -> 
     """
     if not values or width < 1:
         return ""
-    cells = _binned(values, min(width, len(values)))
+    count = min(width, len(values))
+    edges = [len(values) * number // count for number in range(count + 1)]
+    cells = [fmean(values[begin:end]) for begin, end in pairwise(edges)]
     low, high = (min(cells), max(cells)) if top is None else (0.0, top)
     # Divided first: the inverse of a very small range is infinite.
     shares = ((value - low) / (high - low) if high > low else 0.0 for value in cells)
@@ -45,11 +47,6 @@ def stretched(values: Sequence[float], width: int) -> Sequence[float]:
     if not values or len(values) >= width:
         return values
     return [values[number * len(values) // width] for number in range(width)]
-
-
-def _binned(values: Sequence[float], count: int) -> list[float]:
-    edges = [len(values) * number // count for number in range(count + 1)]
-    return [fmean(values[edges[number] : edges[number + 1]]) for number in range(count)]
 
 
 def timeline(spans: Sequence[Span], saves: Sequence[float], width: int) -> Text:

@@ -38,16 +38,13 @@ class RateLimitedPoll:
     def __call__(self, ids: Iterable[str]) -> dict[str, JobState]:
         """Return the known states of these jobs. Raises the SchedulerError of the last query."""
         wanted = list(ids)
-        open_ids = [key for key in wanted if not self._has_ended(key)]
+        open_ids = [key for key in wanted if key not in self._known or not self._known[key].is_terminal]
         self.is_fresh = bool(open_ids) and self._clock() >= self._due
         if self.is_fresh:
             self._ask(open_ids)
         if self._trouble is not None and open_ids:
             raise self._trouble
         return {key: self._known.get(key, _NOT_ASKED) for key in wanted}
-
-    def _has_ended(self, key: str) -> bool:
-        return key in self._known and self._known[key].is_terminal
 
     def _ask(self, ids: list[str]) -> None:
         self._trouble = None

@@ -163,9 +163,6 @@ def _one_line(value: object) -> str:
     return str(clean(str(value))).replace("\n", "␊").replace("\t", "    ")
 
 
-# -- numbers ---------------------------------------------------------------------------------------
-
-
 def curves(metrics: Sequence[Record]) -> tuple[Curve, ...]:
     """Return the curves of training loss, validation's main metric, and speed, if they have values."""
     wanted = [("train", "loss"), ("validation", _main_metric(metrics)), ("train", _speed(metrics))]
@@ -215,7 +212,9 @@ class GrowingLines:
         """Return all records so far; only new lines are read from the file."""
         try:
             with open(self._path, "rb") as stream:
-                if not self._continues(stream.fileno()):
+                before = os.pread(stream.fileno(), len(self._last), self._position - len(self._last))
+                if before != self._last:
+                    # The file was replaced: the last line that was read is no longer there.
                     self._forget()
                 stream.seek(self._position)
                 self._take(stream.read())
@@ -225,10 +224,6 @@ class GrowingLines:
             # Temporarily unreadable: keep the known records.
             pass
         return self.records
-
-    def _continues(self, descriptor: int) -> bool:
-        """Whether the last line that was read is still there: the file was not replaced."""
-        return os.pread(descriptor, len(self._last), self._position - len(self._last)) == self._last
 
     def _forget(self) -> None:
         self._position, self._last = 0, b""

@@ -41,20 +41,14 @@ def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: K
     return Group(*(cut(line, width) for line in (*body, *filling, *foot)))
 
 
-# -- its state -----------------------------------------------------------------------------------
-
-
 def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
     row = snapshot.row
     # The plain words for the state, if there are any.
     doing = row.doing or row.state
     job = f"job {row.job_id}" if row.job_id and not row.job_id.startswith("local-") else ""
-    facts = [
-        ("bold", row.run_id),
-        (_STATES.get(row.state, "yellow"), doing),
-        ("", job),
-        ("", _hosts(snapshot)),
-    ]
+    hosts = snapshot.attempts[-1].hosts if snapshot.attempts and row.state == "running" else ()
+    place = f"on {few(hosts, 3)}" if hosts else ""
+    facts = [("bold", row.run_id), (_STATES.get(row.state, "yellow"), doing), ("", job), ("", place)]
     yield _spread(
         Text("   ").join(Text(one_line(clean(text), 80), style=style) for style, text in facts if text),
         Text(time.strftime("%H:%M:%S", time.localtime(snapshot.now)), style=_DIM),
@@ -63,11 +57,6 @@ def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
     if row.reason and row.reason != doing:
         yield Text(one_line(clean(row.reason), 1000), style=_DIM)
     yield _progress(snapshot, width)
-
-
-def _hosts(snapshot: Snapshot) -> str:
-    hosts = snapshot.attempts[-1].hosts if snapshot.attempts and snapshot.row.state == "running" else ()
-    return f"on {few(hosts, 3)}" if hosts else ""
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:
@@ -88,9 +77,6 @@ def _progress(snapshot: Snapshot, width: int) -> Text:
     return Text.assemble(left, bar(share, max(0, width - len(left) - len(right))), right)
 
 
-# -- how it goes ---------------------------------------------------------------------------------
-
-
 def _curves(curves: Sequence[Curve], width: int) -> Iterator[Text]:
     for curve in curves:
         label = f"{one_line(curve.name, _LABEL - 2):<{_LABEL}}"
@@ -108,18 +94,14 @@ def _number(value: float) -> str:
     return count(value) if abs(value) >= 1000 else f"{value:.4g}"
 
 
-# -- where its time went ---------------------------------------------------------------------------
-
-
 def _time(snapshot: Snapshot, width: int) -> Iterator[Text]:
     if not snapshot.spans:
         return
-    begin, end = snapshot.spans[0].begin, snapshot.spans[-1].end
+    ends = (snapshot.spans[0].begin, snapshot.spans[-1].end)
     yield Text()
     yield timeline(snapshot.spans, snapshot.saves, width)
-    yield _spread(
-        Text(_clock(begin, snapshot.now), style=_DIM), Text(_clock(end, snapshot.now), style=_DIM), width
-    )
+    begin, end = (Text(_clock(moment, snapshot.now), style=_DIM) for moment in ends)
+    yield _spread(begin, end, width)
     seconds: dict[str, float] = {}
     for span in snapshot.spans:
         seconds[span.kind] = seconds.get(span.kind, 0.0) + span.end - span.begin
@@ -152,9 +134,6 @@ def _clock(moment: float, now: float) -> str:
     then = time.localtime(moment)
     is_today = time.strftime("%F", then) == time.strftime("%F", time.localtime(now))
     return time.strftime("%H:%M:%S" if is_today else "%d %b %H:%M", then)
-
-
-# -- what its ranks take -----------------------------------------------------------------------------
 
 
 _COLUMNS = ("rank", "host", "doing", "memory", "CPU", "GPU", "GPU memory")
@@ -202,9 +181,6 @@ def _cells(rank: Rank, snapshot: Snapshot) -> tuple[str, ...]:
 
 def _of(used_mb: float, limit_mb: float | None) -> str:
     return size_mb(used_mb) + ("" if limit_mb is None else f" of {size_mb(limit_mb)}")
-
-
-# -- its log ------------------------------------------------------------------------------------------
 
 
 def _log(snapshot: Snapshot, room: int) -> list[Text]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -175,7 +175,25 @@ def base_id(job_id: str) -> str:
 
 def parse_jobs(text: str) -> list[Job]:
     """Return the jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
-    return [_job(fields) for fields in records(text, _JOB_FIELDS, f"{_RECORD}\n")]
+    return [
+        Job(
+            job_id=fields["JobArrayID"],
+            raw_id=fields["JobID"],
+            state=fields["State"],
+            reason=_printed(fields["Reason"]),
+            restarts=_leading_number(fields["RestartCnt"]),
+            requeue=fields["Requeue"] == "1",
+            submitted=parse_time(fields["SubmitTime"]),
+            started=parse_time(fields["StartTime"]),
+            hosts=fields["NodeList"],
+            user=fields["UserName"],
+            partition=fields["Partition"],
+            dependency=_printed(fields["Dependency"]),
+            work_dir=fields["WorkDir"],
+            name=fields["Name"],
+        )
+        for fields in records(text, _JOB_FIELDS, f"{_RECORD}\n")
+    ]
 
 
 def parse_dependencies(text: str) -> dict[str, str]:
@@ -310,25 +328,6 @@ def records(
 def _printed(text: str) -> str:
     """Return a value as printed; empty if Slurm prints a word for nothing, such as (null)."""
     return "" if text in _NOTHING else text
-
-
-def _job(fields: Mapping[str, str]) -> Job:
-    return Job(
-        job_id=fields["JobArrayID"],
-        raw_id=fields["JobID"],
-        state=fields["State"],
-        reason=_printed(fields["Reason"]),
-        restarts=_leading_number(fields["RestartCnt"]),
-        requeue=fields["Requeue"] == "1",
-        submitted=parse_time(fields["SubmitTime"]),
-        started=parse_time(fields["StartTime"]),
-        hosts=fields["NodeList"],
-        user=fields["UserName"],
-        partition=fields["Partition"],
-        dependency=_printed(fields["Dependency"]),
-        work_dir=fields["WorkDir"],
-        name=fields["Name"],
-    )
 
 
 def _partition(fields: dict[str, str]) -> Partition:

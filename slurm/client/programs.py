@@ -128,13 +128,13 @@ def sbatch(
     return str(found[-1])
 
 
-def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+def test_only(script: str) -> str:
     """Return the output of `sbatch --test-only`: when and where a script would start. Submits nothing.
 
     Raises SlurmRefused if Slurm would refuse it. `slurm.submission.checks.preflight` checks more: sbatch
     accepts a time limit above the partition's (measured, 22.05).
     """
-    output, errors = _run(("sbatch", "--test-only"), TIMEOUT_S, script, cwd, env)
+    output, errors = _run(("sbatch", "--test-only"), TIMEOUT_S, script, None, None)
     return "\n".join(line.removeprefix("sbatch: ").strip() for line in (errors or output).splitlines())
 
 

@@ -140,13 +140,11 @@ def scrub(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
     For submissions from inside a job, and for local processes in an interactive shell.
     """
-    return {name: value for name, value in environ.items() if not _is_scrubbed(name)}
-
-
-def _is_scrubbed(name: str) -> bool:
-    if name in _KEPT:
-        return False
-    return name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES)
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _KEPT or not (name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES))
+    }
 
 
 def _describes_a_step(environ: Mapping[str, str]) -> bool:

@@ -73,8 +73,9 @@ class Step:
     def of(cls, run: RunDir, code: int, environ: Mapping[str, str]) -> Step:
         job = Job.around(environ)
         attempts = read_attempts(run)
-        before = _attempts_before(run, job)
-        own = [each for each in attempts if _is_of(each, job) and each.attempt > before]
+        this = (job.environ["SLURM_JOB_ID"], job.restart)
+        before = _attempts_before(run, *this)
+        own = [each for each in attempts if (each.job_id, each.restart) == this and each.attempt > before]
         attempt = own[-1] if own else None
         is_newest = attempt is attempts[-1] if own else not is_training_here(run)
         return cls(run=run, job=job, code=code, attempt=attempt, is_newest=is_newest)
@@ -86,17 +87,11 @@ class Step:
         return attempt is not None and attempt.time_end is not None and attempt.why not in FAILURE_CLASSES
 
 
-def _is_of(attempt: AttemptRecord, job: Job) -> bool:
-    return (attempt.job_id, attempt.restart) == (job.environ["SLURM_JOB_ID"], job.restart)
-
-
-def _attempts_before(run: RunDir, job: Job) -> int:
+def _attempts_before(run: RunDir, job_id: str, restart: int) -> int:
     """Return the number of the job's last attempt that was restarted in place; 0 before the first restart."""
     events = [event.facts for event in read_events(run, _IN_PLACE_EVENT)]
-    this = (job.environ["SLURM_JOB_ID"], job.restart)
-    return max(
-        (facts["attempt"] for facts in events if (facts["job_id"], facts["restart"]) == this), default=0
-    )
+    own = [facts for facts in events if (facts["job_id"], facts["restart"]) == (job_id, restart)]
+    return max((facts["attempt"] for facts in own), default=0)
 
 
 @dataclass(frozen=True, slots=True)

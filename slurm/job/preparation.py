@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from slurm.client import programs
 from slurm.client.stop_reason import CANCELLED, TIME_LIMIT, WARNING, WARNING_SIGNAL, StopEvidence, is_back
@@ -97,7 +96,9 @@ def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:
     experiment = load_to_run(folder.config)
     progress = KeptProgress(experiment.data.RESUMABLE_STAGE)
     TimeLimitWatch(experiment, progress, environ).start()
-    progress.message(f"preparing on {os.uname().nodename}, with {_cpus(experiment.data)}")
+    workers = getattr(experiment.data, "workers", None) or 1
+    processes = f"{workers} process{'' if workers == 1 else 'es'}"
+    progress.message(f"preparing on {os.uname().nodename}, with {processes}")
     prepared = prepare_data(experiment, progress.preparing)
     progress.message(prepared.summary())
     if (code := prepare_model(experiment, str(folder.path))) == 0:
@@ -122,11 +123,6 @@ def prepare_model(experiment: Experiment, config: str, *overrides: str) -> int:
     if not experiment.model.needs_preparation:
         return 0
     return launcher.prepare(config, overrides, scrub(), sys.stderr)
-
-
-def _cpus(data: Any) -> str:
-    workers = getattr(data, "workers", None) or 1
-    return "1 process" if workers == 1 else f"{workers} processes"
 
 
 def main() -> int:

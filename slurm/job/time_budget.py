@@ -68,9 +68,14 @@ def budgets(names: Iterable[str], partitions: Iterable[Partition], config: Mappi
     allowed = set(names)
     kill_wait_s = parse_seconds(config.get("KillWait", ""))
     return [
-        _of_preemption(partition, kill_wait_s)
-        for partition in partitions
-        if partition.name in allowed and partition.can_be_preempted
+        Budget(
+            name=f"a preemption in partition {each.name} "
+            f"(GraceTime {each.grace_s} s, KillWait {kill_wait_s} s)",
+            seconds=each.grace_s + kill_wait_s,
+            cure="save more often (checkpoint.every_steps or every_minutes), or later steps are lost",
+        )
+        for each in partitions
+        if each.name in allowed and each.can_be_preempted
     ]
 
 
@@ -80,15 +85,6 @@ def _of_time_limit(seconds: float | None) -> list[Budget]:
         return []
     name = f"half of the time limit of {seconds / 60:g} min"
     return [Budget(name=name, seconds=seconds / 2, cure="raise resources.time")]
-
-
-def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:
-    return Budget(
-        name=f"a preemption in partition {partition.name} "
-        f"(GraceTime {partition.grace_s} s, KillWait {kill_wait_s} s)",
-        seconds=partition.grace_s + kill_wait_s,
-        cure="save more often (checkpoint.every_steps or every_minutes), or later steps are lost",
-    )
 
 
 def measured_lead_s(run: RunDir) -> float | None:

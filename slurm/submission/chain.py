@@ -47,29 +47,22 @@ def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
     Raises ConfigError, and UserError if two of them are the same run.
     """
     links: list[Link] = []
-    for file, *overrides in files:
-        with _earlier(links[-1].run if links else None):
-            experiment, origins = load_with_origins(Path(file), overrides)
-        run = run_of(experiment, parent)
-        if run in [link.run for link in links]:
-            raise UserError(f"{file} makes the run {run.run_id} a second time: a run cannot wait for itself")
-        links.append(Link(experiment=experiment, run=run, origins=origins))
-    return links
-
-
-@contextmanager
-def _earlier(run: RunDir | None) -> Iterator[None]:
-    """While open, set EARLIER_RUN to the previous run's folder, to compose the next experiment."""
     before = os.environ.get(EARLIER_RUN)
-    if run is not None:
-        os.environ[EARLIER_RUN] = str(run.path)
     try:
-        yield
+        for file, *overrides in files:
+            experiment, origins = load_with_origins(Path(file), overrides)
+            run = run_of(experiment, parent)
+            if run in [link.run for link in links]:
+                raise UserError(
+                    f"{file} makes the run {run.run_id} a second time: a run cannot wait for itself"
+                )
+            links.append(Link(experiment=experiment, run=run, origins=origins))
+            os.environ[EARLIER_RUN] = str(run.path)
     finally:
-        if run is not None:
-            os.environ.pop(EARLIER_RUN)
-            if before is not None:
-                os.environ[EARLIER_RUN] = before
+        os.environ.pop(EARLIER_RUN, None)
+        if before is not None:
+            os.environ[EARLIER_RUN] = before
+    return links
 
 
 def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str]:

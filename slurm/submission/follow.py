@@ -37,7 +37,9 @@ def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
     interrupt_on_request(signal.SIGTERM)
     try:
         while (why := _obstacle(awaited)) == "":
-            time.sleep(_pause_s(awaited))
+            last = last_submission(awaited)
+            is_job = last is not None and last.cluster == "slurm"
+            time.sleep(_ASK_SLURM_S if is_job else _LOOK_S)
         if why is None:
             become(run, words)
     except KeyboardInterrupt:
@@ -61,11 +63,6 @@ def _obstacle(awaited: RunDir) -> str | None:
     if now.is_live or now.state not in _ENDED:
         return ""
     return f"{awaited.run_id}, which it waited for, is {now.state}: {now.reason}"
-
-
-def _pause_s(awaited: RunDir) -> float:
-    last = last_submission(awaited)
-    return _ASK_SLURM_S if last is not None and last.cluster == "slurm" else _LOOK_S
 
 
 def become(run: RunDir, words: list[str]) -> NoReturn:

@@ -34,15 +34,11 @@ class PreparePlan(JobPlan):
     run   not the run of the training, but a separate folder with config, code, logs and submissions
     """
 
-    @property
-    def log(self) -> str:
-        """The log's path, with Slurm's pattern for the job's id; `stk logs` finds it as that of rank 0."""
-        return "logs/%j.rank_00000.log"
-
     def options(self) -> dict[str, object]:
         # B sends the signal to the batch script, because the preparation runs in it and has no step.
         warning = f"B:{WARNING_SIGNAL}@{signal_lead_s(self.resources)}"
-        return {**JobPlan.options(self), "output": self.log, "signal": warning}
+        # `stk logs` finds the log as that of rank 0.
+        return {**JobPlan.options(self), "output": "logs/%j.rank_00000.log", "signal": warning}
 
     def _launch(self, parts: tuple[Component, ...]) -> list[str]:
         command = [self.python, "-P", "-u", "-m", "slurm.job.preparation", str(self.run.path)]
@@ -101,7 +97,8 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
     """
     experiment = as_preparation(experiment, cpus)
     parent = parent / PREPARATIONS
-    plan = _plan(experiment, run_of(experiment, parent))
+    target = run_of(experiment, parent)
+    plan = PreparePlan(experiment=experiment, run=target, number=len(submissions(target)))
     str(plan)
     preflight(plan.resources)
     with run_folder(experiment, parent, fresh=False) as folder:
@@ -109,14 +106,9 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
         if (live := _live(folder)) is not None:
             return live
         _renew(folder, experiment)
-        plan = _plan(experiment, folder)
+        plan = replace(plan, number=len(submissions(folder)))
         submission = submit_plan(plan, lambda: sbatch(plan, os.environ))
     return PreparationJob(folder=folder, submission=submission, state="pending", is_new=True)
-
-
-def _plan(experiment: Experiment, folder: RunDir) -> PreparePlan:
-    number = len(submissions(folder))
-    return PreparePlan(experiment=experiment, run=folder, number=number)
 
 
 def _live(folder: RunDir) -> PreparationJob | None:

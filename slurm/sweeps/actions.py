@@ -58,19 +58,16 @@ def start(
     make_sweep(folder)
     check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
     with hold(folder.lock, f"the sweep {folder.name}"), _restored_on_error(folder, runs):
-        _check_unchanged(folder, record)
+        now = read_record(folder)
+        if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
+            # They would be dropped.
+            added = f"another process has just added runs to the sweep {folder.name}"
+            raise RunBusy(f"{added}: repeat the command")
         write_down(folder, record, runs)
         if not runs:
             return SubmittedRuns()
         throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
         return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
-
-
-def _check_unchanged(folder: SweepDir, record: Record) -> None:
-    """Raise RunBusy if another process has added runs since the record was read: they would be dropped."""
-    now = read_record(folder)
-    if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
-        raise RunBusy(f"another process has just added runs to the sweep {folder.name}: repeat the command")
 
 
 @contextmanager

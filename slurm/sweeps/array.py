@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm.submission.batch.batch_script import JobPlan, directives
+from slurm.submission.batch.batch_script import JobPlan, both_dependencies, directives
 from slurm.submission.batch.folder_guard import LINES
 from slurm.submission.batch.job_options import components
 from toolkit.errors import UserError
@@ -71,16 +71,8 @@ class ArrayPlan:
         # %a is the link to the folder of each task's run.
         options = {**own, "job-name": self.name, "chdir": self.folder, "output": f"%a/{own['output']}"}
         if self.after:
-            options["dependency"] = _both(options.get("dependency"), f"afterany:{':'.join(self.after)}")
+            after = f"afterany:{':'.join(self.after)}"
+            need = "an earlier array must also end"
+            options["dependency"] = both_dependencies(options.get("dependency"), after, need)
         throttle = "" if self.max_parallel is None else f"%{self.max_parallel}"
         return {**options, "array": f"0-{len(self.plans) - 1}{throttle}"}
-
-
-def _both(first: object, second: str) -> str:
-    """Return both dependencies. Raises UserError if the first has alternatives (?): Slurm cannot mix them."""
-    if "?" in str(first):
-        raise UserError(
-            f"resources.dependency is {first}, where one of several is enough: an earlier array must also "
-            "end, and Slurm cannot combine both"
-        )
-    return f"{first},{second}" if first else second

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +39,7 @@ def combine(config: Path, sweep: Sweep, points: Sequence[Point]) -> list[Combina
     Raises ConfigError with the faults of all points, each with a run that has it, and UserError if resources
     differ.
     """
-    found = list(_load_all(config, sweep, points))
-    _check_resources(found)
-    return found
-
-
-def _load_all(config: Path, sweep: Sweep, points: Sequence[Point]) -> Iterator[Combination]:
+    found: list[Combination] = []
     faults: dict[Fault, list[str]] = {}
     files = Files()
     for point in points:
@@ -54,9 +49,11 @@ def _load_all(config: Path, sweep: Sweep, points: Sequence[Point]) -> Iterator[C
             for fault in error.faults:
                 faults.setdefault(fault, []).append(name_of(point))
             continue
-        yield Combination(values=point, experiment=experiment, run_id=run_id(experiment))
+        found.append(Combination(values=point, experiment=experiment, run_id=run_id(experiment)))
     if faults:
         raise ConfigError([_named(fault, names, len(points)) for fault, names in faults.items()])
+    _check_resources(found)
+    return found
 
 
 def _named(fault: Fault, names: Sequence[str], count: int) -> Fault:

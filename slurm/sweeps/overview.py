@@ -90,12 +90,12 @@ def overview(folder: SweepDir, record: Record) -> Overview:
 
 def drawn(found: Overview) -> Group:
     """Return the counts and a line for each run, for rich."""
-    counts = sorted(found.counts.items(), key=lambda item: _rank(item[0]))
+    counts = sorted(found.counts.items(), key=lambda item: _ORDER.index(item[0]))
     head = Text(f"sweep {found.folder.name}: {len(found.rows)} runs")
     for state, count in counts:
         head.append(", ").append(f"{count} {state}", style=_COLOURS.get(state, ""))
     keys = list(dict.fromkeys(key for member, _ in found.rows for key in member.values))
-    ordered = sorted(found.rows, key=lambda row: _rank(found.states[row[0].run_id]))
+    ordered = sorted(found.rows, key=lambda row: _ORDER.index(found.states[row[0].run_id]))
     titles = [*keys, "run", "state", "step", found.record.metric.partition(".")[2], "job"]
     metric = metric_of(found.record.metric.partition(".")[2], task_of(found.folder, found.record))
     cells = [_cells(found, metric, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
@@ -109,10 +109,6 @@ def drawn(found: Overview) -> Group:
     if found.record.removed:
         notes.append(Text(f"{len(found.record.removed)} runs of earlier commands no longer belong to it"))
     return Group(head, table, *notes)
-
-
-def _rank(state: str) -> int:
-    return _ORDER.index(state) if state in _ORDER else len(_ORDER)
 
 
 def _cells(

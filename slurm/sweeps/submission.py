@@ -73,7 +73,10 @@ def submit_runs(
     """
     for alike in _by_resources(wanted):
         facts = preflight(alike[0].experiment.resources)
-        _check(sweep, alike[0])
+        # Raises UserError if no batch script can express a run; one is enough, as folders only differ by id.
+        plan = JobPlan(experiment=alike[0].experiment, run=alike[0].run)
+        str(plan)
+        str(ArrayPlan(plans=(plan,), folder=sweep.array("array")))
     slots, why = free_slots(wanted[0].experiment.resources, facts)
     if at_most is not None and (slots is None or at_most < slots):
         slots, why = at_most, f"--at-most is {at_most}"
@@ -91,13 +94,6 @@ def _by_resources(wanted: Iterable[Candidate]) -> list[list[Candidate]]:
     for one in wanted:
         found.setdefault(repr(one.experiment.resources), []).append(one)
     return list(found.values())
-
-
-def _check(sweep: SweepDir, one: Candidate) -> None:
-    """Raise UserError if no batch script can express a run; checks one run, as folders only differ by id."""
-    plan = JobPlan(experiment=one.experiment, run=one.run)
-    str(plan)
-    str(ArrayPlan(plans=(plan,), folder=sweep.array("array")))
 
 
 def _largest(facts: Facts) -> int | None:
@@ -183,9 +179,6 @@ def _allow_open_files(runs: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < needed:
         most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-# -- what has to wait ------------------------------------------------------------------------------
 
 
 def keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:

@@ -115,12 +115,7 @@ class JobPlan:
             return {"dependency": f"afterany:{self.after}"}
         if not self.awaits:
             return {}
-        if "?" in str(given or ""):
-            raise UserError(
-                f"resources.dependency is {given}, where one of several is enough: the previous run must "
-                "also finish, and Slurm cannot combine both"
-            )
-        every = ",".join(filter(None, [str(given or ""), f"afterok:{self.awaits}"]))
+        every = both_dependencies(given, f"afterok:{self.awaits}", "the previous run must also finish")
         # Without this option, a job that can never start would stay in the queue for ever.
         return {"dependency": every, "kill-on-invalid-dep": "yes"}
 
@@ -215,6 +210,16 @@ class JobPlan:
 def directives(options: Mapping[str, object]) -> list[str]:
     """Return one #SBATCH line for each option."""
     return [directive(name, value) for name, value in options.items()]
+
+
+def both_dependencies(given: object, added: str, need: str) -> str:
+    """Return both dependencies. Raises UserError if the given one has alternatives: Slurm cannot mix them."""
+    if "?" in str(given or ""):
+        raise UserError(
+            f"resources.dependency is {given}, where one of several is enough: {need}, and Slurm cannot "
+            "combine both"
+        )
+    return f"{given},{added}" if given else added
 
 
 def _check_folder(run: RunDir) -> None:

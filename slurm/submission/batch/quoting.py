@@ -41,14 +41,11 @@ def export(name: str, value: str) -> str:
 
 def _shell_text(value: str) -> str:
     """Return a value for the shell; a secret becomes a reference to the job's own environment."""
-    parts = split_references(getattr(value, "reference", value))
-    words = [
-        f'"${{{part}?is not set where the job was submitted}}"' if is_name else _word(part)
-        for part, is_name in parts
-    ]
-    return "".join(words) or "''"
-
-
-def _word(text: str) -> str:
-    # sbatch refuses a script with a carriage return before a line break, also between quotes.
-    return shlex.quote(text).replace("\r", r"'$'\r''")
+    words = ""
+    for part, is_name in split_references(getattr(value, "reference", value)):
+        if is_name:
+            words += f'"${{{part}?is not set where the job was submitted}}"'
+        else:
+            # sbatch refuses a script with a carriage return before a line break, also between quotes.
+            words += shlex.quote(part).replace("\r", r"'$'\r''")
+    return words or "''"

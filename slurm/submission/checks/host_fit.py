@@ -66,9 +66,11 @@ def _shortages(
     fitting = {need.label: sum(n for kind, n in kinds.items() if need.has(kind)) for need in needs}
     lacking = [need for need in needs if fitting[need.label] < enough]
     for need in lacking:
+        offers = sorted(f"{kind.hosts}: {need.offer(kind)}" for kind in kinds)
+        more = f"; and {len(offers) - 6} more kinds of host" if len(offers) > 6 else ""
         yield (
             f"{need.label}: {fitting[need.label]} of {total} hosts of partition {partition.name} have it, "
-            f"{nodes} needed ({_offers(need, kinds)})"
+            f"{nodes} needed ({'; '.join(offers[:6])}{more})"
         )
     together = sum(n for kind, n in kinds.items() if all(need.has(kind) for need in needs))
     if not lacking and together < enough:
@@ -76,11 +78,6 @@ def _shortages(
             f"{', '.join(need.label for need in needs)}: {together} of {total} hosts of partition "
             f"{partition.name} have all of it, {nodes} needed"
         )
-
-
-def _offers(need: _Need, kinds: Mapping[HostGroup, int]) -> str:
-    shown = sorted(f"{kind.hosts}: {need.offer(kind)}" for kind in kinds)
-    return "; ".join(shown[:6]) + (f"; and {len(shown) - 6} more kinds of host" if len(shown) > 6 else "")
 
 
 def _needs(part: Component, partition: Partition, tracks_memory: bool) -> Iterator[_Need]:

@@ -121,7 +121,6 @@ class Partition:
 
     @property
     def can_be_preempted(self) -> bool:
-        """Whether its jobs may be preempted."""
         return self.preempt_mode.upper() not in ("", "OFF")
 
     @property

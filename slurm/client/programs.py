@@ -303,7 +303,6 @@ def _outcome(process: subprocess.Popen[str], command: tuple[str, ...], timeout_s
 
 
 def config() -> dict[str, str]:
-    """Return the cluster's settings."""
     return parse.parse_config(call("scontrol", "show", "config"))
 
 

@@ -6,7 +6,6 @@ Slurm counts time limits in whole minutes, rounded up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from toolkit.errors import UserError
 
@@ -66,18 +65,14 @@ def gres_of_request(text: str, name: str = "") -> dict[tuple[str, str], int]:
 def gres_of_host(text: str) -> dict[tuple[str, str], int]:
     """Return the count of each (name, type) of a host, and of (name, "") over all types."""
     offered: dict[tuple[str, str], int] = {}
-    for name, kind, count in _offers(text):
-        for key in {(name, kind), (name, "")}:
-            offered[key] = offered.get(key, 0) + count
-    return offered
-
-
-def _offers(text: str) -> Iterator[tuple[str, str, int]]:
-    for item in re.sub(r"\([^)]*\)", "", text).split(","):
+    for item in re.sub(r"\([^)]*\)", "", text.lower()).split(","):
         words = [word for word in item.strip().split(":") if word != "no_consume"]
         count = _count(words[-1])
         if len(words) > 1 and count is not None:
-            yield words[0].lower(), words[1].lower() if len(words) > 2 else "", count
+            name, kind = words[0], words[1] if len(words) > 2 else ""
+            for key in {(name, kind), (name, "")}:
+                offered[key] = offered.get(key, 0) + count
+    return offered
 
 
 def _count(text: str) -> int | None:

@@ -119,7 +119,6 @@ class JobState:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the state is final."""
         return self.state in TERMINAL
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -229,14 +229,6 @@ def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
     notify(step.run, "requeue", why)
 
 
-def named_run(what: str, overrides: Sequence[str]) -> RunDir:
-    """Return the run of a folder, an id or an experiment file. Raises RunNotFound, ConfigError."""
-    path = Path(what)
-    if path.is_file():
-        return run_of(load(path, overrides))
-    return find_run(what)
-
-
 def _decide_in_job(run: RunDir, code: int, in_place: bool) -> Outcome:
     """As `decide`; if no controller answers, tell the user, and ask again until the job ends: it is idle."""
     try:
@@ -259,7 +251,10 @@ def main() -> int:
     what, code, *overrides = sys.argv[1:]
     in_place = overrides == [IN_PLACE]
     try:
-        run = named_run(what, [] if in_place else overrides)
+        if Path(what).is_file():
+            run = run_of(load(Path(what), [] if in_place else overrides))
+        else:
+            run = find_run(what)
         if not run.config.exists():
             print("stk: the step ended before its run began: see above", flush=True)
             return ExitCode.FAILED

@@ -56,8 +56,6 @@ class EvaluationPlan(JobPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A submitted evaluation."""
-
     job_id: str
     log: Path
 

@@ -76,7 +76,6 @@ class PreparationJob:
 
     @property
     def log(self) -> Path:
-        """The path of its log."""
         return self.folder.logs / f"{self.submission.job_id}.rank_00000.log"
 
     def to_json(self) -> dict[str, object]:

@@ -29,7 +29,6 @@ class Combination:
 
 
 def name_of(values: Point) -> str:
-    """Return the name of a combination: its keys and values."""
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 

@@ -83,7 +83,10 @@ def submit_runs(
     count = len(wanted) if slots is None else min(slots, len(wanted))
     handed = SubmittedRuns(later=list(wanted[count:]), why=why if count < len(wanted) else "")
     if count:
-        _submit_arrays(sweep, wanted[:count], _largest(facts), throttle, list(live), handed, tick)
+        if facts.max_array_size == 0:
+            why = "This cluster has no job arrays (MaxArraySize is 0): use stk submit for each run"
+            raise SlurmRefused(why)
+        _submit_arrays(sweep, wanted[:count], facts.max_array_size, throttle, list(live), handed, tick)
     keep_for_later(sweep, handed.later)
     return handed
 
@@ -94,12 +97,6 @@ def _by_resources(wanted: Iterable[Candidate]) -> list[list[Candidate]]:
     for one in wanted:
         found.setdefault(repr(one.experiment.resources), []).append(one)
     return list(found.values())
-
-
-def _largest(facts: Facts) -> int | None:
-    if facts.max_array_size == 0:
-        raise SlurmRefused("This cluster has no job arrays (MaxArraySize is 0): use stk submit for each run")
-    return facts.max_array_size
 
 
 def _unfinished_arrays(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:

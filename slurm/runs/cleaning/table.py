@@ -12,7 +12,6 @@ from toolkit.system.output.sanitize import clean
 
 
 def table(proposal: Proposal) -> Group:
-    """Return a table of the items to delete, with the kept items below."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("what", overflow="fold")

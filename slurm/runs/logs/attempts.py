@@ -44,7 +44,6 @@ class LoggedAttempt:
 
     @property
     def title(self) -> str:
-        """The name in headings."""
         name = f"attempt {self.nonce if self.number is None else self.number}"
         return f"{name}, job {self.job_id}" if self.job_id else name
 

@@ -91,14 +91,12 @@ class Follower:
             return []
 
     def _one_by_one(self, last: bool) -> Iterator[str]:
-        """Yield new lines of one rank, or of the batch script."""
         for followed in self._followed:
             for line in followed.tail.look(last=last):
                 yield from self._heading(followed.source)
                 yield shown(line)
 
     def _mixed(self, last: bool) -> Iterator[str]:
-        """Yield the new lines of all ranks, by time."""
         looks = [followed.tail.look(last=last) for followed in self._followed]
         for number, line in merged(looks, [followed.clock for followed in self._followed]):
             source = self._followed[number].source

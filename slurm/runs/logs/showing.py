@@ -46,7 +46,6 @@ def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 
 def labelled(label: str, raw: bytes) -> str:
-    """Return a line with the label of its rank."""
     return f"{label} | {shown(raw)}"
 
 

@@ -72,12 +72,10 @@ def bar(share: float, width: int) -> Text:
 
 
 def key_line(keys: Keys) -> Text:
-    """Return keys and their actions on one line."""
     return Text("   ").join(Text.assemble((key, "bold reverse"), f" {words}") for key, words in keys)
 
 
 def cut(line: Text, width: int) -> Text:
-    """Return a line cut to this width."""
     line = line.copy()
     line.truncate(width, overflow="ellipsis")
     line.no_wrap = True

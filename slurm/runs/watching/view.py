@@ -60,7 +60,6 @@ def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:
-    """Return two texts at both ends of a line."""
     gap = width - left.cell_len - right.cell_len
     return Text.assemble(left, " " * gap, right) if gap > 0 else left
 

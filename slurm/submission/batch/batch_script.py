@@ -208,7 +208,6 @@ class JobPlan:
 
 
 def directives(options: Mapping[str, object]) -> list[str]:
-    """Return one #SBATCH line for each option."""
     return [directive(name, value) for name, value in options.items()]
 
 
@@ -233,7 +232,6 @@ def _check_folder(run: RunDir) -> None:
 
 
 def _step_options(first: Component) -> dict[str, str]:
-    """Return the options of the step, quoted for the shell."""
     if first.step_options:
         return {name: shlex.quote(str(value)) for name, value in first.step_options.items()}
     if "cpus-per-gpu" in first.options:

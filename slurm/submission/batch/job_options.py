@@ -92,7 +92,6 @@ def components(resources: Resources) -> tuple[Component, ...]:
 
 
 def partitions_of(resources: Resources, partitions: Iterable[Partition]) -> list[str]:
-    """Return the names of the partitions that a job may run in."""
     return components(resources)[0].partitions(partitions)
 
 

@@ -269,7 +269,29 @@ def parse_seconds(text: str) -> int:
 def parse_partitions(text: str) -> list[Partition]:
     """Return the partitions from `scontrol --oneliner show partition`."""
     lines = [line for line in text.splitlines() if line.startswith("PartitionName=")]
-    return [_partition(fields_of_line(line)) for line in lines]
+    return [
+        Partition(
+            name=fields["PartitionName"],
+            is_default=fields.get("Default") == "YES",
+            state=fields.get("State", ""),
+            hosts=_printed(fields.get("Nodes", "")),
+            total_nodes=_leading_number(fields.get("TotalNodes", "")),
+            min_nodes=_leading_number(fields.get("MinNodes", "")),
+            max_nodes=whole(fields.get("MaxNodes", "")),
+            max_time_min=minutes_of(fields.get("MaxTime", "")),
+            max_cpus_per_node=whole(fields.get("MaxCPUsPerNode", "")),
+            allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
+            deny_accounts=names_of(fields.get("DenyAccounts", "")),
+            allow_qos=_allowed(fields.get("AllowQos", "ALL")),
+            deny_qos=names_of(fields.get("DenyQos", "")),
+            preempt_mode=fields.get("PreemptMode", ""),
+            grace_s=_leading_number(fields.get("GraceTime", "")),
+            priority_tier=_leading_number(fields.get("PriorityTier", "1")),
+            default_time_min=minutes_of(fields.get("DefaultTime", "")),
+            default_memory=_default_memory(fields),
+        )
+        for fields in map(fields_of_line, lines)
+    ]
 
 
 def parse_job(text: str) -> dict[str, str]:
@@ -327,29 +349,6 @@ def records(
 def _printed(text: str) -> str:
     """Return a value as printed; empty if Slurm prints a word for nothing, such as (null)."""
     return "" if text in _NOTHING else text
-
-
-def _partition(fields: dict[str, str]) -> Partition:
-    return Partition(
-        name=fields["PartitionName"],
-        is_default=fields.get("Default") == "YES",
-        state=fields.get("State", ""),
-        hosts=_printed(fields.get("Nodes", "")),
-        total_nodes=_leading_number(fields.get("TotalNodes", "")),
-        min_nodes=_leading_number(fields.get("MinNodes", "")),
-        max_nodes=whole(fields.get("MaxNodes", "")),
-        max_time_min=minutes_of(fields.get("MaxTime", "")),
-        max_cpus_per_node=whole(fields.get("MaxCPUsPerNode", "")),
-        allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
-        deny_accounts=names_of(fields.get("DenyAccounts", "")),
-        allow_qos=_allowed(fields.get("AllowQos", "ALL")),
-        deny_qos=names_of(fields.get("DenyQos", "")),
-        preempt_mode=fields.get("PreemptMode", ""),
-        grace_s=_leading_number(fields.get("GraceTime", "")),
-        priority_tier=_leading_number(fields.get("PriorityTier", "1")),
-        default_time_min=minutes_of(fields.get("DefaultTime", "")),
-        default_memory=_default_memory(fields),
-    )
 
 
 def _default_memory(fields: dict[str, str]) -> str:

@@ -168,7 +168,9 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     is_ending = in_place and _is_ending(run, facts)
     if in_place and not avoids and not is_ending and step.attempt is not None:
         # A step without a record of its attempt is requeued instead: it could not be counted here.
-        _note_again(step, step.attempt, decision.why)
+        this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
+        note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=step.attempt.attempt)
+        notify(run, "requeue", decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
     chained = avoids or is_ending or wants_chain(run, decision.why)
     start_again(run, job, decision.why, chained, exclude=decision.exclude, patience_s=patience_s)
@@ -220,13 +222,6 @@ def _insisting(record: Callable[[], object]) -> None:
                 raise
             time.sleep(pause_s)
     record()
-
-
-def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
-    job = step.job
-    facts = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart, "attempt": attempt.attempt}
-    note_event(step.run, _IN_PLACE_EVENT, why=why, **facts)
-    notify(step.run, "requeue", why)
 
 
 def _decide_in_job(run: RunDir, code: int, in_place: bool) -> Outcome:

@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,20 +157,17 @@ def _check_folder(run: RunDir, experiment: Experiment) -> None:
 
 def _check_models(run: RunDir, experiment: Experiment, begun: float) -> None:
     """Raise UserError if a model that the run started from was modified later."""
-    for key, file in _model_files(experiment):
+    files = list(experiment.model.files())
+    start, name = "train.start_from_checkpoint", experiment.train.start_from_checkpoint
+    if name is not None:
+        files.append((start, find_weights(start, name).file))
+    for key, file in files:
         if file.stat().st_mtime > begun:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
             raise UserError(
                 f"{key}: {file} was modified on {when}, after the start of {run.run_id}: it may be "
                 "another model. --force repeats the run with it"
             )
-
-
-def _model_files(experiment: Experiment) -> Iterator[tuple[str, Path]]:
-    yield from experiment.model.files()
-    key, name = "train.start_from_checkpoint", experiment.train.start_from_checkpoint
-    if name is not None:
-        yield key, find_weights(key, name).file
 
 
 def _valid_time(found: object) -> float | None:

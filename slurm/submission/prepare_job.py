@@ -104,8 +104,15 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
         resolve_if_possible(folder, must_know=True)
         if (live := _live(folder)) is not None:
             return live
-        _renew(folder, experiment)
-        plan = replace(plan, number=len(submissions(folder)))
+        # The next job gets the current settings and code; its results are keyed by content.
+        folder.result.unlink(missing_ok=True)
+        write_atomic(folder.config, to_yaml(experiment))
+        known = submissions(folder)
+        if known:
+            shutil.rmtree(folder.code, ignore_errors=True)
+            create_run(experiment, parent)
+        make_submitit(folder)
+        plan = replace(plan, number=len(known))
         submission = submit_plan(plan, lambda: sbatch(plan, os.environ))
     return PreparationJob(folder=folder, submission=submission, state="pending", is_new=True)
 
@@ -120,13 +127,3 @@ def _live(folder: RunDir) -> PreparationJob | None:
     if now.is_terminal or not now.slurm_state:
         return None
     return PreparationJob(folder=folder, submission=last, state=now.state, is_new=False)
-
-
-def _renew(folder: RunDir, experiment: Experiment) -> None:
-    """Give the next job the current settings and code; its results are keyed by content."""
-    folder.result.unlink(missing_ok=True)
-    write_atomic(folder.config, to_yaml(experiment))
-    if submissions(folder):
-        shutil.rmtree(folder.code, ignore_errors=True)
-        create_run(experiment, folder.path.parent)
-    make_submitit(folder)

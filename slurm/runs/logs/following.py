@@ -61,8 +61,12 @@ class Follower:
 
     def _find(self) -> None:
         """Add new logs: at first those of the newest attempt, then all later ones."""
-        listing = self._listing()
+        if self.rank == "batch":
+            listing = frozenset(path.name for path in self.run.job_logs())
+        else:
+            listing = frozenset(path.name for _, _, path in self.run.rank_logs())
         if listing == self._listed:
+            # Only if the logs have changed is attempts.jsonl read.
             return
         self._listed = listing
         is_first = not self._followed
@@ -76,12 +80,6 @@ class Follower:
         if self._followed and is_first:
             # Logs of older attempts are not new.
             self._seen.update(source.path.name for source in self._wanted("all"))
-
-    def _listing(self) -> frozenset[str]:
-        """Return the names of the existing logs; attempts.jsonl is read only if they have changed."""
-        if self.rank == "batch":
-            return frozenset(path.name for path in self.run.job_logs())
-        return frozenset(path.name for _, _, path in self.run.rank_logs())
 
     def _wanted(self, attempt: Attempt) -> list[Source]:
         try:

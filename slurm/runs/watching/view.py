@@ -35,7 +35,11 @@ def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: K
     foot = [Text(one_line(clean(message), 1000), style="bold yellow"), key_line(keys)]
     room = max(0, height - len(top) - len(foot))
     ranks = _ranks(snapshot, room // 2 if snapshot.log else room)
-    log = _log(snapshot, room - len(ranks))
+    room -= len(ranks)
+    log: list[Text] = []
+    if snapshot.log and room >= 3:
+        lines = snapshot.log[-(room - 2) :]
+        log = [Text(), Text("log of rank 0", style=_DIM), *(Text(line) for line in lines)]
     body = [*top, *ranks, *log][: max(0, height - len(foot))]
     filling = [Text()] * (height - len(foot) - len(body))
     return Group(*(cut(line, width) for line in (*body, *filling, *foot)))
@@ -180,10 +184,3 @@ def _cells(rank: Rank, snapshot: Snapshot) -> tuple[str, ...]:
 
 def _of(used_mb: float, limit_mb: float | None) -> str:
     return size_mb(used_mb) + ("" if limit_mb is None else f" of {size_mb(limit_mb)}")
-
-
-def _log(snapshot: Snapshot, room: int) -> list[Text]:
-    if not snapshot.log or room < 3:
-        return []
-    lines = snapshot.log[-(room - 2) :]
-    return [Text(), Text("log of rank 0", style=_DIM), *(Text(line) for line in lines)]

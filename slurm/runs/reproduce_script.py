@@ -106,10 +106,6 @@ class Facts:
     sources: tuple[tuple[Path, str], ...]
     verified: bool
 
-    @property
-    def identity(self) -> str:
-        return identity(self.experiment)
-
 
 def gather(run: RunDir, *, force: bool = False) -> Facts:
     """Return the facts about a run, after checking that its inputs exist and are unchanged.
@@ -211,7 +207,7 @@ def script(facts: Facts, python: str = sys.executable) -> str:
         "CODE": str(run.code),
         "PYTHON": python,
         "NAME": run.run_id,
-        "IDENTITY": facts.identity,
+        "IDENTITY": identity(facts.experiment),
     }
     files = "\n".join(_check_line(str(path), sha256) for path, sha256 in facts.sources)
     values = {name: shlex.quote(value) for name, value in quoted.items()}

@@ -2,7 +2,7 @@
 
 Slurm releases a job only if the previous job has ended COMPLETED with exit code 0, and our jobs do that only
 if their run has finished. A job that saved and exited is requeued under its id, or its followers are moved to
-the next job of its run (slurm.client.retarget).
+the next job of its run (slurm.submission.submit_job).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +12,6 @@ from typing import Any
 from slurm.client import programs
 from slurm.client.hostlist import expand
 from slurm.client.queue import poll
-from slurm.client.retarget import move_dependants
 from slurm.client.topology import scrub
 from slurm.config.resources import Resources
 from slurm.status.submissions import (
@@ -131,13 +131,13 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         if not own:
             raise SlurmRefused(f"job {job_id} was not submitted by stk: there is no plan to submit again")
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
-            _move_dependants(run, job_id, follower.job_id)
+            _let_dependants_follow(run, job_id, follower.job_id)
             return follower
         resources = without_hosts(last_resources(run), names_of_slurm(exclude, environ))
         experiment = replace(load_resolved(run.config), resources=resources)
         plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
         following = submit_plan(plan, lambda: sbatch(plan, environ))
-        _move_dependants(run, job_id, following.job_id)
+        _let_dependants_follow(run, job_id, following.job_id)
         return following
 
 
@@ -148,7 +148,36 @@ def names_of_slurm(hosts: Iterable[str], environ: Mapping[str, str]) -> list[str
     return [host.partition(".")[0] if is_short else host for host in hosts]
 
 
-def _move_dependants(run: RunDir, old: str, new: str) -> None:
+def move_dependants(old: str, new: str) -> list[str]:
+    """Let all jobs of the user that wait for the job `old` wait for `new`; return their ids. Idempotent.
+
+    Also changes dependencies that a user's script has made. Raises SchedulerError.
+    """
+    found = {
+        job_id: words
+        for job_id, words in programs.dependencies(str(os.getuid())).items()
+        # The components of a heterogeneous job `new` would wait for their own job.
+        if job_id.partition("+")[0] != new and renamed(words, old, new) != words
+    }
+    refusals = []
+    for job_id, words in found.items():
+        try:
+            programs.depend_on(job_id, renamed(words, old, new))
+        except SlurmRefused as refusal:
+            # The job may have ended; change the other jobs nevertheless.
+            refusals.append(refusal)
+    if refusals:
+        raise refusals[0]
+    return list(found)
+
+
+def renamed(words: str, old: str, new: str) -> str:
+    """Return a dependency in which `new` replaces `old`: afterok:12:13?after:12+5 -> afterok:14:13?…"""
+    # The whole id: after a colon, not as part of a longer id or of an array task's.
+    return re.sub(rf"(?<=:){re.escape(old)}(?![\d_])", new, words)
+
+
+def _let_dependants_follow(run: RunDir, old: str, new: str) -> None:
     """Let jobs that wait for the run's old job wait for its new job, because the old one will not succeed."""
     try:
         moved = programs.patiently(lambda: move_dependants(old, new), _MOVE_TIMEOUT_S)

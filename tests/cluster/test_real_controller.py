@@ -11,7 +11,7 @@ import pytest
 from slurm.client import programs
 from slurm.client.hostlist import expand
 from slurm.client.queue import JobState, poll
-from slurm.client.retarget import move_dependants
+from slurm.submission.submit_job import move_dependants
 from toolkit.errors import SlurmRefused, SlurmUnavailable, UserError
 
 from .cluster import Cluster

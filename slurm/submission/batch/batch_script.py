@@ -62,10 +62,6 @@ class JobPlan:
         return own
 
     @property
-    def identity(self) -> str:
-        return identity(self.experiment)
-
-    @property
     def world_size(self) -> int:
         return world_size(self.resources)
 
@@ -200,7 +196,7 @@ class JobPlan:
         """Return the output of `stk plan --json`."""
         return {
             "run_id": self.run.run_id,
-            "identity": self.identity,
+            "identity": identity(self.experiment),
             "config": to_plain(self.experiment),
             "script": str(self),
             "world_size": self.world_size,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from slurm.client import programs
 from slurm.client.parse import parse_dependencies
-from slurm.client.retarget import move_dependants, renamed
-from slurm.submission.submit_job import chain
+from slurm.submission.submit_job import chain, move_dependants, renamed
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
 from toolkit.errors import SlurmRefused

@@ -312,7 +312,4 @@ def test_half_written_files_do_not_stop_clean(user: User, run: RunDir) -> None:
 
 
 def _row(run: RunDir, state: str) -> RunStatus:
-    return RunStatus(
-        run_id=run.run_id, run_dir=str(run.path), job_id=None, state=state,
-        step=0, total_steps=None, epoch=None, restarts=0,
-    )  # fmt: skip
+    return RunStatus(run_id=run.run_id, run_dir=str(run.path), job_id=None, state=state)

@@ -254,9 +254,8 @@ def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
 
 def all_qos(timeout_s: float = TIMEOUT_S) -> list[Qos]:
     """Return every QOS. Raises SchedulerError if accounting is missing or does not answer."""
-    return account_limits.parse_qos(
-        _sacctmgr("qos", f"format={account_limits.QOS_FORMAT}", timeout_s=timeout_s)
-    )
+    what = f"format={account_limits.QOS_FORMAT}"
+    return account_limits.parse_qos(_sacctmgr("qos", what, timeout_s=timeout_s))
 
 
 def associations(user: str, cluster: str, timeout_s: float = TIMEOUT_S) -> list[Association]:

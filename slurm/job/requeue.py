@@ -121,9 +121,7 @@ def _can_be_preempted(facts: Mapping[str, str]) -> bool:
     return any(each.can_be_preempted for each in partitions if each.name in names)
 
 
-def continue_run(
-    run: RunDir, job: Job, facts: Mapping[str, str], why: str, patience_s: float = PATIENCE_S
-) -> None:
+def continue_run(run: RunDir, job: Job, facts: Mapping[str, str], why: str, patience_s: float) -> None:
     """Continue a run that was stopped, unless it was cancelled. Raises SchedulerError if that fails."""
     if why == CANCELLED:
         note_event(run, "cancelled", job_id=job.id, why=why)
@@ -155,13 +153,7 @@ def wants_chain(run: RunDir, why: str) -> bool:
 
 
 def start_again(
-    run: RunDir,
-    job: Job,
-    why: str,
-    chained: bool,
-    *,
-    exclude: Sequence[str] = (),
-    patience_s: float = PATIENCE_S,
+    run: RunDir, job: Job, why: str, chained: bool, *, exclude: Sequence[str] = (), patience_s: float
 ) -> None:
     """Requeue the job, or submit the next one; if Slurm refuses, try the other way.
 

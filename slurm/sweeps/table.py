@@ -62,9 +62,8 @@ def summary(wanted: Wanted) -> str:
         states = Counter(one.now.state for one in wanted.known if one.now is not None and not one.skipped)
         parts.append(f"{counts['goes on']} go on ({_tally(states)})")
     if wanted.removed:
-        parts.append(
-            f"{len(wanted.removed)} removed ({_tally(Counter(row.state for row in wanted.removed))})"
-        )
+        states = Counter(row.state for row in wanted.removed)
+        parts.append(f"{len(wanted.removed)} removed ({_tally(states)})")
     return f"sweep {wanted.folder.name}: {len(wanted.known)} runs: {', '.join(parts)}"
 
 

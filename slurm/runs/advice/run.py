@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from contextlib import suppress
+from statistics import fmean
 
 from slurm.runs.advice.resources import Resources, cpu_advice, gpu_advice, limit_advice, memory_advice
 from slurm.status.submissions import last_submission
@@ -102,9 +102,7 @@ def _starting(summary: RunSummary) -> Iterator[Advice]:
     spent = summary.goodput
     if spent.starting <= MOST_STARTING * spent.allocated:
         return
-    mean = formats.duration(
-        statistics.fmean(attempt.time.spent.starting for attempt in summary.attempt_usage)
-    )
+    mean = formats.duration(fmean(attempt.time.spent.starting for attempt in summary.attempt_usage))
     yield Advice(
         topic="slow starts",
         found=f"{formats.share(spent.starting, spent.allocated)}, {mean} on average",

@@ -87,12 +87,9 @@ def clock_at(path: Path, position: int) -> Clock:
     return clock
 
 
-def merged(
-    logs: Sequence[Iterable[bytes]], clocks: Sequence[Clock] | None = None
-) -> Iterator[tuple[int, bytes]]:
+def merged(logs: Sequence[Iterable[bytes]], clocks: Sequence[Clock]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of all logs by time, each with the number of its log; each log keeps its order."""
-    known = clocks or [Clock() for _ in logs]
-    streams = [_numbered(number, known[number].times(lines)) for number, lines in enumerate(logs)]
+    streams = [_numbered(number, clocks[number].times(lines)) for number, lines in enumerate(logs)]
     for _, number, line in heapq.merge(*streams, key=lambda each: each[0]):
         yield number, line
 

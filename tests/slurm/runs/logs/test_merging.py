@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.runs.logs.showing import by_time, merged
+from slurm.runs.logs.showing import Clock, by_time, merged
 from slurm.runs.logs.sources import Source
 
 
@@ -18,7 +18,7 @@ def timed(second: int, text: str) -> bytes:
 def test_a_stack_trace_stays_with_its_error() -> None:
     trace = [b"Traceback\n", b"  File x\n", b"ValueError\n"]
     logs = [[timed(2, "failed"), *trace], [timed(1, "b1"), timed(2, "b2"), timed(3, "b3")]]
-    lines = [line for _, line in merged(logs)]
+    lines = [line for _, line in merged(logs, [Clock(), Clock()])]
     begin = lines.index(timed(2, "failed"))
     assert lines[begin + 1 : begin + 4] == trace
 
@@ -44,7 +44,7 @@ def test_nothing_is_lost_and_each_log_keeps_its_order(logs: list[list[tuple[bool
         ]
         for log in logs
     ]
-    found = list(merged(written))
+    found = list(merged(written, [Clock() for _ in written]))
     for number, lines in enumerate(written):
         assert [line for which, line in found if which == number] == lines
     assert len(found) == sum(map(len, written))

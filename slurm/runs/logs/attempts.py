@@ -56,17 +56,18 @@ def logged_attempts(run: RunDir) -> list[LoggedAttempt]:
     records = read_attempts(run)
     named = {record.nonce for record in records}
     unnamed = [nonce for nonce in logs if nonce not in named]
-    claimed = [_nonce(record, unnamed) for record in records]
-    known = [
-        _attempt(run, record.attempt, nonce, logs, record)
-        for record, nonce in zip(records, claimed, strict=True)
-    ]
-    late, early = _without_record({name: logs[name] for name in logs if name not in claimed}, known)
+    known = [_attempt(run, record.attempt, _nonce(record, unnamed), logs, record) for record in records]
+    claimed = {attempt.nonce for attempt in known}
+    # Of attempts without a record some have ended, and those that were written to since are starting.
+    begun = max((attempt.time_s or 0.0 for attempt in known), default=0.0)
+    written = {name: max(map(_written, logs[name].values())) for name in logs if name not in claimed}
+    ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))
+    starting = [nonce for nonce in ordered if written[nonce] > begun]
     last = known[-1].number or 0 if known else 0
     return [
-        *(_attempt(run, None, nonce, logs) for nonce in early),
+        *(_attempt(run, None, nonce, logs) for nonce in ordered if nonce not in starting),
         *known,
-        *(_attempt(run, number, nonce, logs) for number, nonce in enumerate(late, start=last + 1)),
+        *(_attempt(run, number, nonce, logs) for number, nonce in enumerate(starting, start=last + 1)),
     ]
 
 
@@ -95,16 +96,6 @@ def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
         return record.nonce
     begin, end = f"{record.job_id}.", f".{record.restart}"
     return next((nonce for nonce in unnamed if nonce.startswith(begin) and nonce.endswith(end)), "")
-
-
-def _without_record(
-    logs: Mapping[str, Mapping[int, Path]], known: Sequence[LoggedAttempt]
-) -> tuple[list[str], list[str]]:
-    """Return attempts without a record, by time: starting ones, and those that ended without a record."""
-    last = max((attempt.time_s or 0.0 for attempt in known), default=0.0)
-    written = {nonce: max(_written(path) for path in files.values()) for nonce, files in logs.items()}
-    ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))
-    return [n for n in ordered if written[n] > last], [n for n in ordered if written[n] <= last]
 
 
 def _written(path: Path) -> float:

@@ -11,9 +11,11 @@ RESTART_STEP if the script should start the step again; the script passes `in-pl
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,6 @@ from pathlib import Path
 from slurm.client import programs
 from slurm.client.hostlist import expand
 from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_array_task, is_back, length_s
-from slurm.job.oom_log import crash_hint
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.job.stop_signals import margin_s
 from slurm.job.time_budget import measured_lead_s
@@ -33,15 +34,16 @@ from toolkit.config import load, load_submitted
 from toolkit.config.secrets import concealed
 from toolkit.errors import SlurmUnavailable, StkError
 from toolkit.exit_codes import ExitCode
+from toolkit.files import read_end
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import Decision
-from toolkit.run.attempts.crash_record import record_crash
+from toolkit.run.attempts.crash_record import CrashHint, record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
 from toolkit.run.create_run import run_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event, read_events, save_events
-from toolkit.run.failure.classes import FAILURE_CLASSES, NO_ROOM
+from toolkit.run.failure.classes import FAILURE_CLASSES, NO_ROOM, OOM_KILLED
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -51,6 +53,10 @@ _PATIENCE_S = 600.0
 _LAST_S = 60.0
 #: Seconds between attempts to record a crash on a file system that does not answer.
 _REPEAT_S = (1.0, 10.0, 60.0)
+#: Slurm's messages of a lack of memory, and the bytes at the end of a job's log in which they are searched.
+_OOM_OF_TASKS = re.compile(r"srun: error: .*: tasks? ([\d,-]+): Out Of Memory")
+_OOM_OF_STEP = re.compile(r"[Dd]etected \d+ oom[-_ ]kill event|[Ee]xceeded (?:job |step )?memory limit")
+_OOM_BYTES = 1 << 16
 #: Event: a step is started again in its job.
 _IN_PLACE_EVENT = "started_in_place"
 
@@ -209,6 +215,19 @@ def _decision(step: Step) -> Decision:
         return Decision("stop", note_full_disk(run, nonce, error, record))
     finally:
         give_up_reserve(run)
+
+
+def crash_hint(log: Path) -> CrashHint:
+    """Return whether a job's log shows an out-of-memory kill, for ranks that ended without a message."""
+    text = read_end(log, _OOM_BYTES).decode("utf-8", "replace")
+    # Each attempt ends with a line of `main`.
+    text = text.rpartition("\nstk: ")[2]
+    if (tasks := _OOM_OF_TASKS.search(text)) is not None:
+        rank: int | None = None
+        with suppress(StkError, ValueError):
+            rank = min(int(name) for name in expand(f"[{tasks[1]}]"))
+        return CrashHint(kind=OOM_KILLED, rank=rank)
+    return CrashHint(kind=OOM_KILLED) if _OOM_OF_STEP.search(text) else CrashHint()
 
 
 def _insisting(record: Callable[[], object]) -> None:

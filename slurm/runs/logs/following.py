@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from slurm.runs.logs.lines import Tail, shown
-from slurm.runs.logs.showing import Clock, clock_at, heading, labelled, merged, start_of
+from slurm.runs.logs.lines import Tail, shown, tail_start
+from slurm.runs.logs.showing import Clock, clock_at, heading, labelled, merged
 from slurm.runs.logs.sources import Attempt, Rank, Source, sources
 from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.rows import Ask, status
@@ -74,7 +74,7 @@ class Follower:
         for source in self._wanted(self.attempt if is_first else comes):
             if source.path.name not in self._seen:
                 self._seen.add(source.path.name)
-                start = start_of(source.path, self.lines if is_first else None)
+                start = tail_start(source.path, self.lines if is_first else None)
                 clock = clock_at(source.path, start)
                 self._followed.append(_Followed(source, Tail(source.path, start), clock))
         if self._followed and is_first:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from toolkit.system.output.sanitize import clean
@@ -16,9 +17,11 @@ _BLOCK = 1 << 16
 _ORDERS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
-def tail_start(path: Path, lines: int) -> int:
-    """Return the offset at which the last `lines` lines of a file begin. Raises OSError."""
-    with open(path, "rb") as stream:
+def tail_start(path: Path, lines: int | None) -> int:
+    """Return the offset of the last `lines` lines of a file; 0 for None, or if it cannot be read."""
+    if lines is None:
+        return 0
+    with suppress(OSError), open(path, "rb") as stream:
         position = end = stream.seek(0, os.SEEK_END)
         while position > 0:
             size = min(_BLOCK, position)
@@ -30,7 +33,7 @@ def tail_start(path: Path, lines: int) -> int:
                 lines -= 1
                 if lines == 0:
                     return position + at + 1
-        return 0
+    return 0
 
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:

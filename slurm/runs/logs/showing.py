@@ -28,7 +28,7 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     for number, source in enumerate(sources):
         if len(sources) > 1:
             yield from ["", heading(source.title)] if number else [heading(source.title)]
-        yield from map(shown, _lines(source.path, start_of(source.path, lines)))
+        yield from map(shown, _lines(source.path, tail_start(source.path, lines)))
 
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
@@ -39,7 +39,7 @@ def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     labels = [source.label for source in sources]
     if len({source.group for source in sources}) > 1:
         labels = [f"{source.title.partition(': ')[0]}, {source.label}" for source in sources]
-    starts = [(source.path, start_of(source.path, lines)) for source in sources]
+    starts = [(source.path, tail_start(source.path, lines)) for source in sources]
     logs, clocks = [_lines(*start) for start in starts], [clock_at(*start) for start in starts]
     found = (labelled(labels[number], line) for number, line in merged(logs, clocks))
     return found if lines is None else iter(deque(found, maxlen=lines))
@@ -47,13 +47,6 @@ def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 def labelled(label: str, raw: bytes) -> str:
     return f"{label} | {shown(raw)}"
-
-
-def start_of(path: Path, lines: int | None) -> int:
-    """Return the offset of the last lines of a log; 0 for None, or if it cannot be read."""
-    with suppress(OSError):
-        return 0 if lines is None else tail_start(path, lines)
-    return 0
 
 
 def _lines(path: Path, start: int) -> Iterator[bytes]:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.job.decide_restart import decide
-from slurm.job.oom_log import crash_hint
+from slurm.job.decide_restart import crash_hint, decide
 from tests.slurm.support.pretend_job import PretendJob
 from toolkit.files import read_json
 from toolkit.run.attempts.crash_record import CrashHint

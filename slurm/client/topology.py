@@ -120,8 +120,7 @@ def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
     except UserError:
         hosts = []
     other = next((host for host in hosts if host != own), "")
-    names = (own, other, environ.get("SLURM_LAUNCH_NODE_IPADDR", ""))
-    return tuple(name for name in names if name)
+    return tuple(filter(None, (own, other, environ.get("SLURM_LAUNCH_NODE_IPADDR", ""))))
 
 
 def _granted_gpus(environ: Mapping[str, str]) -> int:

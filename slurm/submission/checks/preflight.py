@@ -74,18 +74,14 @@ def read_facts(resources: Resources) -> Facts:
 def check_fits(resources: Resources, facts: Facts) -> list[str]:
     """Return all reasons why these resources can never be allocated; empty if none is known."""
     reasons = _reasons(resources, facts)
-    return reasons + list(_fewer_cpus(resources, facts)) if reasons else []
-
-
-def _fewer_cpus(resources: Resources, facts: Facts) -> Iterator[str]:
-    """Yield advice if the default number of CPUs for a rank on a GPU is the only obstacle."""
-    if resources.cpus_per_task is not None:
-        return
+    if not reasons or resources.cpus_per_task is not None:
+        return reasons
+    # The default number of CPUs for a rank on a GPU may be the only obstacle.
     for cpus in range(CPUS_BESIDE_A_GPU - 1, 0, -1):
         if not _reasons(replace(resources, cpus_per_task=cpus), facts):
             default = f"a rank on a GPU gets {CPUS_BESIDE_A_GPU} CPUs by default"
-            yield f"{default}: resources.cpus_per_task={cpus} fits"
-            return
+            return [*reasons, f"{default}: resources.cpus_per_task={cpus} fits"]
+    return reasons
 
 
 def _reasons(resources: Resources, facts: Facts) -> list[str]:

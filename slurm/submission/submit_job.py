@@ -130,13 +130,12 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         own = [number for number, one in enumerate(known) if one.job_id == job_id and not one.is_script]
         if not own:
             raise SlurmRefused(f"job {job_id} was not submitted by stk: there is no plan to submit again")
-        if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
-            _let_dependants_follow(run, job_id, follower.job_id)
-            return follower
-        resources = without_hosts(last_resources(run), names_of_slurm(exclude, environ))
-        experiment = replace(load_resolved(run.config), resources=resources)
-        plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
-        following = submit_plan(plan, lambda: sbatch(plan, environ))
+        following = _live_follower(known[own[-1] + 1 :])
+        if following is None:
+            resources = without_hosts(last_resources(run), names_of_slurm(exclude, environ))
+            experiment = replace(load_resolved(run.config), resources=resources)
+            plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
+            following = submit_plan(plan, lambda: sbatch(plan, environ))
         _let_dependants_follow(run, job_id, following.job_id)
         return following
 

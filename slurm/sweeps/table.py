@@ -53,19 +53,15 @@ def _change(one: Candidate) -> Text:
 
 def summary(wanted: Wanted) -> str:
     """Return the number of runs for each planned action, on one line."""
-    counts = Counter(one.change for one in wanted.known)
-    parts = [f"{counts['new']} new"]
-    if counts["unchanged"]:
-        states = Counter(one.now.state for one in wanted.known if one.now is not None and one.skipped)
-        parts.append(f"{counts['unchanged']} unchanged ({_tally(states)})")
-    if counts["goes on"]:
-        states = Counter(one.now.state for one in wanted.known if one.now is not None and not one.skipped)
-        parts.append(f"{counts['goes on']} go on ({_tally(states)})")
-    if wanted.removed:
-        states = Counter(row.state for row in wanted.removed)
-        parts.append(f"{len(wanted.removed)} removed ({_tally(states)})")
+    there = [(one.now.state, one.skipped) for one in wanted.known if one.now is not None]
+    groups = {
+        "unchanged": [state for state, skipped in there if skipped],
+        "go on": [state for state, skipped in there if not skipped],
+        "removed": [row.state for row in wanted.removed],
+    }
+    parts = [f"{len(wanted.known) - len(there)} new"]
+    for word, states in groups.items():
+        if states:
+            tally = ", ".join(f"{count} {state}" for state, count in sorted(Counter(states).items()))
+            parts.append(f"{len(states)} {word} ({tally})")
     return f"sweep {wanted.folder.name}: {len(wanted.known)} runs: {', '.join(parts)}"
-
-
-def _tally(states: Counter[str]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))

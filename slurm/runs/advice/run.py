@@ -65,9 +65,12 @@ def course_advice(summary: RunSummary) -> Iterator[Advice]:
         yield _waiting(summary)
     if spent.allocated < _LEAST_S:
         return
-    yield from _starting(summary)
-    yield from _saving(summary)
-    yield from _repeated(summary)
+    if spent.starting > MOST_STARTING * spent.allocated:
+        yield _starting(summary)
+    if spent.saving > MOST_SAVING * spent.allocated:
+        yield _saving(summary)
+    if spent.repeated > MOST_REPEATED * spent.allocated:
+        yield _repeated(summary)
     if len(summary.attempt_usage) >= _MANY_ATTEMPTS and spent.share < LEAST_GOODPUT:
         yield _restarts(summary)
 
@@ -98,12 +101,10 @@ def _waiting(summary: RunSummary) -> Advice:
     )
 
 
-def _starting(summary: RunSummary) -> Iterator[Advice]:
+def _starting(summary: RunSummary) -> Advice:
     spent = summary.goodput
-    if spent.starting <= MOST_STARTING * spent.allocated:
-        return
     mean = formats.duration(fmean(attempt.time.spent.starting for attempt in summary.attempt_usage))
-    yield Advice(
+    return Advice(
         topic="slow starts",
         found=f"{formats.share(spent.starting, spent.allocated)}, {mean} on average",
         bound=f"{100 * MOST_STARTING:.0f} % of the time held",
@@ -112,14 +113,12 @@ def _starting(summary: RunSummary) -> Iterator[Advice]:
     )
 
 
-def _saving(summary: RunSummary) -> Iterator[Advice]:
+def _saving(summary: RunSummary) -> Advice:
     spent = summary.goodput
-    if spent.saving <= MOST_SAVING * spent.allocated:
-        return
     change, reason = _no_fixed_interval(summary), "The interval is then chosen from the cost of a save."
     if not change:
         change, reason = "STK_EXPERIMENT_DIR on a faster file system", "The run waits for the disk."
-    yield Advice(
+    return Advice(
         topic="saves",
         found=f"{formats.share(spent.saving, spent.allocated)} for {_saves(summary)} saves",
         bound=f"{100 * MOST_SAVING:.0f} % of the time held",
@@ -128,16 +127,14 @@ def _saving(summary: RunSummary) -> Iterator[Advice]:
     )
 
 
-def _repeated(summary: RunSummary) -> Iterator[Advice]:
+def _repeated(summary: RunSummary) -> Advice:
     spent = summary.goodput
-    if spent.repeated <= MOST_REPEATED * spent.allocated:
-        return
     change, how = _no_fixed_interval(summary), ": chosen from how often the run is stopped."
     if not change:
         gap_min = spent.allocated / max(1, _saves(summary)) / 60
         change = f"checkpoint.every_minutes={max(0.5, round(gap_min / 2, 1)):g}"
         how = f"; now it saved every {formats.duration(60 * gap_min)}."
-    yield Advice(
+    return Advice(
         topic="lost steps",
         found=f"{formats.share(spent.repeated, spent.allocated)} was training that was lost and done again",
         bound=f"{100 * MOST_REPEATED:.0f} % of the time held",

@@ -21,6 +21,9 @@ from slurm.status.rows import RunStatus
 from toolkit.errors import StkError
 from toolkit.run.run_dir import RunDir
 
+#: A function that returns the current status of the run.
+Look = Callable[[], RunStatus]
+
 
 class Screen(LiveView):
     """The view of one run, and the actions of its keys.
@@ -33,12 +36,7 @@ class Screen(LiveView):
     _snapshot: Snapshot
 
     def __init__(
-        self,
-        run: RunDir,
-        look: Callable[[], RunStatus],
-        interval_s: float,
-        until_finished: bool,
-        is_opened: bool = False,
+        self, run: RunDir, look: Look, interval_s: float, until_finished: bool, is_opened: bool = False
     ) -> None:
         super().__init__(interval_s)
         self._run = run

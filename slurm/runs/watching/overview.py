@@ -46,18 +46,15 @@ class Overview(LiveView):
     def refresh(self) -> Ending | None:
         before = self.selected
         self.rows = self._look()
-        self._number = self._number_of(before)
+        # Compared by folder, because runs in different places may have the same id.
+        folders = [each.run_dir for each in self.rows]
+        if before is not None and before.run_dir in folders:
+            self._number = folders.index(before.run_dir)
+        else:
+            self._number = self._within(self._number)
         self._width = None
         has_ended = self._until_finished and not any(row.may_live for row in self.rows)
         return Ending.QUIT if has_ended else None
-
-    def _number_of(self, row: RunStatus | None) -> int:
-        """Return the row number of a run; if the run is gone, the same number as before."""
-        # Compared by folder, because runs in different places may have the same id.
-        folders = [each.run_dir for each in self.rows]
-        if row is not None and row.run_dir in folders:
-            return folders.index(row.run_dir)
-        return self._within(self._number)
 
     def _within(self, number: int) -> int:
         return max(0, min(number, len(self.rows) - 1))

@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from toolkit.checkpoint.state import Progress
 from toolkit.data.order.batches import epoch_plan
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.distributed.replica_check import compare_weights
@@ -37,7 +36,11 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
     between the same two batches of an evaluation. The next attempt then starts with that evaluation.
     Raises TrainingDiverged if the loss is not finite.
     """
-    with closing(_batches_of(context)) as batches:
+    workers = context.experiment.train.workers
+    batches: BatchSource = context.on_demand
+    if workers:
+        batches = Ahead(workers, partial(_requests_left, context))
+    with closing(batches):
         return _train(replace(context, batches=batches), stop)
 
 
@@ -56,21 +59,17 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
         context.activity.done("training")
         _record_step(context, totals, plan.step(position))
         context.checkpoints.reserve(context.state)
-        _note_duration(context, time.perf_counter() - started)
+        # The duration of the slowest of the latest steps.
+        context.activity.step_s = max(time.perf_counter() - started, 0.9 * context.activity.step_s)
         _compare_weights_if_due(context)
-        _evaluate_if_due(context, stop)
+        if context.schedule.evaluates_at(context.state.progress.step):
+            _evaluate(context, stop)
         outcome = _outcome(context, totals)
         _save_if_due(context, outcome)
         if outcome is not None:
             return outcome
     # An earlier attempt did the last step and was killed before it wrote result.json.
     return Outcome.FINISHED
-
-
-def _batches_of(context: TrainContext) -> BatchSource:
-    """Choose the source of training batches: train.workers ahead of time, or this process on demand."""
-    workers = context.experiment.train.workers
-    return Ahead(workers, partial(_requests_left, context)) if workers else context.on_demand
 
 
 def _requests_left(context: TrainContext) -> Iterator[Request]:
@@ -132,7 +131,8 @@ def _record_step(context: TrainContext, totals: StepTotals, samples: np.ndarray)
     """
     context.leave_if_replaced()
     progress = context.state.progress
-    _add_to_sums(progress, totals)
+    added = {"loss": totals.loss, "count": totals.count, **totals.sums}
+    progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
     read = context.quarantine.without(samples, progress.step - 1)
     context.step_records.add(progress, read, totals.loss)
     # If all samples of a step are in quarantine, there is no mean and no update.
@@ -141,12 +141,6 @@ def _record_step(context: TrainContext, totals: StepTotals, samples: np.ndarray)
     _log_metrics_if_due(context)
     if context.attempt is not None:
         context.attempt.stepped()
-
-
-def _add_to_sums(progress: Progress, totals: StepTotals) -> None:
-    """Add a step to the sums since the last line of training metrics."""
-    added = {"loss": totals.loss, "count": totals.count, **totals.sums}
-    progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
 
 
 def _log_metrics_if_due(context: TrainContext) -> None:
@@ -164,22 +158,11 @@ def _log_metrics_if_due(context: TrainContext) -> None:
     progress.sums = {}
 
 
-def _note_duration(context: TrainContext, seconds: float) -> None:
-    """Keep the duration of the slowest of the latest steps."""
-    context.activity.step_s = max(seconds, 0.9 * context.activity.step_s)
-
-
 def _compare_weights_if_due(context: TrainContext) -> None:
     step = context.state.progress.step
     if context.schedule.compares_at(step):
         context.enter(Phase.COMMUNICATION)
         compare_weights(context.group, context.state.model, step)
-
-
-def _evaluate_if_due(context: TrainContext, stop: Stop) -> None:
-    """Score the validation set if due."""
-    if context.schedule.evaluates_at(context.state.progress.step):
-        _evaluate(context, stop)
 
 
 def _evaluate(context: TrainContext, stop: Stop) -> None:

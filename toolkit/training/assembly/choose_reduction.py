@@ -35,8 +35,17 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
         finds_unused = _finds_unused(model, train, task, group)
         compile_model(model, train, group.device)
         return FastReduction(model, group, finds_unused, module)
-    _refuse_compiled(train)
-    _warn_of_rounding(group)
+    if train.compile == "on":
+        raise UserError(
+            "train.compile is on, but train.reduction is exact on the CPU: set train.reduction=fast, or "
+            "train.compile=auto"
+        )
+    if not is_power_of_two(group.world.size):
+        log.warning(
+            "%d processes are not a power of two: the samples are the same as on any other number, "
+            "the weights are equal within rounding, not bit for bit",
+            group.world.size,
+        )
     numbers = math.prod(sync_shape(train.micro_batches, task.train_sums))
     return ExactReduction(model, group, module, piggyback=numbers)
 
@@ -52,23 +61,6 @@ def _is_exact(train: Train, group: Group) -> bool:
         )
         return False
     return True
-
-
-def _refuse_compiled(train: Train) -> None:
-    if train.compile == "on":
-        raise UserError(
-            "train.compile is on, but train.reduction is exact on the CPU: set train.reduction=fast, or "
-            "train.compile=auto"
-        )
-
-
-def _warn_of_rounding(group: Group) -> None:
-    if not is_power_of_two(group.world.size):
-        log.warning(
-            "%d processes are not a power of two: the samples are the same as on any other number, "
-            "the weights are equal within rounding, not bit for bit",
-            group.world.size,
-        )
 
 
 def _finds_unused(model: nn.Module, train: Train, task: Task, group: Group) -> bool:

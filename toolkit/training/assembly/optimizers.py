@@ -14,8 +14,6 @@ from toolkit.config.library_arguments import OPTIMIZERS, OWN, SECTION_KEYS
 from toolkit.config.schema import Optimizer
 from toolkit.errors import UserError
 
-Group = dict[str, Any]
-
 #: Optimizers with a fused kernel for the CPU, too.
 _FUSED = ("adam", "adamw", "sgd")
 
@@ -43,13 +41,12 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
         if parameter.requires_grad:
             exempt = any(part in name.lower() for part in config.no_decay)
             (free if exempt else decayed).append(parameter)
-    groups: list[Group] = [
+    groups: list[dict[str, Any]] = [
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": free, "weight_decay": 0.0},
     ]
-    kind = _kind(config.kind)
-    known = inspect.signature(kind).parameters
-    if "weight_decay" not in known:
+    kind = _eager(config.kind)
+    if "weight_decay" not in inspect.signature(kind).parameters:
         groups = [{"params": [*decayed, *free]}]
     of_section = {name: getattr(config, name) for name, kinds in SECTION_KEYS.items() if config.kind in kinds}
     is_fused = config.kind in _FUSED and all(map(_is_plain, (*decayed, *free)))
@@ -72,17 +69,14 @@ def _is_plain(parameter: nn.Parameter) -> bool:
 
 
 @cache
-def _kind(name: str) -> Callable[..., torch.optim.Optimizer]:
-    return _eager(getattr(torch.optim, OPTIMIZERS[name].name))
-
-
-def _eager(kind: Callable[..., torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
-    """Return an optimizer class without torch's compiler wrappers around its methods.
+def _eager(name: str) -> Callable[..., torch.optim.Optimizer]:
+    """Return the optimizer class of torch without the compiler's wrappers around its methods.
 
     Their first call imports the compiler: two seconds of CPU at every start of every rank, although nothing
     is compiled. The wrapper of `step` also disables gradients, which this keeps.
     """
+    kind: Any = getattr(torch.optim, OPTIMIZERS[name].name)
     wrapped = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
-    step = torch.no_grad()(inspect.unwrap(kind.step))  # type: ignore[attr-defined]
-    return type(kind.__name__, (kind,), {**methods, "step": step})  # type: ignore[arg-type]
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    return type(kind.__name__, (kind,), {**methods, "step": step})

@@ -79,25 +79,21 @@ def batch_at_work(context: TrainContext | None) -> dict[str, Any]:
     }
 
 
-def process_memory() -> dict[str, float]:
-    """Memory in MB: this process now and at its peak, the host, and the limit if there is one."""
+def _memory(device: torch.device | None) -> dict[str, Any]:
+    """Memory in MB: this process now and at its peak, the host, the limit if there is one, and the GPU."""
     # Linux counts in KB.
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    facts = {
-        "rss_mb": psutil.Process().memory_info().rss / _MB,
-        "rss_peak_mb": peak_kb / 1024,
-        "host_mb": psutil.virtual_memory().total / _MB,
+    facts: dict[str, Any] = {
+        "rss_mb": round(psutil.Process().memory_info().rss / _MB, 1),
+        "rss_peak_mb": round(peak_kb / 1024, 1),
+        "host_mb": round(psutil.virtual_memory().total / _MB, 1),
     }
-    limit = memory_limit_mb()
-    return facts if limit is None else {**facts, "limit_mb": limit}
-
-
-def _memory(device: torch.device | None) -> dict[str, Any]:
-    facts: dict[str, Any] = dict(process_memory())
+    if (limit := memory_limit_mb()) is not None:
+        facts["limit_mb"] = round(limit, 1)
     if device is not None and device.type == "cuda":
         with suppress(Exception):
             facts["gpu"] = _gpu_memory(device)
-    return {name: _rounded(value) for name, value in facts.items()}
+    return facts
 
 
 def _gpu_memory(device: torch.device) -> dict[str, float]:
@@ -111,13 +107,7 @@ def _gpu_memory(device: torch.device) -> dict[str, float]:
         "total_mb": total,
         "others_mb": max(0, total - free - reserved - _OF_LIBRARIES),
     }
-    return {name: value / _MB for name, value in numbers.items()}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return round(value, 1)
+    return {name: round(value / _MB, 1) for name, value in numbers.items()}
 
 
 def memory_advice(

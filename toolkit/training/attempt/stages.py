@@ -17,6 +17,7 @@ import os
 import threading
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -114,7 +115,8 @@ class RankAttempt:
         self._attempt = attempt = self._begin_attempt()
         group = self._join(attempt, stack)
         try:
-            task = self._open_task(group, stop)
+            self._activity.phase = Phase.DATA_PREPARATION
+            task = open_task(self._experiment, group, self._display.preparing, stop)
         except StoppedEarly:
             return self._leave_unprepared(group, attempt, stop)
         self._context = context = self._build(task, group, attempt)
@@ -147,11 +149,6 @@ class RankAttempt:
         attempt.joined(group)
         return replace(group, shares_folder=shares_folder(self._run, group))
 
-    def _open_task(self, group: Group, stop: Stop) -> Task:
-        """Prepare and open the data. Collective. Raises StoppedEarly."""
-        self._activity.phase = Phase.DATA_PREPARATION
-        return open_task(self._experiment, group, self._display.preparing, stop)
-
     def _leave_unprepared(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
         """Record that the attempt was stopped before its data were prepared. Collective."""
         step = max(self._run.checkpoint_steps(), default=0)
@@ -163,6 +160,8 @@ class RankAttempt:
         """Build the model and everything around it, as at step 0. Collective."""
         self._activity.phase = Phase.MODEL
         own = Quarantine.of(self._run, self._experiment.train.quarantine)
+        rank = self._world.rank
+        note = partial(note_event, self._run, rank=rank)
         return build_training(
             self._run,
             self._experiment,
@@ -170,15 +169,9 @@ class RankAttempt:
             group,
             self._display,
             attempt=attempt,
-            faults=self._faults(attempt),
+            faults=Faults.from_environment(rank, attempt.number, note=note),
             quarantine=Quarantine.from_json(group.agree(own.to_json())),
             activity=self._activity,
-        )
-
-    def _faults(self, attempt: Attempt) -> Faults | None:
-        rank = self._world.rank
-        return Faults.from_environment(
-            rank, attempt.number, note=lambda event, **facts: note_event(self._run, event, rank=rank, **facts)
         )
 
     def _load(self, context: TrainContext, attempt: Attempt) -> None:
@@ -222,26 +215,18 @@ class RankAttempt:
     def _pulse(self) -> Pulse:
         """Return the activity of this rank, for its watchdog."""
         phase = self._activity.phase
-        # Before the beats: what shortens the limit comes after a beat.
-        limit_s = self._limit_s(phase)
+        limit_s: float | None = None
+        # Preparing data and reading a checkpoint have no known duration.
+        if self._context is not None and self._is_loaded:
+            # Before the beats: what shortens the limit comes after a beat.
+            save_s, compiles = self._context.checkpoints.seconds, self._activity.may_compile
+            limit_s = hang_limit_s(self._experiment.train, phase, save_s, compiles=compiles)
         return Pulse(
             phase=phase,
             step=self._step,
             beats=self._activity.beats,
             limit_s=limit_s,
             failure_context=failure_context(self._context, None, self._gpu),
-        )
-
-    def _limit_s(self, phase: Phase) -> float | None:
-        """Seconds without a heartbeat after which this rank counts as hanging; None for no limit."""
-        if self._context is None or not self._is_loaded:
-            # Preparing data and reading a checkpoint have no known duration.
-            return None
-        return hang_limit_s(
-            self._experiment.train,
-            phase,
-            self._context.checkpoints.seconds,
-            compiles=self._activity.may_compile,
         )
 
     def _record_failure(self, error: BaseException) -> None:

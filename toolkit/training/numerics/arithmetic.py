@@ -42,7 +42,13 @@ def set_arithmetic(experiment: Experiment) -> None:
     train = experiment.train
     _set(train)
     if train.deterministic and train.device != "cpu" and torch.cuda.is_available():
-        _use_deterministic_kernels()
+        # Before CUDA starts, because cuBLAS reads it once.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        # Not warn_only: attention kernels add in a fixed order only if nondeterminism is an error.
+        torch.use_deterministic_algorithms(True)
+        # It would fill all new memory, but no kernel here reads memory before it is written.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+        torch.backends.cudnn.benchmark = False
 
 
 @contextmanager
@@ -82,13 +88,3 @@ def _set(train: Train) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = train.precision == "tf32"
     # cuDNN's attention makes a plan for each new batch length: up to 1.4 s on an H200, as long as 40 steps.
     torch.backends.cuda.enable_cudnn_sdp(False)
-
-
-def _use_deterministic_kernels() -> None:
-    # Before CUDA starts, because cuBLAS reads it once.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # Not warn_only: attention kernels add in a fixed order only if nondeterminism is an error.
-    torch.use_deterministic_algorithms(True)
-    # It would fill all new memory, but no kernel here reads memory before it is written.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    torch.backends.cudnn.benchmark = False

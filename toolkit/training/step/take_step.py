@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import nn
 
 from toolkit.config.library_arguments import OWN
 from toolkit.data.order.sample_order import EpochPlan
+from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync, StepTotals
 from toolkit.errors import TrainingDiverged
 from toolkit.reliability.stop import Stop
@@ -144,27 +145,17 @@ def _loss_error(context: TrainContext, totals: StepTotals, samples: np.ndarray |
     )
 
 
-class Same(Protocol):
-    """The part of toolkit.distributed.process_group.Group that clipping needs."""
-
-    def same(self, tensor: torch.Tensor) -> torch.Tensor: ...
-
-
 def update(context: TrainContext, count: float) -> None:
     """Set the learning rate and step the optimizer. Collective if the ranks' devices differ.
 
     count  divisor of the summed gradients; with 0 (a step without samples), no weight changes
     """
-    _set_learning_rate(context)
-    if count > 0:
-        _step_optimizer(context, count)
-    context.state.progress.step += 1
-
-
-def _set_learning_rate(context: TrainContext) -> None:
     factor = _lr_factor(context)
     for group, peak in zip(context.state.optimizer.param_groups, context.peak_rates, strict=True):
         group["lr"] = peak * factor
+    if count > 0:
+        _step_optimizer(context, count)
+    context.state.progress.step += 1
 
 
 def _lr_factor(context: TrainContext) -> float:
@@ -191,7 +182,7 @@ def _step_optimizer(context: TrainContext, count: float) -> None:
     state.scaler.update()
 
 
-def clip(parameters: Sequence[nn.Parameter], largest: float, group: Same) -> None:
+def clip(parameters: Sequence[nn.Parameter], largest: float, group: Group) -> None:
     """Clip the gradient to a norm, by the same factor on all ranks. Collective if their devices differ.
 
     The ranks hold the same gradient, but different kinds of GPUs sum its norm in different orders, and the

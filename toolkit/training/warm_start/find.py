@@ -70,9 +70,10 @@ def find_weights(key: str, name: str, waits: bool = False) -> Weights:
     """
     path = Path(name)
     if (path / "config.yaml").is_file():
-        return _checkpoint_weights(key, _best_checkpoint(key, RunDir(path), waits))
+        folder = _best_checkpoint(key, RunDir(path), waits)
+        return Weights(file=folder / WEIGHTS, checkpoint=folder)
     if (path / MANIFEST).is_file():
-        return _checkpoint_weights(key, path)
+        return Weights(file=path / WEIGHTS, checkpoint=path)
     if path.is_file():
         return Weights(file=path, checkpoint=None)
     what = "holds neither a run nor a checkpoint" if path.is_dir() else "does not exist"
@@ -80,10 +81,6 @@ def find_weights(key: str, name: str, waits: bool = False) -> Weights:
     if (run := RunDir(experiment_dir() / path.name)).config.is_file():
         expected = f"did you mean {run.path}?"
     raise DataError(f"{key}: {path} {what}; {expected}")
-
-
-def _checkpoint_weights(key: str, folder: Path) -> Weights:
-    return Weights(file=folder / WEIGHTS, checkpoint=folder)
 
 
 def _best_checkpoint(key: str, run: RunDir, waits: bool) -> Path:

@@ -116,11 +116,20 @@ def find_devices(
 
     Raises the errors of `check_gpus`.
     """
-    if wanted == "cpu":
-        return _rank_devices(world, ()), ""
-    found = _host_gpus(world, environ)
-    warning = check_gpus(found, wanted, socket.gethostname())
-    return _rank_devices(world, tuple(_visible_gpu(index, found) for index in range(found.usable))), warning
+    gpus: tuple[VisibleGpu, ...] = ()
+    warning = ""
+    if wanted != "cpu":
+        found = _host_gpus(world, environ)
+        warning = check_gpus(found, wanted, socket.gethostname())
+        gpus = tuple(_visible_gpu(index, found) for index in range(found.usable))
+    devices = RankDevices(
+        rank=world.rank,
+        local_rank=world.local_rank,
+        host=socket.gethostname(),
+        processor=torch.backends.cpu.get_cpu_capability(),
+        gpus=gpus,
+    )
+    return devices, warning
 
 
 def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
@@ -194,16 +203,6 @@ def _why_none() -> str:
     except Exception as error:
         return str(error).partition("\n")[0]
     return ""
-
-
-def _rank_devices(world: World, gpus: tuple[VisibleGpu, ...]) -> RankDevices:
-    return RankDevices(
-        rank=world.rank,
-        local_rank=world.local_rank,
-        host=socket.gethostname(),
-        processor=torch.backends.cpu.get_cpu_capability(),
-        gpus=gpus,
-    )
 
 
 def _visible_gpu(index: int, found: HostGpus) -> VisibleGpu:

@@ -86,13 +86,14 @@ class StepSync:
     def combine(self, rows: np.ndarray) -> StepTotals:
         """Totals of the step, from the summed rows of all ranks."""
         total = rows.sum(axis=0)
+        is_finite = math.isfinite(total[_Column.LOSS])
         return StepTotals(
             loss=float(total[_Column.LOSS]),
             count=float(total[_Column.COUNT]),
             tokens=float(total[_Column.TOKENS]),
             stop=bool(total[_Column.STOP] > 0),
             sums=dict(zip(self._train_sums, total[_FIRST_SUM:].tolist(), strict=True)),
-            bad_rows=() if math.isfinite(total[_Column.LOSS]) else _not_finite(rows[:, _Column.LOSS]),
+            bad_rows=() if is_finite else tuple(np.flatnonzero(~np.isfinite(rows[:, _Column.LOSS])).tolist()),
         )
 
     def _fill(self, rows: np.ndarray) -> None:
@@ -117,7 +118,3 @@ class StepSync:
             count = torch.full((), count, dtype=torch.float64, device=self._device)
         numbers = torch.stack([loss.total.detach().double(), count.double()])
         return torch.cat([numbers, loss.sums.double()])
-
-
-def _not_finite(losses: np.ndarray) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(~np.isfinite(losses)).tolist())

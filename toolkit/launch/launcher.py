@@ -89,7 +89,9 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
         decision = _decision(run, nonce, codes)
         wants_stop = launcher.is_asked_to_stop or nodes.wants_stop
         if decision and decision.action == "retry" and not wants_stop and nodes.is_complete:
-            _announce_restart(run, decision)
+            note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
+            sys.stderr.write(f"{decision.why}; starting again\n")
+            notify(run, "requeue", decision.why)
             continue
         _leave(run, nodes, nonce, exit_code(codes), decision)
         return exit_code(codes)
@@ -121,12 +123,6 @@ def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
         why = note_full_disk(run, nonce, error, record)
         sys.stderr.write(f"{why}\n")
         return Decision("stop", why)
-
-
-def _announce_restart(run: RunDir, decision: Decision) -> None:
-    note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
-    sys.stderr.write(f"{decision.why}; starting again\n")
-    notify(run, "requeue", decision.why)
 
 
 def _leave(run: RunDir, nodes: Nodes, nonce: str, code: int, decision: Decision | None) -> None:
@@ -168,7 +164,7 @@ def _leave_as_ordered(run: RunDir, nodes: Participant, order: Mapping[str, Any],
 
 
 def _start_as_ordered(run: RunDir, launcher: _Launcher, nodes: Participant, nonce: str) -> int:
-    if (read_json(run.failure) or {}).get("nonce") != nonce:
+    if not _is_of_attempt(run, nonce):
         run.failure.unlink(missing_ok=True)
     nodes.start(nonce)
     codes = launcher.start(nonce)

@@ -22,7 +22,10 @@ def leaves_some_out(task: Task, model: nn.Module, device: torch.device) -> bool:
     """
     with restoring_buffers(model):
         try:
-            return _some_are_left_out(task, model, device)
+            samples = np.arange(min(_FEW, len(task.splits["train"])))
+            loss = task.loss(model, task.collate("train", samples, device))
+            trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+            return any(each is None for each in torch.autograd.grad(loss.total, trainable, allow_unused=True))
         except Exception:
             # A faulty sample fails again in its step, which can name it and leave it out.
             return True
@@ -38,10 +41,3 @@ def restoring_buffers(model: nn.Module) -> Iterator[None]:
         for name, buffer in model.named_buffers():
             if name in before and before[name].shape == buffer.shape:
                 buffer.copy_(before[name])
-
-
-def _some_are_left_out(task: Task, model: nn.Module, device: torch.device) -> bool:
-    samples = np.arange(min(_FEW, len(task.splits["train"])))
-    loss = task.loss(model, task.collate("train", samples, device))
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return any(each is None for each in torch.autograd.grad(loss.total, trainable, allow_unused=True))

@@ -69,7 +69,6 @@ class SecureListener:
         self._close([each for each in self._listeners if each.getsockname()[0] not in self._used])
 
     def close(self) -> None:
-        """Stop accepting connections."""
         self._close(self._listeners)
         with self._lock:
             for link in self._unauthenticated:

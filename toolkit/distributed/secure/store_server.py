@@ -106,6 +106,5 @@ class StoreClient:
         return json.loads(answer)
 
     def close(self) -> None:
-        """Close the connection."""
         if self._channel is not None:
             self._channel.close()

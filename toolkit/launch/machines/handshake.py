@@ -247,19 +247,16 @@ class _Arrivals:
         counts = self._machines.layout.counts
         missing = [node for node in range(1, len(counts)) if node not in self.present]
         names = ", ".join(map(self._machines.describe, missing))
+        refused = ""
+        if refusals.count:
+            refused = f" Refused, because they do not know the secret: {refusals}. {HOW_TO_GIVE}."
         return (
             f"{len(missing)} of {len(counts)} machines did not connect to {_place(self._machines)} within "
             f"{timeout_s:g} s: {names}. Is `stk run` started there, with --master-addr of this machine? "
-            "train.rendezvous_timeout_s sets how long to wait."
-            + (
-                f" Refused, because they do not know the secret: {refusals}. {HOW_TO_GIVE}."
-                if refusals.count
-                else ""
-            )
+            f"train.rendezvous_timeout_s sets how long to wait.{refused}"
         )
 
     def send_error(self, error: UserError | RendezvousError) -> None:
-        """Send the error to all connected nodes."""
         connections = [peer.connection for peer in self.present.values()]
         with suppress(Empty):
             while True:

@@ -27,14 +27,12 @@ class JsonSocket:
     def receive(self, timeout_s: float = 0.0) -> dict[str, Any] | None:
         """The next message; None if none is complete after timeout_s seconds. Raises Lost."""
         content = self._channel.receive(timeout_s)
-        return None if content is None else _message(content)
-
-
-def _message(content: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise Lost("its message is not JSON") from error
-    if not isinstance(message, dict):
-        raise Lost("its message is not a JSON object")
-    return message
+        if content is None:
+            return None
+        try:
+            message = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise Lost("its message is not JSON") from error
+        if not isinstance(message, dict):
+            raise Lost("its message is not a JSON object")
+        return message

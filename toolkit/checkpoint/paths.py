@@ -21,10 +21,6 @@ _KEPT_ASIDE = 2
 FaultPoint = Callable[[str], None]
 
 
-def no_fault(point: str) -> None:
-    """Inject nothing."""
-
-
 def temporary_name(target: Path, nonce: str, kind: str) -> Path:
     """A hidden name beside the target that no other attempt uses."""
     # One dot, also for what is hidden already: leftovers are found by it.
@@ -70,7 +66,7 @@ def give_name(folder: Path, target: Path, replaces: bool) -> None:
         raise
 
 
-def remove(folder: Path, nonce: str, at: FaultPoint = no_fault) -> None:
+def remove(folder: Path, nonce: str, at: FaultPoint = lambda point: None) -> None:
     """Delete a checkpoint. It is renamed first, so that no reader sees half of it.
 
     If it is a symbolic link, only the link is deleted: its target may belong to another run.

@@ -51,13 +51,10 @@ def mtbf_s(attempts: Iterable[AttemptRecord], running_s: float = 0.0) -> float:
     seconds, interruptions = PRIOR_S + running_s, 1
     for attempt in attempts:
         seconds += attempt.seconds
-        interruptions += not _is_orderly(attempt)
+        why = attempt.why or "killed"
+        if why not in _ORDERLY and not why.startswith("SIG"):
+            interruptions += 1
     return seconds / interruptions
-
-
-def _is_orderly(attempt: AttemptRecord) -> bool:
-    why = attempt.why or "killed"
-    return why in _ORDERLY or why.startswith("SIG")
 
 
 def interval_s(stall_s: float, write_s: float, mtbf_s: float) -> float:

@@ -22,13 +22,23 @@ _MB = 1 << 20
 
 def machine() -> dict[str, Any]:
     """Facts of this machine as JSON; None for what cannot be read. Memory in MB of 2**20 bytes."""
+    memory, limit_mb = psutil.virtual_memory(), memory_limit_mb()
     return {
         "host": socket.gethostname(),
         "time": time.time(),
         "python": platform.python_version(),
         "executable": sys.executable,
-        "cpus": _cpus(),
-        "memory": _memory(),
+        "cpus": {
+            "usable": len(os.sched_getaffinity(0)),
+            "online": os.cpu_count(),
+            "quota": cpu_quota(),
+            "model": _cpu_model(),
+        },
+        "memory": {
+            "total_mb": memory.total // _MB,
+            "available_mb": memory.available // _MB,
+            "limit_mb": None if limit_mb is None else int(limit_mb),
+        },
         "shared_memory_mb": _size_mb("/dev/shm"),
         "limits": {
             "open_files": _limit(resource.RLIMIT_NOFILE),
@@ -36,25 +46,6 @@ def machine() -> dict[str, Any]:
             "locked_memory_kb": _limit(resource.RLIMIT_MEMLOCK, 1024),
         },
         "network": network(),
-    }
-
-
-def _cpus() -> dict[str, Any]:
-    return {
-        "usable": len(os.sched_getaffinity(0)),
-        "online": os.cpu_count(),
-        "quota": cpu_quota(),
-        "model": _cpu_model(),
-    }
-
-
-def _memory() -> dict[str, Any]:
-    memory = psutil.virtual_memory()
-    limit_mb = memory_limit_mb()
-    return {
-        "total_mb": memory.total // _MB,
-        "available_mb": memory.available // _MB,
-        "limit_mb": None if limit_mb is None else int(limit_mb),
     }
 
 

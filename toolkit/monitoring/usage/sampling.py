@@ -115,7 +115,6 @@ class _Tally:
         self._cpus, self._limit_mb = cpu_count(), memory_limit_mb()
 
     def add(self, process: ProcessProbe, gpu: GpuProbe | None) -> None:
-        """Add a measurement."""
         rss_mb, cpu_percent = process.read()
         now = time.monotonic()
         self._cpu_seconds += cpu_percent / 100 * (now - self._measured)
@@ -135,7 +134,6 @@ class _Tally:
         self._history.add(self._last)
 
     def usage(self) -> RankUsage:
-        """Return the use so far."""
         seconds = self._measured - self._began
         return RankUsage(
             time=self._last.time,
@@ -168,14 +166,12 @@ class _GpuTally:
         self.memory_mb = 0.0
 
     def add(self) -> None:
-        """Add a measurement."""
         self.utilization, self.memory_mb, self._total_mb = self._probe.read()
         self._peak_mb = max(self._peak_mb, self.memory_mb)
         if self.utilization is not None:
             self._count, self._sum = self._count + 1, self._sum + self.utilization
 
     def usage(self) -> GpuUsage:
-        """Return the use so far."""
         return GpuUsage(
             name=self._probe.name,
             uuid=self._probe.uuid,

@@ -5,7 +5,6 @@ A megabyte is 2**20 bytes. 100 per cent of CPU is one core that is always busy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,15 +92,12 @@ def usage_of(run: RunDir, nonce: str, rank: int) -> RankUsage | None:
 
 def _read(path: Path) -> RankUsage | None:
     try:
-        return _usage(read_json(path))
+        document = read_json(path)
+        gpu, rows = document["gpu"], document["history"]
+        return replace(
+            from_json(RankUsage, document),
+            gpu=None if gpu is None else from_json(GpuUsage, gpu),
+            history=tuple(from_json(Moment, dict(zip(Moment.__slots__, row, strict=True))) for row in rows),
+        )
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         return None
-
-
-def _usage(document: Mapping[str, Any]) -> RankUsage:
-    gpu, rows = document["gpu"], document["history"]
-    return replace(
-        from_json(RankUsage, document),
-        gpu=None if gpu is None else from_json(GpuUsage, gpu),
-        history=tuple(from_json(Moment, dict(zip(Moment.__slots__, row, strict=True))) for row in rows),
-    )

@@ -5,12 +5,9 @@ It runs on a login node and imports nothing slow.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from toolkit.config.schema import Experiment, Train
+from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.errors import DataError
-from toolkit.workload import DataSection
 
 
 def steps_per_epoch(experiment: Experiment) -> int | None:
@@ -23,15 +20,13 @@ def steps_per_epoch(experiment: Experiment) -> int | None:
 
 def check_token_budget(experiment: Experiment) -> int | None:
     """As `steps_per_epoch`, but raise DataError if a prepared sample exceeds train.batch_max_length."""
-    path = find_prepared_set(experiment.data)
-    return None if path is None else _steps(experiment.train, path, experiment.data)
-
-
-def _steps(train: Train, path: Path, data: DataSection) -> int:
+    train, path = experiment.train, find_prepared_set(experiment.data)
+    if path is None:
+        return None
     if train.batch_max_length is None:
         assert train.batch_size is not None
         return -(-int(read_meta(path)["splits"]["train"]) // train.batch_size)
     # Slow to import: lengths are arrays.
     from toolkit.data.order.batches import epoch_steps
 
-    return epoch_steps(train, data.open_prepared(path).split("train").lengths)
+    return epoch_steps(train, experiment.data.open_prepared(path).split("train").lengths)

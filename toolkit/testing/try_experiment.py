@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 import torch
@@ -296,18 +295,14 @@ def _place(error: Exception) -> str:
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
-def _write(document: TextIO, found: Finding | Cost) -> None:
-    document.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
-    document.flush()
-
-
 def main(arguments: Sequence[str]) -> int:
     (folder,) = arguments
     document = take_stdout()
 
     def work() -> None:
         for found in findings(RunDir(Path(folder))):
-            _write(document, found)
+            document.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+            document.flush()
 
     return exit_status(work)
 

@@ -29,8 +29,20 @@ def missing_files(
     key      of the section
     besides  keys of the section whose files are not needed
     """
-    for where, problem in _missing(section, key, besides, folders or Folders()):
-        yield Violation(key=tuple(where.split(".")), problem=problem)
+    folders = folders or Folders()
+    for each in fields(section):
+        if each.name in besides:
+            continue
+        value, where = getattr(section, each.name), f"{key}.{each.name}"
+        # A path that cannot change the result is written, not read, as the folder of prepared sets.
+        if limits(each).path and limits(each).identity:
+            yield from _missing_paths(value, where, folders.files if each.name in folders.keys else None)
+        elif is_dataclass(value):
+            yield from missing_files(value, where, (), folders)
+        elif isinstance(value, tuple):
+            for place, inner in enumerate(value):
+                if is_dataclass(inner):
+                    yield from missing_files(inner, f"{where}.{place}", (), folders)
 
 
 def violation_of(key: str, check: Callable[..., object], *arguments: object) -> Iterator[Violation]:
@@ -41,28 +53,12 @@ def violation_of(key: str, check: Callable[..., object], *arguments: object) -> 
         yield Violation(key=tuple(key.split(".")), problem=str(error).removeprefix(f"{key}: "))
 
 
-def _missing(section: Any, key: str, besides: Container[str], folders: Folders) -> Iterator[tuple[str, str]]:
-    for each in fields(section):
-        if each.name in besides:
-            continue
-        value, where = getattr(section, each.name), f"{key}.{each.name}"
-        # A path that cannot change the result is written, not read, as the folder of prepared sets.
-        if limits(each).path and limits(each).identity:
-            yield from _missing_paths(value, where, folders.files if each.name in folders.keys else None)
-        elif is_dataclass(value):
-            yield from _missing(value, where, (), folders)
-        elif isinstance(value, tuple):
-            for place, inner in enumerate(value):
-                if is_dataclass(inner):
-                    yield from _missing(inner, f"{where}.{place}", (), folders)
-
-
-def _missing_paths(value: Any, where: str, in_folder: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+def _missing_paths(value: Any, where: str, in_folder: Sequence[str] | None) -> Iterator[Violation]:
     if isinstance(value, tuple):
         for place, name in enumerate(value):
             yield from _missing_paths(name, f"{where}.{place}", in_folder)
     elif value is not None and (problem := _problem(Path(value).expanduser(), in_folder)):
-        yield where, problem
+        yield Violation(key=tuple(where.split(".")), problem=problem)
 
 
 def _problem(path: Path, in_folder: Sequence[str] | None) -> str:

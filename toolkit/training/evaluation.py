@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from itertools import pairwise
 
@@ -15,9 +16,10 @@ from toolkit.config import schema
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array, Lists, offsets_of
 from toolkit.distributed.process_group import Group
-from toolkit.reliability.stop import StoppedEarly
+from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.task import Evaluation, Task, lists_of
 from toolkit.training.batch_workers import Request, make_batches
+from toolkit.training.context import TrainContext
 
 
 def evaluate(
@@ -68,6 +70,28 @@ def evaluate(
     finally:
         model.train()
     return total.evaluation() if group.world.is_main else None
+
+
+def score_split(
+    context: TrainContext, stop: Stop, split: str, *, with_outputs: bool = True
+) -> tuple[Evaluation | None, dict[str, float]]:
+    """Score a split with the model in training. Collective. Raises StoppedEarly if a rank is asked to stop.
+
+    Returns the evaluation, which only rank 0 has, and the metrics.
+    """
+    result = evaluate(
+        context.task,
+        context.state.model,
+        split,
+        context.group,
+        context.experiment.evaluation,
+        context.precision,
+        on_batch=partial(context.activity.done, "evaluation"),
+        asks_to_stop=partial(context.is_asked_to_stop, stop),
+        workers=context.experiment.train.workers,
+        with_outputs=with_outputs,
+    )
+    return result, metrics_on_all_ranks(context.task, split, result, context.group)
 
 
 def metrics_on_all_ranks(

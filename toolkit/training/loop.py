@@ -21,7 +21,7 @@ from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
 from toolkit.training.batch_workers import Ahead, BatchSource, Request
 from toolkit.training.context import TrainContext
-from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+from toolkit.training.evaluation import score_split
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
 from toolkit.training.step.take_step import request_of, take_step
@@ -170,7 +170,8 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     progress, evaluation = context.state.progress, context.experiment.evaluation
     context.enter(Phase.EVALUATION)
     try:
-        metrics = _validation_metrics(context, stop)
+        needs_outputs = context.task.metrics_need_outputs("validation")
+        _, metrics = score_split(context, stop, "validation", with_outputs=needs_outputs)
     except StoppedEarly:
         progress.awaits_evaluation = True
         return
@@ -179,23 +180,6 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     progress.judge(metrics[name], metrics["loss"], goal)
     context.leave_if_replaced()
     context.metrics_writer.evaluation("validation", progress.step, metrics)
-
-
-def _validation_metrics(context: TrainContext, stop: Stop) -> dict[str, float]:
-    """Score the validation set. Collective. Raises StoppedEarly."""
-    result = evaluate(
-        context.task,
-        context.state.model,
-        "validation",
-        context.group,
-        context.experiment.evaluation,
-        context.precision,
-        on_batch=partial(context.activity.done, "evaluation"),
-        asks_to_stop=partial(context.is_asked_to_stop, stop),
-        workers=context.experiment.train.workers,
-        with_outputs=context.task.metrics_need_outputs("validation"),
-    )
-    return metrics_on_all_ranks(context.task, "validation", result, context.group)
 
 
 def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:

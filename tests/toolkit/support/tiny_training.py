@@ -108,8 +108,7 @@ def train_rank(world: World, path: Path, attempt: Attempt) -> str:
     with (
         counted_stop(attempt, world.rank) as stop,
         patch("toolkit.training.attempt.finalize._report"),
-        patch("toolkit.training.attempt.finalize.evaluate", stop.evaluate),
-        patch("toolkit.training.loop.evaluate", stop.evaluate),
+        patch("toolkit.training.evaluation.evaluate", stop.evaluate),
     ):
         return worker.run_attempt(RunDir(path), world, stop).value
 

@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from toolkit.run.phases import Phase
 from toolkit.run.records.epoch_metrics import by_epoch, trained
 from toolkit.run.run_dir import RunDir
 from toolkit.training.context import TrainContext
-from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+from toolkit.training.evaluation import score_split
 
 
 def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, seconds: float) -> None:
@@ -100,18 +99,7 @@ def _final_splits(context: TrainContext) -> list[str]:
 
 def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int) -> dict[str, float]:
     context.enter(Phase.EVALUATION)
-    result = evaluate(
-        context.task,
-        context.state.model,
-        split,
-        context.group,
-        context.experiment.evaluation,
-        context.precision,
-        on_batch=partial(context.activity.done, "evaluation"),
-        workers=context.experiment.train.workers,
-        asks_to_stop=partial(context.is_asked_to_stop, stop),
-    )
-    metrics = metrics_on_all_ranks(context.task, split, result, context.group)
+    result, metrics = score_split(context, stop, split)
     context.leave_if_replaced()
     if split == "test":
         context.metrics_writer.evaluation(split, step, metrics)

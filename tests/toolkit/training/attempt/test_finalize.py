@@ -21,7 +21,7 @@ from toolkit.run.run_dir import WEIGHTS, RunDir
 from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.attempt import finalize
-from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+from toolkit.training.evaluation import score_split
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
@@ -41,9 +41,9 @@ def test_progress_shows_all_steps_before_the_best_weights_are_scored(
     def look(*arguments: Any, **options: Any) -> Any:
         progress = read_json(run.progress)
         told.append((progress["step"], progress["total_steps"]))
-        return evaluate(*arguments, **options)
+        return score_split(*arguments, **options)
 
-    monkeypatch.setattr(finalize, "evaluate", look)
+    monkeypatch.setattr(finalize, "score_split", look)
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     step = read_json(run.result)["step"]
     assert told == [(step, step)] * 2
@@ -55,7 +55,7 @@ def test_a_failure_in_the_final_scoring_has_phase_evaluation(
     def fail(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no metric")
 
-    monkeypatch.setattr(finalize, "evaluate", fail)
+    monkeypatch.setattr(finalize, "score_split", fail)
     with pytest.raises(RuntimeError):
         worker.run_attempt(run, World.single(), StopFlag())
     assert read_json(run.failure)["phase"] == "evaluation"
@@ -85,10 +85,11 @@ def test_run_whose_best_checkpoint_is_damaged_at_its_end_starts_again_and_finish
 def test_run_with_a_nan_score_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a precision of a class that nothing was assigned to."""
 
-    def one_is_none(*arguments: Any) -> dict[str, float]:
-        return {**metrics_on_all_ranks(*arguments), "precision": math.nan, "perplexity": math.inf}
+    def one_is_none(*arguments: Any) -> Any:
+        result, metrics = score_split(*arguments)
+        return result, {**metrics, "precision": math.nan, "perplexity": math.inf}
 
-    monkeypatch.setattr(finalize, "metrics_on_all_ranks", one_is_none)
+    monkeypatch.setattr(finalize, "score_split", one_is_none)
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     scores = read_json(run.result)["metrics"]["test"]
     assert (scores["precision"], scores["perplexity"]) == (None, None)

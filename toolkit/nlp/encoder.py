@@ -33,24 +33,19 @@ def settings_of(path: str, *, layers: int | None, dropout: float | None, key: st
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     settings = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
-    _keep_layers(settings, path, layers, key)
+    if layers is not None:
+        # transformers maps this name to that of each architecture.
+        present = getattr(settings, "num_hidden_layers", None)
+        if present is None or layers > present:
+            raise DataError(
+                f"{key} is {layers}, but the model in {path} has {present} layers; "
+                "set it to at most that, or null for all"
+            )
+        settings.num_hidden_layers = layers
     for name in _DROPOUTS if dropout is not None else ():
         if hasattr(settings, name):
             setattr(settings, name, dropout)
     return settings
-
-
-def _keep_layers(settings: Any, path: str, layers: int | None, key: str) -> None:
-    if layers is None:
-        return
-    # transformers maps this name to that of each architecture.
-    present = getattr(settings, "num_hidden_layers", None)
-    if present is None or layers > present:
-        raise DataError(
-            f"{key} is {layers}, but the model in {path} has {present} layers; "
-            "set it to at most that, or null for all"
-        )
-    settings.num_hidden_layers = layers
 
 
 def network_of(kind: Any, path: str, settings: Any) -> Any:

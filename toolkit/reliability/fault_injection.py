@@ -34,20 +34,16 @@ from toolkit.run.phases import TRAINING_PHASES
 
 VARIABLE = "STK_FAULTS"
 
-
 #: Points of a save, in this order; on rank 0, in the thread that writes.
-SAVE_POINTS = tuple(
-    f"save:{point}"
-    for point in (
-        "open",
-        "write",
-        "before_fsync",
-        "after_fsync",
-        "before_manifest",
-        "after_manifest",
-        "after_rename",
-        "delete",
-    )
+SAVE_POINTS = (
+    "save:open",
+    "save:write",
+    "save:before_fsync",
+    "save:after_fsync",
+    "save:before_manifest",
+    "save:after_manifest",
+    "save:after_rename",
+    "save:delete",
 )
 POINTS = TRAINING_PHASES + SAVE_POINTS
 _SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}

@@ -75,9 +75,9 @@ def write_answer(answer: Callable[[], Any], **json_options: Any) -> int:
     except StkError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
-    return exit_status(lambda: _write(document, content, json_options))
 
+    def write() -> None:
+        with document:
+            json.dump(content, document, ensure_ascii=False, **json_options)
 
-def _write(document: TextIO, content: Any, json_options: dict[str, Any]) -> None:
-    with document:
-        json.dump(content, document, ensure_ascii=False, **json_options)
+    return exit_status(write)

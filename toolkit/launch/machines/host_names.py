@@ -5,13 +5,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-#: Names with which every host means itself.
-LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-
 
 def is_local_name(name: str) -> bool:
     """Whether this name means the machine on which it is used."""
-    return name.lower() in LOCAL_NAMES
+    return name.lower() in ("localhost", "127.0.0.1", "::1")
 
 
 def is_same_host(one: str, other: str) -> bool:

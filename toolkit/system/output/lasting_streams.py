@@ -23,14 +23,6 @@ def lasting(stream: TextIO | None) -> TextIO:
     return stream if isinstance(stream, Lasting) else cast(TextIO, Lasting(stream))
 
 
-def write_to_nowhere(stream: TextIO) -> None:
-    """Redirect a stream to /dev/null, also its buffered output, which would fail again at the exit."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
 def is_utf_8(encoding: str) -> bool:
     """Whether an encoding is UTF-8, which has every character."""
     return codecs.lookup(encoding).name == "utf-8"
@@ -53,7 +45,6 @@ class Lasting:
         self._stream = forgiving(stream)
 
     def write(self, text: str) -> int:
-        """Write a text as the stream does."""
         try:
             return self._stream.write(text)
         except OSError as error:
@@ -61,14 +52,17 @@ class Lasting:
             return len(text)
 
     def flush(self) -> None:
-        """Flush the stream."""
         try:
             self._stream.flush()
         except OSError as error:
             self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        write_to_nowhere(self._stream)
+        """Redirect the stream to /dev/null, also its buffered output, which would fail again at the exit."""
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -23,23 +23,12 @@ _SHOWN = 2
 class Display:
     """Shows the progress of training; this one shows nothing: for all ranks but rank 0."""
 
-    def preparing(self, what: str, done: int, total: int | None) -> None:
-        pass
-
-    def start(self, total_steps: int, step: int) -> None:
-        pass
-
-    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
-        pass
-
-    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
-        pass
-
-    def message(self, text: str) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
+    def preparing(self, what: str, done: int, total: int | None) -> None: ...
+    def start(self, total_steps: int, step: int) -> None: ...
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None: ...
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None: ...
+    def message(self, text: str) -> None: ...
+    def stop(self) -> None: ...
 
 
 def _print(text: str) -> None:

@@ -23,15 +23,8 @@ _POLL_S = 0.1
 _LOOK_S = 1.0
 #: Seconds between signs of life of a process that builds a folder.
 _BEAT_S = 20.0
-_ADVICE = {
-    errno.ENOSPC: "free space there",
-    errno.EDQUOT: "your quota there is used up: free space",
-    errno.EFBIG: "files there may not become that large (ulimit -f): raise the limit",
-    errno.ENOLCK: "the file system there lacks locks: take another",
-}
 #: Faults of a network file system that may pass.
 _PASSING = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO})
-_SQLITE_ERRNO = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_CANTOPEN: errno.EACCES}
 
 
 def publish_once(
@@ -70,7 +63,10 @@ def publish_once(
         if isinstance(error, OSError) and error.errno in _PASSING:
             # Not the user's fault: another attempt may succeed.
             raise
-        raise DataError(f"cannot write under {path.parent}: {error}. {_advice(error)}") from error
+        raise DataError(
+            f"cannot write under {path.parent}: {error}. "
+            "Set data.prepared_dir to a folder that you may write and that has room"
+        ) from error
 
 
 @contextmanager
@@ -159,10 +155,3 @@ def _holder(path: Path) -> str:
         pid, _, host = temporary.name.removeprefix(f".{path.name}.").removesuffix(".tmp").partition(".")
         return f"process {pid} on {host}"
     return "another process"
-
-
-def _advice(error: OSError | sqlite3.Error) -> str:
-    code = error.errno if isinstance(error, OSError) else _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)
-    advice = _ADVICE.get(code or 0)
-    where = "set data.prepared_dir to a folder that you may write and that has room"
-    return f"{advice[0].upper()}{advice[1:]}, or {where}" if advice else f"{where[0].upper()}{where[1:]}"

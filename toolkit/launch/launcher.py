@@ -85,7 +85,11 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
         if launcher.is_asked_to_stop:
             nodes.leave(run, ExitCode.INTERRUPTED)
             return ExitCode.INTERRUPTED
-        nonce, codes = _start_everywhere(run, launcher, nodes)
+        # The record of an earlier attempt must not explain this one.
+        run.failure.unlink(missing_ok=True)
+        nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+        nodes.start(nonce)
+        codes = launcher.start(nonce) + nodes.reports(run, nonce)
         decision = _decision(run, nonce, codes)
         wants_stop = launcher.is_asked_to_stop or nodes.wants_stop
         if decision and decision.action == "retry" and not wants_stop and nodes.is_complete:
@@ -95,16 +99,6 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
             continue
         _leave(run, nodes, nonce, exit_code(codes), decision)
         return exit_code(codes)
-
-
-def _start_everywhere(run: RunDir, launcher: _Launcher, nodes: Nodes) -> tuple[str, list[int]]:
-    """Run one attempt on all nodes; return its nonce and the exit statuses of all ranks."""
-    # The record of an earlier attempt must not explain this one.
-    run.failure.unlink(missing_ok=True)
-    nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
-    nodes.start(nonce)
-    codes = launcher.start(nonce)
-    return nonce, codes + nodes.reports(run, nonce)
 
 
 def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:

@@ -85,19 +85,16 @@ class Encoder(nn.Module):
             # Its weights would get no gradient: `pooled` pools the vectors.
             self.network.pooler = None
         self._pad_id = pad_id
-        self._grow(vocabulary_size, list(like))
+        if vocabulary_size > self.network.get_input_embeddings().num_embeddings:
+            self.network.resize_token_embeddings(vocabulary_size, mean_resizing=False)
+        with torch.no_grad():
+            table = self.network.get_input_embeddings().weight
+            table[vocabulary_size - len(like) : vocabulary_size] = table[list(like)]
 
     @property
     def size(self) -> int:
         """Length of a vector."""
         return int(self.network.config.hidden_size)
-
-    def _grow(self, size: int, like: list[int]) -> None:
-        if size > self.network.get_input_embeddings().num_embeddings:
-            self.network.resize_token_embeddings(size, mean_resizing=False)
-        with torch.no_grad():
-            table = self.network.get_input_embeddings().weight
-            table[size - len(like) : size] = table[like]
 
     def mask(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return which of the tokens [B, L] are not padding."""

@@ -237,18 +237,13 @@ def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding |
         where = {"cpu": f"a CPU, {experiment.train.threads} thread", "cuda": "a GPU"}[cost.device]
         return f"{cost.step_s:.3g} s for a step{of} on {where}; {size_mb(cost.memory_mb)} of memory{gpu}"
 
-    if _is_compiled_elsewhere(experiment):
+    train = experiment.train
+    if train.compile == "on" and train.device != "cpu" and choose_device("auto").type == "cpu":
         found = "train.compile is on, and there is no GPU here: try it where the job will run"
         yield Finding(check="compiles", is_good=None, found=found)
-        experiment = replace(experiment, train=replace(experiment.train, compile="off"))
+        experiment = replace(experiment, train=replace(train, compile="off"))
     yield _made("time and memory", measure)
     yield from measured
-
-
-def _is_compiled_elsewhere(experiment: Experiment) -> bool:
-    """Whether the job compiles its model for a GPU that this machine lacks."""
-    train = experiment.train
-    return train.compile == "on" and train.device != "cpu" and choose_device("auto").type == "cpu"
 
 
 def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:

@@ -108,15 +108,12 @@ class TrainContext:
         if self.attempt is not None:
             self.attempt.leave_if_replaced()
 
-    @property
-    def seconds_to_save(self) -> float:
-        """Seconds until a save is done after one more step."""
-        return self.activity.step_s + self.checkpoints.seconds
-
     def is_asked_to_stop(self, stop: Stop) -> bool:
         """Whether this rank is asked to save and leave."""
+        # After one more step.
+        seconds_to_save = self.activity.step_s + self.checkpoints.seconds
         is_measured = self.checkpoints.is_measured
-        return stop.reason_to_stop(self.seconds_to_save, is_measured=is_measured) is not None
+        return stop.reason_to_stop(seconds_to_save, is_measured=is_measured) is not None
 
     @property
     def precision(self) -> torch.dtype | None:

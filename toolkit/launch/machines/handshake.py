@@ -194,7 +194,11 @@ class _Arrivals:
         with suppress(Empty):
             self._accept(*self._unchecked.get(timeout=_POLL_S))
         for peer in list(self.present.values()):
-            self._drop_if_gone(peer)
+            try:
+                peer.connection.receive()
+            except Lost:
+                peer.connection.close()
+                del self.present[peer.node]
 
     def _accept(self, connection: JsonSocket, message: dict[str, Any]) -> None:
         try:
@@ -234,13 +238,6 @@ class _Arrivals:
             raise UserError(
                 f"{other} and {peer.host} are both node {peer.node}: give each machine another --node-rank"
             )
-
-    def _drop_if_gone(self, peer: Peer) -> None:
-        with suppress(Lost):
-            peer.connection.receive()
-            return
-        peer.connection.close()
-        del self.present[peer.node]
 
     def describe_missing(self, timeout_s: float, refusals: Refusals) -> str:
         """The missing nodes and the refused connections, for a message."""

@@ -147,7 +147,11 @@ class Checkpoints:
             return
         called = time.monotonic()
         if self.is_writing and not needed:
-            self._skip(state.progress.step)
+            # An event only for the first of several in a row.
+            if not self._skipped:
+                reason = "the one before is still being written"
+                self._note("save_skipped", step=state.progress.step, reason=reason)
+            self._skipped = True
             return
         self._join()
         self._check_fence()
@@ -256,12 +260,6 @@ class Checkpoints:
         return select_checkpoint(self._run, self._identity, self._note)
 
     # -- writing -----------------------------------------------------------------------------
-    def _skip(self, step: int) -> None:
-        """Skip a save; record an event only for the first of several in a row."""
-        if not self._skipped:
-            self._note("save_skipped", step=step, reason="the one before is still being written")
-        self._skipped = True
-
     def _join(self) -> None:
         self._throttle.disable()
         while self._writer is not None and self.is_writing:

@@ -143,7 +143,11 @@ def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
             "CUDA uses only one. Name one part per rank, or use whole GPUs"
         )
     if found.usable:
-        _check_all_work(found, host)
+        if found.granted and not found.parts and found.usable < len(found.named):
+            raise DeviceError(
+                f"the scheduler granted GPUs {found.visible} on {host}, but torch can use {found.usable} of "
+                f"{len(found.named)}: one may have failed (check with nvidia-smi on that host)"
+            )
         return ""
     if found.granted:
         raise _unusable_grant(found, host)
@@ -152,15 +156,6 @@ def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
         kind = DeviceError if found.is_broken else UserError
         raise kind(f"train.device is cuda, but {lack}: ask for GPUs in resources, or set train.device=cpu")
     return f"computing on the CPU: {lack}" if found.present and not found.is_hidden else ""
-
-
-def _check_all_work(found: HostGpus, host: str) -> None:
-    """Raise DeviceError if a scheduler granted more GPUs than torch can use."""
-    if found.granted and not found.parts and found.usable < len(found.named):
-        raise DeviceError(
-            f"the scheduler granted GPUs {found.visible} on {host}, but torch can use {found.usable} of "
-            f"{len(found.named)}: one may have failed (check with nvidia-smi on that host)"
-        )
 
 
 def _unusable_grant(found: HostGpus, host: str) -> DeviceError | UserError:
@@ -224,8 +219,13 @@ def assign_device(
 
     Raises UserError if only some ranks have GPUs, or if there are more ranks than GPUs.
     """
-    _check_one_kind(ranks)
-    if not ranks[rank].gpus:
+    without = [each for each in ranks if not each.gpus]
+    if without and len(without) < len(ranks):
+        raise UserError(
+            f"{_listed(without)} can use no GPU, but the other ranks can: give every host of the run GPUs, "
+            "leave that host out, or set train.device=cpu"
+        )
+    if without:
         return Assignment(device=_CPU, is_alike=len({each.processor for each in ranks}) == 1)
     numbers = _numbers(ranks, may_share=environ.get(idle_gpus.SHARING_VARIABLE) == "1")
     taken = [each.gpus[number] for each, number in zip(ranks, numbers, strict=True)]
@@ -234,15 +234,6 @@ def assign_device(
         gpu=taken[rank].uuid,
         is_alike=len({gpu.name for gpu in taken}) == 1,
     )
-
-
-def _check_one_kind(ranks: Sequence[RankDevices]) -> None:
-    without = [each for each in ranks if not each.gpus]
-    if without and len(without) < len(ranks):
-        raise UserError(
-            f"{_listed(without)} can use no GPU, but the other ranks can: give every host of the run GPUs, "
-            "leave that host out, or set train.device=cpu"
-        )
 
 
 def _numbers(ranks: Sequence[RankDevices], *, may_share: bool) -> list[int]:

@@ -57,13 +57,13 @@ class Rendezvous:
     """An open store that all ranks have joined, and the world, which now has rank 0's address.
 
     secret  the secret of this attempt
-    finish  called on rank 0 at the end
+    close   on rank 0, stops accepting connections, and removes the files of the rendezvous
     """
 
     store: Any
     world: World
     secret: bytes = field(repr=False)
-    finish: Callable[[], None] | None = None
+    close: Callable[[], None] = lambda: None
 
     def exchange(self, name: str, value: Any, timeout_s: float) -> list[Any]:
         """Exchange a JSON value under a name that is used once; return all ranks' values. Collective.
@@ -81,8 +81,3 @@ class Rendezvous:
                 f"{timeout_s:g} s; their logs say why"
             ) from error
         return [json.loads(self.store.get(key)) for key in keys]
-
-    def close(self) -> None:
-        """Stop accepting connections, and remove the files of the rendezvous."""
-        if self.finish is not None:
-            self.finish()

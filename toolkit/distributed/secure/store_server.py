@@ -104,7 +104,3 @@ class StoreClient:
                 self._channel.close()
                 raise Lost("it does not answer")
         return json.loads(answer)
-
-    def close(self) -> None:
-        if self._channel is not None:
-            self._channel.close()

@@ -23,17 +23,14 @@ def gpus() -> dict[str, Any]:
     """The driver and each GPU as JSON; None for what a GPU does not report."""
     try:
         with management_library() as nvml:
+            cuda = nvml.nvmlSystemGetCudaDriverVersion()
             return {
                 "driver": nvml.nvmlSystemGetDriverVersion(),
-                "cuda": _cuda_version(nvml.nvmlSystemGetCudaDriverVersion()),
+                "cuda": f"{cuda // 1000}.{cuda % 1000 // 10}",
                 "gpus": [_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount())],
             }
     except NoGpus as error:
         return {"driver": None, "cuda": None, "gpus": [], "why": str(error)}
-
-
-def _cuda_version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:

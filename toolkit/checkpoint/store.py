@@ -1,7 +1,7 @@
 """Checkpoints: copied between steps, written by a thread, complete or absent, verified when loaded.
 
 Training waits only for the copy (staging.py); a thread writes the files and renames the folder (commit.py).
-Loading takes the newest checkpoint that verifies (select.py, manifest.py).
+Loading takes the newest checkpoint that verifies (select.py, verification.py).
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from toolkit.errors import StkError
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.amounts import size, size_mb
+from toolkit.system.output.few import few
 from toolkit.system.process_main import exit_status, process_main, take_stdout
 from toolkit.system.world import World
 from toolkit.task import Loss, Task
@@ -122,8 +123,7 @@ def findings(run: RunDir) -> Iterator[Finding | Cost]:
 def _unused(model: nn.Module) -> str:
     """Name the parameters without a gradient, which may be a mistake; empty without any."""
     names = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"; no gradient for {', '.join(names[:_NAMED])}{more}" if names else ""
+    return f"; no gradient for {few(names, _NAMED)}" if names else ""
 
 
 def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[Finding]:

@@ -117,7 +117,9 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
     why = last.why or KILLED
     policy = FAILURE_CLASSES[why].policy
     limit = experiment.train.quarantine
-    if limit > 0 and why in OF_A_SAMPLE and _was_training(last):
+    # Before training has begun, no sample can be the cause.
+    was_training = last.resumed is not None and last.step is not None
+    if limit > 0 and why in OF_A_SAMPLE and was_training:
         if not _may_be_quarantined(run, attempts, limit):
             return f"{_describe(last)}: again, and the quarantine has not helped"
     elif policy is Policy.ONCE and _times_before(attempts) > 0:
@@ -128,11 +130,6 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
     if crashes > allowed:
         return f"{_describe(last)}: failure {crashes}, and resources.max_crashes allows {allowed}"
     return None
-
-
-def _was_training(attempt: AttemptRecord) -> bool:
-    """Whether training had begun; before that no sample can be the cause."""
-    return attempt.resumed is not None and attempt.step is not None
 
 
 def _may_be_quarantined(run: RunDir, attempts: Sequence[AttemptRecord], limit: int) -> bool:

@@ -16,7 +16,7 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.reliability.fault_injection import VARIABLE as FAULTS
 from toolkit.run.create_run import create_run
 from toolkit.run.failure.format import format_failure
-from toolkit.run.run_dir import WEIGHTS, RunDir
+from toolkit.run.run_dir import WEIGHTS
 
 #: Steps of a run, and the maximum number of samples in each.
 STEPS, _SAMPLES = 3, 16
@@ -42,7 +42,10 @@ def train_until(experiment: Experiment, folder: Path, processes: int, *steps: in
         environ = {**os.environ, FAULTS: fault}
         code = launch(run, environ, Nodes(Machines.alone(processes)), quiet=True)
         if code not in (ExitCode.DONE, ExitCode.INTERRUPTED):
-            raise RunFailed(_why(run, code))
+            failure = read_json(run.failure)
+            if failure is None:
+                raise RunFailed(f"training ended with exit status {code}")
+            raise RunFailed(format_failure(failure).removeprefix("error: "))
     newest = run.checkpoint_steps()[-1]
     return Trial(step=newest, weights=(run.checkpoint(newest) / WEIGHTS).read_bytes())
 
@@ -72,10 +75,3 @@ def on_trial(experiment: Experiment) -> Experiment:
 def _power_of_two(number: int) -> int:
     """The largest power of two up to a number."""
     return 1 << (number.bit_length() - 1)
-
-
-def _why(run: RunDir, code: int) -> str:
-    failure = read_json(run.failure)
-    if failure is None:
-        return f"training ended with exit status {code}"
-    return format_failure(failure).removeprefix("error: ")

@@ -112,7 +112,11 @@ class RankAttempt:
         stack.enter_context(hold_run(self._run, self._world, lock_patience_s(self._experiment.train)))
         check_parallel(self._experiment.train.parallel, self._world.size)
         set_arithmetic(self._experiment)
-        self._attempt = attempt = self._begin_attempt()
+        if self._world.is_main:
+            # The previous attempt may not have recorded its end.
+            close_open_attempt(self._run, self._world)
+            check_progress(self._run)
+        self._attempt = attempt = Attempt(self._run, self._world)
         group = self._join(attempt, stack)
         try:
             self._activity.phase = Phase.DATA_PREPARATION
@@ -129,13 +133,6 @@ class RankAttempt:
         # Rank 0's report may take longer than the timeout of a collective.
         group.main_first(lambda: None)
         return outcome
-
-    def _begin_attempt(self) -> Attempt:
-        """Close the record of the previous attempt if it is open, and begin this one's."""
-        if self._world.is_main:
-            close_open_attempt(self._run, self._world)
-            check_progress(self._run)
-        return Attempt(self._run, self._world)
 
     def _join(self, attempt: Attempt, stack: ExitStack) -> Group:
         """Join the other ranks, and start the watchdog of this one. Collective."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.user import SCRIPTS, User, curve, host_numbers, ranks, slowly, starts, weights
+from tests.cluster.product.user import SCRIPTS, User, curve, host_numbers, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
 from tests.toolkit.support.bert import write_bert
@@ -21,23 +21,6 @@ from toolkit.run.run_dir import RunDir, find_runs
 from .mentions import write_mentions
 
 TRAIN = SCRIPTS / "train.sh"
-
-
-@pytest.mark.slow
-def test_world_has_the_size_that_slurm_was_asked_for(user: User, quick_alone: RunDir) -> None:
-    job_id = user.sbatch(
-        "--nodes=4", "--ntasks-per-node=2", "--gres=gpu:2", TRAIN, env={"STK_CONFIG": "quick.yaml"}
-    )
-    user.wait_for_end(job_id)
-    run = user.only_run()
-    user.wait_until_finished(run, job_id)
-    found = ranks(run)
-    assert [rank["rank"] for rank in found] == list(range(8))
-    assert [rank["local_rank"] for rank in found] == [0, 1] * 4
-    assert [rank["host"] for rank in found[::2]] == user.cluster.hosts
-    assert {len(rank["cuda_visible_devices"].split(",")) for rank in found} == {2}
-    assert curve(run) == curve(quick_alone)
-    assert weights(run) == weights(quick_alone)
 
 
 @pytest.mark.slow

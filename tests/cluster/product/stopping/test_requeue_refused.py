@@ -109,10 +109,10 @@ def test_an_elastic_job_starts_on_the_hosts_that_are_free(
 ) -> None:
     blocker = user.sbatch("--nodes=2", "--gres=gpu:4", "--time=5", "--wrap=sleep 60")
     users.cluster.wait_for_state(blocker, "RUNNING")
-    overrides = ("resources.nodes=1-4", "resources.gres=gpu:4", "resources.tasks_per_node=2")
+    overrides = ("resources.nodes=1-4", "resources.gres=gpu:4")
     run, job_id = user.submit("quick", *overrides)
     user.wait_until_finished(run, job_id)
     user.run("scancel", blocker)
-    assert starts(run)[0]["world_size"] == 4
-    assert host_numbers(run) == [0, 0, 1, 1]
+    assert starts(run)[0]["world_size"] == 2
+    assert host_numbers(run) == [0, 1]
     assert weights(run) == weights(quick_alone)

@@ -31,13 +31,13 @@ def requeued(user: User, *resources: str) -> RunDir:
 
 
 @pytest.mark.slow
-def test_six_ranks_on_four_uneven_hosts_resume_after_a_requeue(user: User, long_alone: RunDir) -> None:
-    """Six is no power of two: the same samples in each step, and the same losses but for rounding."""
-    groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 3, gpus: 1}]"
-    run = requeued(user, groups, "resources.world_size=6", "train.rendezvous=file")
+def test_three_ranks_on_two_uneven_hosts_resume_after_a_requeue(user: User, long_alone: RunDir) -> None:
+    """Three is no power of two: the same samples in each step, and the same losses but for rounding."""
+    groups = "resources.groups=[{nodes: 1, gpus: 2}, {nodes: 1, gpus: 1}]"
+    run = requeued(user, groups, "resources.world_size=3", "train.rendezvous=file")
     for start in starts(run):
         places = [(rank["node"], rank["local_rank"]) for rank in read_json_lines(run.ranks(start["nonce"]))]
-        assert places == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (3, 0)]
+        assert places == [(0, 0), (0, 1), (1, 0)]
     ours, theirs = list(read_step_records(run)), list(read_step_records(long_alone))
     assert [record.samples for record in ours] == [record.samples for record in theirs]
     assert [record.loss for record in ours] == pytest.approx([record.loss for record in theirs], rel=1e-4)

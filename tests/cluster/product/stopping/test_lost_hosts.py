@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,9 +27,8 @@ def _is_lost(state: str) -> bool:
     return state.endswith("*") or "down" in state
 
 
-def _submit_and_watch(user: User, *overrides: str, attempts: Sequence[int] = (1,)) -> tuple[RunDir, str]:
-    slow = slowly(0.12, attempts=attempts)
-    run, job_id = user.submit("long", "resources.nodes=2", *overrides, env=slow)
+def _submit_and_watch(user: User, hosts: int = 1) -> tuple[RunDir, str]:
+    run, job_id = user.submit("long", f"resources.nodes={hosts}", env=slowly(0.12))
     user.wait_for_step(run)
     return run, job_id
 
@@ -45,7 +44,7 @@ def _assert_undisturbed(run: RunDir, alone: RunDir) -> None:
 def test_run_resumes_without_the_host_that_died(
     user: User, hosts_mended: Cluster, long_alone: RunDir, node: int
 ) -> None:
-    run, job_id = _submit_and_watch(user)
+    run, job_id = _submit_and_watch(user, hosts=2)
     dead = starts(run)[0]["hosts"][node]
     hosts_mended.kill_host(dead)
     user.wait_until_finished(run, job_id)
@@ -61,7 +60,7 @@ def test_run_resumes_without_the_host_whose_network_is_cut(
     user: User, hosts_mended: Cluster, long_alone: RunDir
 ) -> None:
     """Its processes live on, rank 0 among them, which holds the run's lock: nobody waits for it."""
-    run, job_id = _submit_and_watch(user)
+    run, job_id = _submit_and_watch(user, hosts=2)
     silent = starts(run)[0]["hosts"][0]
     hosts_mended.cut_network(silent)
     user.wait_until_finished(run, job_id)

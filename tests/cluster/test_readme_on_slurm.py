@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 
 from .cluster import Cluster
+from .machine import hosts_file
 
 pytestmark = pytest.mark.slow
 
@@ -109,15 +111,57 @@ def test_foreground_commands_train(login_node: LoginNode, claim: str, name: str,
     assert next(iter(read_json_lines(run.attempts)))["world_size"] == size
 
 
-def test_own_test_cluster_goes_up_and_down(cluster: Cluster) -> None:
+def test_own_test_cluster_goes_up_and_down_beside_another_and_leaves_no_trace(cluster: Cluster) -> None:
     """Under another name, because somebody may have one up by hand; the fixture asks whether one can run."""
     up, shell, down = (f"{readme.command(each)} --name {_OTHER_NAME}" for each in readme.OWN_CLUSTER)
+    other = Cluster(_OTHER_NAME)
+    other.down()  # what a killed test run left
+    before = traces(other)
     try:
         assert f"{_OTHER_NAME}-4" in _by_hand(up)
-        assert f"{_OTHER_NAME}-4" in _by_hand(shell, typed="srun -N4 hostname\nexit\n")
+        assert set(other.hosts) <= set(_by_hand(shell, typed="srun -N4 hostname\nexit\n").split())
+        assert set(other.addresses.values()).isdisjoint(cluster.addresses.values())
+        sleeper = other.run(
+            "sbatch", "--parsable", "--nodes=4", "--output=/dev/null", "--wrap=srun sleep 100"
+        )
+        other.wait_for_state(sleeper.stdout.strip(), "RUNNING")
+        assert traces(other) != before
     finally:
         assert "is down" in _by_hand(down)
-    assert not Cluster(_OTHER_NAME).is_up()
+    assert traces(other) == before
+    assert cluster.run("srun", "hostname").stdout.strip() in cluster.hosts
+
+
+def traces(cluster: Cluster) -> dict[str, object]:
+    """Return everything on this machine that bears the cluster's name."""
+    namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    links = subprocess.run(["ip", "-json", "link"], capture_output=True, text=True, check=True).stdout
+    return {
+        "processes": [pid for pid in processes() if mentions(pid, str(cluster.state.path))],
+        "namespaces": [line for line in namespaces.splitlines() if f"stk-{cluster.name}-" in line],
+        "links": [link["ifname"] for link in json.loads(links) if link["ifname"] == f"stk-{cluster.name}"],
+        "host names": [
+            line for line in hosts_file.HOSTS_FILE.read_text().splitlines() if cluster.name in line
+        ],
+        "mounts": [
+            line for line in Path("/proc/self/mounts").read_text().splitlines() if cluster.name in line
+        ],
+        "state folder": cluster.state.exists(),
+    }
+
+
+def processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def mentions(pid: int, text: str) -> bool:
+    """Say whether the process carries `text` in its command or environment, as all of a cluster's do."""
+    try:
+        return any(
+            text.encode() in Path(f"/proc/{pid}/{file}").read_bytes() for file in ("cmdline", "environ")
+        )
+    except OSError:
+        return False
 
 
 def _by_hand(command: str, typed: str = "") -> str:

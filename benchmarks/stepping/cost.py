@@ -67,7 +67,7 @@ def _works(size: Size, folder: Path) -> Iterator[Work]:
     steps, window = (60, 20) if size.quick else (3000, 50)
     first = Work(folder=str(folder), model="docnn", processes=1, steps=steps, window=window)
     for model in ("docnn",) if size.quick else ("docnn", "bert"):
-        for processes in (2,) if size.quick else (1, 2):
+        for processes in (1,) if size.quick else (1, 2):
             yield replace(first, model=model, processes=processes)
 
 

@@ -13,11 +13,13 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.docs.readme import ROOT, typed
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 
 pytestmark = pytest.mark.slow
 
 _PAGE = (ROOT / "docs" / "your-code" / "own-code.md").read_text(encoding="utf-8")
+_PREDICTIONS = _PAGE.partition("### Predictions")[2]
 
 
 def blocks(language: str, page: str = _PAGE) -> list[str]:
@@ -38,33 +40,40 @@ def do(commands: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder after the first commands of the page."""
+    """The folder after the first commands of the page, with the functions that it adds for predictions."""
     folder = tmp_path_factory.mktemp("tutorial")
-    (folder / "digits.py").write_text(blocks("python")[0], encoding="utf-8")
+    task = f"{blocks('python')[0]}\n\n{blocks('python', _PREDICTIONS)[0]}"
+    (folder / "digits.py").write_text(task, encoding="utf-8")
     (folder / "digits.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
     do(blocks("sh")[0], folder)
     return folder
 
 
-def finished(project: Path, name: str) -> list[RunDir]:
-    runs = find_runs(project / "experiments")
-    return [run for run in runs if run.run_id.startswith(f"{name}-") and run.result.exists()]
+@pytest.fixture(scope="module")
+def run(project: Path) -> RunDir:
+    """The run that `stk run` has trained, the only one of two processes."""
+    (found,) = (run for run in find_runs(project / "experiments") if [*run.logs.glob("*.rank_00001.log")])
+    return found
 
 
 def test_the_first_commands_train_check_sweep_and_submit(project: Path) -> None:
-    for run in find_runs(project / "experiments"):
-        # Following ends with the run: the last one was submitted to the background.
-        do(f"stk logs -f {run.run_id}", project)
-    assert len(finished(project, "digits")) == 3
+    runs = list(find_runs(project / "experiments"))
+    for run in runs:
+        if not run.result.exists():
+            # Following ends with the run: the last one was submitted to the background.
+            do(f"stk logs -f {run.run_id}", project)
+    assert len(runs) == 3
+    assert all(run.result.exists() for run in runs)
 
 
-def test_predictor_added_by_the_page_predicts(project: Path) -> None:
-    predictions = _PAGE.partition("### Predictions")[2]
-    (addition, *_), (commands, *_) = blocks("python", predictions), blocks("sh", predictions)
-    with (project / "digits.py").open("a") as file:
-        file.write(f"\n\n{addition}")
-    do("stk run digits.yaml name=predicting --procs 2", project)
-    (run,) = finished(project, "predicting")
+def test_the_digits_are_learnt_without_a_warning(run: RunDir) -> None:
+    assert read_json(run.result)["metrics"]["test"]["accuracy"] > 0.9
+    (log,) = run.logs.glob("*.rank_00001.log")
+    assert "Warning" not in log.read_text()
+
+
+def test_predictor_added_by_the_page_predicts(project: Path, run: RunDir) -> None:
+    commands = blocks("sh", _PREDICTIONS)[0]
     images, labels = load_digits(return_X_y=True)
     rows = (json.dumps({"pixels": list(image)}) for image in images[9::10])
     (project / "rows.jsonl").write_text("\n".join(rows) + "\n")

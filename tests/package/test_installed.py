@@ -101,7 +101,7 @@ def test_user_folders_named_like_our_packages_do_no_harm(user: User, tmp_path: P
         (project / name).mkdir()
         (project / name / "__init__.py").write_text("raise ImportError('this is the user\\'s own')\n")
     short = "train.epochs=null train.steps=5"
-    user.run(f"stk plan digits.yaml && stk run digits.yaml --procs 2 {short} && stk status", project)
+    user.run(f"stk plan digits.yaml && stk run digits.yaml {short} && stk status", project)
     (run,) = find_runs(project / "experiments")
     assert read_json(run.result)["step"] == 5
     user.run(f"stk submit digits.yaml name=behind --cluster local {short} && stk logs -f behind", project)

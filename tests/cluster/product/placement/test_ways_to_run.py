@@ -1,4 +1,4 @@
-"""The same experiment in allocations, interactive shells, steps and under torchrun: the same bytes."""
+"""Two processes of one host in allocations, shells and steps of Slurm, and under torchrun: the same bytes."""
 
 from __future__ import annotations
 
@@ -19,50 +19,35 @@ TWO_HERE = "resources.tasks_per_node=2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How to train, and who the ranks are then.
+    """How to train.
 
-    hosts, local_ranks   by rank; hosts are numbered as they first appear
-    is_job               whether the ranks are Slurm's, else processes that know nothing of Slurm
+    is_job   whether the ranks are Slurm's, else processes that know nothing of Slurm
     """
 
-    hosts: list[int]
-    local_ranks: list[int]
     is_job: bool
     command: str = ""
     force_local: str = ""
 
 
 WAYS = {
-    "each task of srun": Way(
-        command=f"srun --nodes=2 --ntasks=4 --ntasks-per-node=2 stk run quick.yaml {TWO_HERE}",
-        hosts=[0, 0, 1, 1],
-        local_ranks=[0, 1, 0, 1],
-        is_job=True,
-    ),
     "torchrun in an allocation": Way(
         command="salloc --ntasks=1 torchrun --nproc-per-node 2 -m toolkit.training.worker quick.yaml",
-        hosts=[0, 0],
-        local_ranks=[0, 1],
         is_job=True,
     ),
     "forced to be local in a step": Way(
-        command=f"srun --ntasks=1 stk run quick.yaml {TWO_HERE}",
-        hosts=[0, 0],
-        local_ranks=[0, 1],
-        is_job=False,
-        force_local="Yes",
+        command=f"srun --ntasks=1 stk run quick.yaml {TWO_HERE}", is_job=False, force_local="Yes"
     ),
 }
 
 
 def _assert_trained(user: User, run: RunDir, way: Way, alone: RunDir) -> None:
     found = ranks(run)
-    assert host_numbers(run) == way.hosts
-    assert [rank["local_rank"] for rank in found] == way.local_ranks
-    assert {rank["world_size"] for rank in found} == {len(way.hosts)}
+    assert host_numbers(run) == [0, 0]
+    assert [rank["local_rank"] for rank in found] == [0, 1]
+    assert {rank["world_size"] for rank in found} == {2}
     pids = {rank["pid"] for rank in found}
     environments = [environment for pid, environment in user.environments().items() if pid in pids]
-    assert len(environments) == len(way.hosts)
+    assert len(environments) == 2
     assert {"SLURM_JOB_ID" in environment for environment in environments} == {way.is_job}
     assert len(starts(run)) == 1
     assert curve(run) == curve(alone)
@@ -88,10 +73,10 @@ def test_shell_of_srun_pty_is_not_a_rank(user: User, quick_alone: RunDir) -> Non
     screen = _type(user, ["srun", "--ntasks=1", "--pty", "bash", "--norc"], typed, observed)
     assert "code 0" in screen, screen
     other, here = find_runs(user.runs)
-    _assert_trained(user, here, Way(hosts=[0, 0], local_ranks=[0, 1], is_job=False), quick_alone)
+    _assert_trained(user, here, Way(is_job=False), quick_alone)
     assert ranks(here)[0]["host"] in user.cluster.hosts
     user.wait_until_finished(other, user.status(other)["job_id"])
-    _assert_trained(user, other, Way(hosts=[0, 0], local_ranks=[0, 1], is_job=True), quick_alone)
+    _assert_trained(user, other, Way(is_job=True), quick_alone)
 
 
 def _type(user: User, command: list[str], typed: str, env: dict[str, str]) -> str:

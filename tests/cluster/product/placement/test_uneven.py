@@ -38,6 +38,10 @@ def test_three_ranks_on_two_uneven_hosts_resume_after_a_requeue(user: User, long
     for start in starts(run):
         places = [(rank["node"], rank["local_rank"]) for rank in read_json_lines(run.ranks(start["nonce"]))]
         assert places == [(0, 0), (0, 1), (1, 0)]
+    listed = user.stk_json("logs", run.run_id, "--list")
+    assert [(each["attempt"], each["rank"]) for each in listed if each["attempt"]] == [
+        (attempt, rank) for attempt in (1, 2) for rank in (0, 1, 2)
+    ]
     ours, theirs = list(read_step_records(run)), list(read_step_records(long_alone))
     assert [record.samples for record in ours] == [record.samples for record in theirs]
     assert [record.loss for record in ours] == pytest.approx([record.loss for record in theirs], rel=1e-4)

@@ -1,4 +1,4 @@
-"""Jobs that may not go back into the queue, that are uneven or elastic, or that Slurm puts back unheard."""
+"""Jobs that may not go back into the queue, also uneven ones, that are elastic, or put back unheard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def cases(users: Users) -> Iterator[dict[str, Case]]:
     uneven = "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"
     cases = {
         "refused": users.submit("refused", "partition=preemptible", host(users, 2), "gres=gpu:4"),
-        "uneven": users.submit("uneven", uneven),
         "uneven, refused": users.submit("unevenly", uneven),
         "unanswered": users.submit("unanswered", uneven, is_heard=False),
         # Two minutes are not enough for all its steps.
@@ -37,13 +36,13 @@ def disturb(cases: dict[str, Case]) -> None:
     for case in (cases["refused"], cases["uneven, refused"]):
         case.user.run("scontrol", "update", f"jobid={case.job_id}", "requeue=0")
     cases["refused"].preempt()
-    for name in ("uneven", "uneven, refused", "unanswered"):
+    for name in ("uneven, refused", "unanswered"):
         case = cases[name]
         assert "asked to save" in case.user.run("stk", "requeue", case.run.run_id).stdout
     cases["refused"].wait_until_stopped()
 
 
-DISTURBED = ("refused", "uneven", "uneven, refused", "unanswered", "same job")
+DISTURBED = ("refused", "uneven, refused", "unanswered", "same job")
 
 
 @pytest.mark.parametrize("name", DISTURBED)
@@ -75,18 +74,6 @@ def test_requeue_same_job_keeps_the_job_id_across_time_limits(cases: dict[str, C
     assert not case.events("chained")
 
 
-def test_uneven_job_is_requeued_as_a_whole(cases: dict[str, Case]) -> None:
-    case = cases["uneven"]
-    case.finish()
-    assert case.whys == ["requested", "finished"]
-    assert [start["job_id"] for start in starts(case.run)] == [case.job_id] * 2
-    assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
-    listed = case.user.stk_json("logs", case.run.run_id, "--list")
-    assert [(each["attempt"], each["rank"]) for each in listed if each["attempt"]] == [
-        (1, 0), (1, 1), (2, 0), (2, 1),
-    ]  # fmt: skip
-
-
 def test_uneven_job_that_may_not_be_requeued_is_submitted_again(cases: dict[str, Case]) -> None:
     case = cases["uneven, refused"]
     case.finish()
@@ -101,6 +88,7 @@ def test_requeued_job_that_got_no_answer_is_not_submitted_again(cases: dict[str,
     case.finish()
     assert case.whys == ["requested", "finished"]
     assert [start["job_id"] for start in starts(case.run)] == [case.job_id] * 2
+    assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
     assert not case.events("chained", "dependants")
 
 

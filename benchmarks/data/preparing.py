@@ -33,7 +33,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
     made_up = folder / "made_up.csv"
     write_zipf(made_up, model, rows, 30)
     works = {f"{rows:,} made-up texts": made_up} | ({} if size.quick else tables(size, folder))
-    cases = [case for work, table in works.items() for case in _cases(work, table, model)]
+    cases = [case for work, table in works.items() for case in _cases(work, table, model, size)]
     table = Table(
         title="A CSV to prepared samples",
         goal="at least 1.2 times the best `map`, ten times row by row",
@@ -48,14 +48,15 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
     return [table.filled(in_turns(cases, size.rounds, say), "rows_per_s")]
 
 
-def _cases(work: str, table: Path, model: Path) -> Iterator[Case]:
+def _cases(work: str, table: Path, model: Path, size: Size) -> Iterator[Case]:
     def case(candidate: str, way: str, *needs: str, **options: Any) -> Case:
         measured = partial(_rows_per_s, way, table, model, options)
         return Case(work=work, candidate=candidate, measure=measured, needs=needs)
 
     yield case(_MAP, "mapped", "datasets")
-    yield case(_IDS, "mapped", "datasets", ids_alone=True)
-    yield case(f"{_IDS}, of 10,000", "mapped", "datasets", ids_alone=True, batch_size=10_000)
+    if not size.quick:
+        yield case(_IDS, "mapped", "datasets", ids_alone=True)
+        yield case(f"{_IDS}, of 10,000", "mapped", "datasets", ids_alone=True, batch_size=10_000)
     yield case(f"{_IDS}, 2 processes", "mapped", "datasets", ids_alone=True, processes=2)
     yield case(_OLD, "row_by_row", in_python=True)
     yield case("row by row, tokenizer in Rust", "row_by_row")

@@ -94,6 +94,8 @@ def _cases(name: str, experiment: dict[str, Any], folder: Path, size: Size) -> I
         yield Case(work=work, candidate=candidate, measure=partial(train, megabatch=_MEGABATCH.get(name)))
     ours = "stk run, token budget"
     yield Case(work=work, candidate=ours, measure=partial(_ours, experiment, folder))
+    if size.quick:
+        return
     first = {**experiment, "model": {**experiment["model"], "last_layer": "first_token"}}
     yield Case(work=work, candidate=f"{ours}, first token", measure=partial(_ours, first, folder))
 

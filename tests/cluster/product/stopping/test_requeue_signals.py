@@ -1,4 +1,4 @@
-"""Preemptions by the warning signal, as some sites have them, and one task of an array that comes back."""
+"""A preemption by the warning signal, as some sites have it, and one task of an array that comes back."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each after its interruption; they are still running."""
-    shared = (host(users, 3), "gres=gpu:2")
     cases = {
-        "signal": users.submit("signal", "partition=preemptible", *shared),
-        "signal, no grace": users.submit("signal0", "partition=preemptible0", *shared),
+        "signal": users.submit("signal", "partition=preemptible", host(users, 3), "gres=gpu:4"),
         **array(users),
     }
     with under_way(users, cases, unwatched=()):
@@ -35,8 +33,7 @@ def disturb(cases: dict[str, Case]) -> None:
     task.user.run("scancel", "--signal=USR2", task.job_id)
     with task.user.cluster.preempting_with_user_signal():
         cases["signal"].preempt()
-        for name in ("signal", "signal, no grace"):
-            cases[name].wait_until_stopped()
+        cases["signal"].wait_until_stopped()
 
 
 _ARRAY = """\
@@ -65,18 +62,15 @@ def array(users: Users) -> dict[str, Case]:
     }
 
 
-@pytest.mark.parametrize("name", ["signal", "signal, no grace", "array task"])
+@pytest.mark.parametrize("name", ["signal", "array task"])
 def test_interrupted_run_ends_as_if_undisturbed(
     cases: dict[str, Case], long_alone: RunDir, name: str
 ) -> None:
     assert_as_if_undisturbed(cases[name], long_alone)
 
 
-@pytest.mark.parametrize("name", ["signal", "signal, no grace"])
-def test_preemption_by_the_warning_signal_is_recorded_as_preemption(
-    cases: dict[str, Case], name: str
-) -> None:
-    case = cases[name]
+def test_preemption_by_the_warning_signal_is_recorded_as_preemption(cases: dict[str, Case]) -> None:
+    case = cases["signal"]
     case.finish()
     assert "SIGUSR2" in case.signals
     assert case.whys == ["preempted", "finished"]

@@ -31,7 +31,7 @@ class Chain:
 
     @property
     def evaluation(self) -> str:
-        """The job that scores the second run."""
+        """The job that scores the second run, where one was asked for."""
         (event,) = [line for line in read_json_lines(self.runs[1].events) if line["event"] == "evaluation"]
         return str(event["job_id"])
 
@@ -39,11 +39,11 @@ class Chain:
         self.user.wait_for_step(self.runs[0])
 
 
-def chain(user: User, *given: str, faults: str, then: tuple[str, ...] = ()) -> Chain:
-    """Submit quick, and quick again from its weights."""
+def chain(user: User, *given: str, faults: str, then: tuple[str, ...] = ("--evaluate",)) -> Chain:
+    """Submit long, and quick from its weights; score that unless told otherwise."""
     begins = "train.start_from_checkpoint=${oc.env:STK_EARLIER_RUN}"
     then = ("--then", "quick.yaml", "name=second", "train.epochs=1", begins, *then)
-    first = user.stk_json("submit", "long.yaml", *given, *then, "--evaluate", env={"STK_FAULTS": faults})
+    first = user.stk_json("submit", "long.yaml", *given, *then, env={"STK_FAULTS": faults})
     (second,) = first["then"]
     runs = (RunDir(Path(first["run_dir"])), RunDir(Path(second["run_dir"])))
     return Chain(user, runs, (first["job_id"], second["job_id"]))
@@ -58,13 +58,13 @@ def chains(
     short = ("train.epochs=3",)
     made = {
         "requeued": chain(
-            User(cluster, table, folder / "requeued"), *short, faults=slowly(1.0)["STK_FAULTS"]
+            User(cluster, table, folder / "requeued"), *short, faults=slowly(1.0)["STK_FAULTS"], then=()
         ),
         "chained": chain(
             User(cluster, table, folder / "chained"),
             *short,
             "resources.requeue=chain",
-            then=("resources.requeue=chain",),
+            then=("resources.requeue=chain", "--evaluate"),
             faults="kill at=forward step=5 attempt=1",
         ),
         "failed": chain(
@@ -111,19 +111,12 @@ def test_the_second_run_starts_after_the_final_success_of_the_first(chains: dict
 
 
 @pytest.mark.cluster
-def test_the_evaluation_starts_after_the_run_that_it_scores(chains: dict[str, Chain]) -> None:
-    requeued = chains["requeued"]
-    assert requeued.user.wait_for_end(requeued.evaluation) == "COMPLETED"
-    log = requeued.runs[1].logs / f"{requeued.evaluation}.evaluate.log"
-    assert "scored" in log.read_text()
-
-
-@pytest.mark.cluster
 def test_run_that_continues_in_a_new_job_moves_its_dependants_there(chains: dict[str, Chain]) -> None:
     """Both runs are killed once and chained; the evaluation of the second is moved as the second was."""
     chained = chains["chained"]
     first, second = chained.runs
     assert chained.user.wait_for_end(chained.evaluation) == "COMPLETED"
+    assert "scored" in (second.logs / f"{chained.evaluation}.evaluate.log").read_text()
     assert [moved(run) for run in chained.runs] == [[[chained.jobs[1]]], [[chained.evaluation]]]
     assert [chained.user.wait_for_end(job) for job in chained.jobs] == ["FAILED", "FAILED"]
     assert second.result.exists()

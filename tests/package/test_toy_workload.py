@@ -137,13 +137,6 @@ def test_a_stopped_run_continues_with_its_own_code(site: Path, finished: Shell, 
 
 
 @pytest.mark.slow
-def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
-    shell.stk("sweep", "toy.yaml", "optimizer.lr=0.02,0.0001", "--cluster", "local", "--name", "rates")
-    done = shell.stk("sweep", "report", "rates", "--json")
-    assert json.loads(done.stdout)["goal"] == "min"
-
-
-@pytest.mark.slow
 def test_workload_that_cannot_be_imported_does_not_break_others(shell: Shell, site: Path) -> None:
     broken = shell.folder / "site"
     shutil.copytree(site, broken)

@@ -38,7 +38,6 @@ def left(run: Run) -> list[tuple[int, int]]:
             pytest.param([preempt_at(6, at="save")], 7, id="before a save"),
             pytest.param([preempt_during_save("write", step=6)], 7, id="in a save"),
             pytest.param([preempt_at(5, rank=0)], 6, id="rank 0 alone"),
-            pytest.param([preempt_at(5, rank=1)], 6, id="rank 1 alone"),
             pytest.param(
                 [preempt_at(5, rank=1, at="data"), preempt_at(5, rank=0, at="optimizer")],
                 6,

@@ -143,7 +143,7 @@ def test_a_run_in_a_read_only_folder_is_scored_elsewhere(
 def test_an_evaluation_in_a_read_only_folder_is_shown_with_and_without_its_page(
     user: User, finished: RunDir
 ) -> None:
-    folder = Path(json.loads(user.call("evaluate", finished.run_id, "--json").out)["folder"])
+    folder = Path(json.loads(user.stk("evaluate", finished.run_id, "--json").out)["folder"])
     for prepare in (lambda: None, RunDir(folder).report_html.unlink):
         prepare()
         with read_only(finished.path):

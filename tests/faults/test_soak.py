@@ -10,7 +10,7 @@ from benchmarks.cluster.soak import Soak, show
 from tests.tiers import first_quick
 
 
-@pytest.mark.parametrize("count", first_quick([4, 12]))
+@pytest.mark.parametrize("count", first_quick([4, 8]))
 def test_interruptions_at_random_moments_change_nothing(tmp_path: Path, count: int) -> None:
     tally = Soak(tmp_path, seed=20, epochs=6, say=print).interrupt(count)
     print(show(tally))

@@ -183,12 +183,11 @@ def test_warnings_are_shown_with_file_and_line_and_stop_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["plan", "submit"])
-def test_errors_and_warnings_are_shown_in_one_message(user: User, fake: FakeSlurm, command: str) -> None:
+def test_errors_and_warnings_are_shown_in_one_message(user: User, fake: FakeSlurm) -> None:
     """More ranks than GPUs, weights of another model, and a warm-up that is longer than the run."""
     weights, tokens = weights_of_another_model(user)
     settings = ("resources.gres=gpu:1", "resources.tasks_per_node=2", "lr_scheduler.warmup=5000")
-    answer = user.stk(command, user.config, f"train.start_from_checkpoint={weights}", *settings)
+    answer = user.stk("submit", user.config, f"train.start_from_checkpoint={weights}", *settings)
     assert (answer.code, fake.jobs, user.runs) == (2, [], [])
     for key in ("resources.tasks_per_node", "train.start_from_checkpoint", "lr_scheduler.warmup"):
         assert f"command line: {key}" in answer.err

@@ -52,11 +52,11 @@ def test_every_example_is_tested() -> None:
 @pytest.mark.parametrize("name", LEARNT)
 def test_an_example_learns(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES / name, tmp_path / name)
-    stk(folder, "run", f"{name}.yaml", "--procs", "2")
+    stk(folder, "run", f"{name}.yaml")
     (run,) = (folder / "experiments").iterdir()
     metric, bound = LEARNT[name]
     found = json.loads((run / "result.json").read_text())["metrics"]["test"][metric]
-    (log,) = run.glob("logs/*.rank_00001.log")
+    (log,) = run.glob("logs/*.rank_00000.log")
     assert "Warning" not in log.read_text()
     assert found < bound if metric == "absolute_error" else found > bound
 

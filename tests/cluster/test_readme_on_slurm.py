@@ -26,7 +26,6 @@ from .machine import hosts_file
 pytestmark = pytest.mark.slow
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-_OTHER_NAME = "readme"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +112,12 @@ def test_foreground_commands_train(login_node: LoginNode, claim: str, name: str,
 
 def test_own_test_cluster_goes_up_and_down_beside_another_and_leaves_no_trace(cluster: Cluster) -> None:
     """Under another name, because somebody may have one up by hand; the fixture asks whether one can run."""
-    up, shell, down = (f"{readme.command(each)} --name {_OTHER_NAME}" for each in readme.OWN_CLUSTER)
-    other = Cluster(_OTHER_NAME)
+    other = Cluster(cluster.name + "x")
+    up, shell, down = (f"{readme.command(each)} --name {other.name}" for each in readme.OWN_CLUSTER)
     other.down()  # what a killed test run left
     before = traces(other)
     try:
-        assert f"{_OTHER_NAME}-4" in _by_hand(up)
+        assert f"{other.name}-4" in _by_hand(up)
         assert set(other.hosts) <= set(_by_hand(shell, typed="srun -N4 hostname\nexit\n").split())
         assert set(other.addresses.values()).isdisjoint(cluster.addresses.values())
         sleeper = other.run(

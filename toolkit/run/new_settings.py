@@ -71,15 +71,13 @@ def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Seque
     if all(section_yaml(json.dumps({name: value})) in text for name, value in given.items()):
         return {}, ()
     stored = read_mapping(run.config, file_faults(run.config))
-    return stored, [
-        _Change(section, name, before, given[section][name], name in known)
-        for section in given
-        if isinstance(known := stored.get(section), dict)
-        for name, default in _defaults(type(getattr(experiment, section))).items()
-        if (before := known.get(name, default)) != given[section].get(name, default)
-    ]
-
-
-def _defaults(section: type) -> dict[str, Any]:
-    """Return the defaults of the keys that are not part of the identity: others must not change."""
-    return {each.name: each.default for each in keys_of(section) if not limits(each).identity}
+    changes = []
+    for section, now in given.items():
+        known = stored.get(section)
+        # The other keys are part of the identity: they must not change.
+        keys = [each for each in keys_of(getattr(experiment, section)) if not limits(each).identity]
+        for key in keys if isinstance(known, dict) else ():
+            before = known.get(key.name, key.default)
+            if before != now.get(key.name, key.default):
+                changes.append(_Change(section, key.name, before, now[key.name], key.name in known))
+    return stored, changes

@@ -221,12 +221,12 @@ class RunDir(ReportFiles):
 
         A checkpoint that was set aside but never replaced is not included: the next attempt restores it.
         """
-        found = sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
-        return [folder for folder in found if not self._will_be_restored(folder)]
-
-    def _will_be_restored(self, folder: Path) -> bool:
-        name = folder.name.removeprefix(".").removesuffix(REPLACED)
-        return folder.name.endswith(REPLACED) and not (self.checkpoints / name).exists()
+        found = []
+        for folder in sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []:
+            name = folder.name.removeprefix(".").removesuffix(REPLACED)
+            if not folder.name.endswith(REPLACED) or (self.checkpoints / name).exists():
+                found.append(folder)
+        return found
 
     # -- results -----------------------------------------------------------------------------
     tensorboard = named("tensorboard")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,18 +106,18 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
     failure = first_failure(run, nonce)
     if failure is not None and failure["class"] != PEER_LOST:
         return failure
-    if hint.rank is not None:
-        return _one_died(run, last, how, hint.kind, hint.rank)
-    if hint.kind == KILLED and (found := _found_in_logs(run, last, how)) is not None:
-        return found
-    is_reused = sum(each.nonce == nonce for each in read_attempts(run)) > 1
-    began = (last.process_start or last.time_start or 0.0) if is_reused else 0.0
-    spoke = {each.rank for each in failure_events(run) if each.nonce == nonce and each.time >= began}
     everybody = hosts_of(run, nonce, last.attempt)
-    # Ranks that started a process have recorded its end.
-    spoke |= {rank for rank in everybody if "ended" in (read_json(run.process(nonce, rank)) or {})}
-    silent = [rank for rank in sorted(everybody) if rank not in spoke]
-    if not spoke or not silent or len({everybody[rank] for rank in silent}) > 1:
+    if hint.rank is not None:
+        host = everybody.get(hint.rank) or (last.hosts or ("unknown",))[0]
+        what = f"rank {hint.rank} on {host} was killed ({how})"
+        return silent_record(run, nonce, hint.kind, what, hint.rank, host)
+    if hint.kind == KILLED and (cause := first_cause(run, nonce, everybody)) is not None:
+        # A library aborted it: the record gets the message in its log.
+        rank, _ = cause
+        what = f"rank {rank} on {everybody[rank]} was aborted ({how})"
+        return silent_record(run, nonce, KILLED, what, rank, everybody[rank])
+    silent = _silent_ranks(run, last, everybody)
+    if not silent or len({everybody[rank] for rank in silent}) > 1:
         return failure
     rank, host = silent[0], everybody[silent[0]]
     who = f"rank {rank}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
@@ -125,14 +125,15 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
     return silent_record(run, nonce, hint.kind, what, rank, host)
 
 
-def _found_in_logs(run: RunDir, last: AttemptRecord, how: str) -> dict[str, Any] | None:
-    """The record of a rank that a library aborted, with its message; None if no log has one."""
-    hosts = hosts_of(run, last.nonce, last.attempt)
-    if (found := first_cause(run, last.nonce, hosts)) is None:
-        return None
-    rank, _ = found
-    what = f"rank {rank} on {hosts[rank]} was aborted ({how})"
-    return silent_record(run, last.nonce, KILLED, what, rank, hosts[rank])
+def _silent_ranks(run: RunDir, last: AttemptRecord, everybody: Mapping[int, str]) -> list[int]:
+    """The ranks without a record of their end; none if no rank has one."""
+    nonce = last.nonce
+    is_reused = sum(each.nonce == nonce for each in read_attempts(run)) > 1
+    began = (last.process_start or last.time_start or 0.0) if is_reused else 0.0
+    spoke = {each.rank for each in failure_events(run) if each.nonce == nonce and each.time >= began}
+    # Ranks that started a process have recorded its end.
+    spoke |= {rank for rank in everybody if "ended" in (read_json(run.process(nonce, rank)) or {})}
+    return [rank for rank in sorted(everybody) if rank not in spoke] if spoke else []
 
 
 def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> dict[str, Any]:
@@ -141,11 +142,6 @@ def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> di
     failure = silent_record(run, last.nonce, hint.kind, what, 0, hosts[0])
     # With several hosts it is unknown which one failed.
     return failure if len(hosts) == 1 else {**failure, "blamed": None}
-
-
-def _one_died(run: RunDir, last: AttemptRecord, how: str, kind: str, rank: int) -> dict[str, Any]:
-    host = hosts_of(run, last.nonce, last.attempt).get(rank) or (last.hosts or ("unknown",))[0]
-    return silent_record(run, last.nonce, kind, f"rank {rank} on {host} was killed ({how})", rank, host)
 
 
 def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:
@@ -199,18 +195,14 @@ def _unclaimed_failure(
 
 
 def _failure_before_start(nonce: str, code: int) -> dict[str, Any]:
-    kind, how = _death_before_start(code)
+    number = -code if code < 0 else code - 128
+    if number in {each.value for each in signal.Signals}:
+        kind, how = KILLED, signal.Signals(number).name
+    else:
+        # Above all signals: a scheduler that could not start the rank reports the last byte of its own error.
+        kind, how = LAUNCH if number > signal.SIGRTMAX else "exception", f"status {code}"
     message = f"the ranks ended with {how} before the run began; their logs say why"
     failure = failure_record(
         nonce, kind, message, rank=0, host=socket.gethostname(), phase=Phase.START, step=None
     )
     return {**failure, "blamed": None}
-
-
-def _death_before_start(code: int) -> tuple[str, str]:
-    """The failure class that an exit status means, and the status in words."""
-    number = -code if code < 0 else code - 128
-    if number in {each.value for each in signal.Signals}:
-        return KILLED, signal.Signals(number).name
-    # Above all signals: a scheduler that could not start the rank reports the lowest byte of its own error.
-    return LAUNCH if number > signal.SIGRTMAX else "exception", f"status {code}"

@@ -110,23 +110,6 @@ def spans(
     return tuple(found)
 
 
-class _Saves:
-    """Save events, searchable by time."""
-
-    def __init__(self, events: Iterable[SaveEvent]) -> None:
-        self._events = sorted((save for save in events if save.time), key=lambda save: save.time)
-        self._times = [save.time for save in self._events]
-
-    def stalls(self, ready: float, end: float) -> tuple[tuple[float, float], ...]:
-        """Intervals of the stalls; an event marks the end of the write, so the stall precedes it."""
-        spans: list[tuple[float, float]] = []
-        for save in self._events[bisect_left(self._times, ready) : bisect_right(self._times, end)]:
-            length = save.stall_s + save.waited_s
-            begin = max(save.time - save.write_s - length, spans[-1][1] if spans else ready)
-            spans.append((begin, begin + length))
-        return tuple(spans)
-
-
 def timeline(run: RunDir, now: float) -> list[AttemptTime]:
     """Return the time of each attempt of a run, oldest first.
 
@@ -148,20 +131,20 @@ def account(
     submitted  times of submissions
     """
     known = [each for each in attempts if each.time_start is not None]
-    stalls = _Saves(saves)
+    by_time = sorted((save for save in saves if save.time), key=_time)
     found: list[AttemptTime] = []
     for number, each in enumerate(known):
         following = known[number + 1] if number + 1 < len(known) else None
         before = (known[number - 1], found[-1].end) if found else None
-        begin = _begin(each, found[-1].end if found else 0.0)
-        found.append(_account(each, begin, following, _before(begin, each, before, submitted), stalls, now))
+        # The process is created before its imports; at earliest at the previous end.
+        created = each.began if each.process_start is None else each.process_start
+        begin = min(each.began, max(found[-1].end if found else 0.0, created))
+        found.append(_account(each, begin, following, _before(begin, each, before, submitted), by_time, now))
     return found
 
 
-def _begin(attempt: AttemptRecord, earlier_end: float) -> float:
-    """When the process of an attempt was created, before its imports; at earliest the previous end."""
-    created = attempt.began if attempt.process_start is None else attempt.process_start
-    return min(attempt.began, max(earlier_end, created))
+def _time(save: SaveEvent) -> float:
+    return save.time
 
 
 def _before(
@@ -175,17 +158,13 @@ def _before(
         return Goodput(waiting=max(0.0, begin - min(submitted, default=begin)))
     earlier, end = before
     gap = max(0.0, begin - end)
-    if _is_restart(earlier, attempt):
+    is_same_job = attempt.job_id is not None and attempt.job_id == earlier.job_id
+    if is_same_job and attempt.restart >= earlier.restart:
+        # Started again, from the queue or in place.
         return Goodput(waiting=gap)
     asked = max((time for time in submitted if earlier.began < time <= begin), default=begin)
     waiting = min(gap, begin - asked)
     return Goodput(waiting=waiting, away=gap - waiting)
-
-
-def _is_restart(earlier: AttemptRecord, attempt: AttemptRecord) -> bool:
-    """Whether the same job has started again, from the queue or in place."""
-    is_same_job = attempt.job_id is not None and attempt.job_id == earlier.job_id
-    return is_same_job and attempt.restart >= earlier.restart
 
 
 def _account(
@@ -193,7 +172,7 @@ def _account(
     begin: float,
     following: AttemptRecord | None,
     before: Goodput,
-    saves: _Saves,
+    saves: Sequence[SaveEvent],
     now: float,
 ) -> AttemptTime:
     # An attempt that was replaced while it hung ends when the other one starts.
@@ -202,7 +181,7 @@ def _account(
     start = attempt.first_step_after_start_s
     # After a clock was set back, the first step may seem to precede the start.
     ready = end if start is None else min(max(begin, attempt.began + start), end)
-    stalls = saves.stalls(ready, end)
+    stalls = _stalls(saves, ready, end)
     saving = min(sum(until - since for since, until in stalls), end - ready)
     busy = end - ready - saving
     repeated = busy * _lost_share(attempt, following)
@@ -210,6 +189,16 @@ def _account(
     return AttemptTime(
         attempt=attempt.attempt, begin=begin, ready=ready, end=end, spent=before + spent, saves=stalls
     )
+
+
+def _stalls(saves: Sequence[SaveEvent], ready: float, end: float) -> tuple[tuple[float, float], ...]:
+    """Intervals of the stalls; an event marks the end of the write, so the stall precedes it."""
+    spans: list[tuple[float, float]] = []
+    for save in saves[bisect_left(saves, ready, key=_time) : bisect_right(saves, end, key=_time)]:
+        length = save.stall_s + save.waited_s
+        begin = max(save.time - save.write_s - length, spans[-1][1] if spans else ready)
+        spans.append((begin, begin + length))
+    return tuple(spans)
 
 
 def _lost_share(attempt: AttemptRecord, following: AttemptRecord | None) -> float:

@@ -59,17 +59,13 @@ def attempt_usage(
     data_parallel  one process computes on all GPUs that it sees
     """
     records = {each.attempt: each for each in read_attempts(run)}
-    return [
-        _attempt_usage(run, each, records[each.attempt], policy, data_parallel) for each in timeline(run, now)
-    ]
-
-
-def _attempt_usage(
-    run: RunDir, time: AttemptTime, record: AttemptRecord, policy: RunPolicy, data_parallel: bool
-) -> AttemptUsage:
-    gpus = _gpus(run, record, data_parallel)
-    cpus = policy.cpus_of_rank(on_gpu=gpus > 0) * (record.world_size or 1)
-    return AttemptUsage(time=time, gpus=gpus, cpus=cpus)
+    found = []
+    for time in timeline(run, now):
+        record = records[time.attempt]
+        gpus = _gpus(run, record, data_parallel)
+        cpus = policy.cpus_of_rank(on_gpu=gpus > 0) * (record.world_size or 1)
+        found.append(AttemptUsage(time=time, gpus=gpus, cpus=cpus))
+    return found
 
 
 def total_time(attempts: Iterable[AttemptUsage]) -> Goodput:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from toolkit.run.phases import Phase
@@ -35,18 +35,16 @@ def failure_facts(failure: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]
     """The message, and (name, text) for each fact that the record holds."""
     # The message of an error may contain any text of the data.
     known = clean(dict(failure))
-    facts = [(name, text) for name, text in _lines(known) if text]
-    return str(known.get("message", "unknown")), facts
-
-
-def _lines(failure: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "where", _where(failure)
-    yield "class", str(failure.get("class") or "")
-    yield "batch", _batch(failure.get("batch") or {})
-    memory = failure.get("memory") or {}
-    yield "memory", _sizes(memory, _OF_A_HOST)
-    yield "GPU memory", _sizes(memory.get("gpu") or {}, _OF_A_GPU)
-    yield "what to do", str(failure.get("advice") or "")
+    memory = known.get("memory") or {}
+    facts = (
+        ("where", _where(known)),
+        ("class", str(known.get("class") or "")),
+        ("batch", _batch(known.get("batch") or {})),
+        ("memory", _sizes(memory, _OF_A_HOST)),
+        ("GPU memory", _sizes(memory.get("gpu") or {}, _OF_A_GPU)),
+        ("what to do", str(known.get("advice") or "")),
+    )
+    return str(known.get("message", "unknown")), [(name, text) for name, text in facts if text]
 
 
 def _where(failure: Mapping[str, Any]) -> str:

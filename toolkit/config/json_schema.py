@@ -27,6 +27,16 @@ Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Schema = {"$ref": "#/$defs/reference"}
+_REFERENCE_TEXT: Schema = {
+    "type": "string",
+    "pattern": r"\$\{",
+    "description": "Replaces a value: ${from_file:FILE} for what a file holds, ${oc.env:NAME} or "
+    "${oc.env:NAME,default} for a variable, ${a.b} for another key.",
+}
+_TASK_TEXT: Schema = {
+    "type": "string",
+    "description": "A text may replace the section: the file or the module with the code of a task.",
+}
 #: The JSON types of a whole number, a number, a truth value and a text.
 _SCALARS: Mapping[Any, Schema] = {
     int: {"type": "integer"},
@@ -49,14 +59,17 @@ def experiment_schema(more: Mapping[str, Schema], files: Sequence[Path] = ()) ->
     defs = _Definitions()
     tasks = task_kinds()
     usual = defs.section(experiment_type())
-    wholes = {name: _whole(row, usual, defs) for name, row in tasks.items()}
-    every = [usual, *wholes.values()]
+    wholes = {
+        name: usual if row.experiment is None else defs.section(experiment_type(row.experiment))
+        for name, row in tasks.items()
+    }
     whole = {**usual, "properties": dict(usual["properties"])}
-    for each in every:
+    for each in wholes.values():
         whole["properties"] = {**whole["properties"], **each["properties"], **usual["properties"]}
     whole["required"] = [key for key in usual["required"] if key not in _OF_TASK]
     whole["properties"] |= more
-    whole["properties"]["task"] = _task(defs.one_of({name: row.config for name, row in tasks.items()}))
+    sections = defs.one_of({name: row.config for name, row in tasks.items()})
+    whole["properties"]["task"] = {"anyOf": [sections, _TASK_TEXT]}
     keys = {*whole["properties"]} - {*more}
     fixed = [(name, row) for name, row in tasks.items() if row.own_sections is None]
     whole["allOf"] = [_of_task(name, row, defs, wholes[name], keys) for name, row in fixed]
@@ -65,30 +78,12 @@ def experiment_schema(more: Mapping[str, Schema], files: Sequence[Path] = ()) ->
         "$schema": _DIALECT,
         "title": "Experiment of slurm-toolkit",
         **whole,
-        "$defs": {"reference": _reference(), **defs.found},
+        "$defs": {"reference": _REFERENCE_TEXT, **defs.found},
     }
-
-
-def _reference() -> Schema:
-    text = (
-        "Replaces a value: ${from_file:FILE} for what a file holds, ${oc.env:NAME} or "
-        "${oc.env:NAME,default} for a variable, ${a.b} for another key."
-    )
-    return {"type": "string", "pattern": r"\$\{", "description": text}
 
 
 def _or_reference(schema: Schema) -> Schema:
     return {"anyOf": [schema, _REFERENCE]}
-
-
-def _task(sections: Schema) -> Schema:
-    text = "A text may replace the section: the file or the module with the code of a task."
-    return {"anyOf": [sections, {"type": "string", "description": text}]}
-
-
-def _whole(row: TaskSpec, usual: Schema, defs: _Definitions) -> Schema:
-    """The schema of the experiments of a task."""
-    return usual if row.experiment is None else defs.section(experiment_type(row.experiment))
 
 
 def _of_task(name: str, row: TaskSpec, defs: _Definitions, whole: Schema, keys: set[str]) -> Schema:
@@ -162,11 +157,16 @@ class _Definitions:
         """The schema of a dataclass."""
         texts, hints = field_docs(section), get_type_hints(section)
         properties = {each.name: self._key(each, hints[each.name], texts) for each in keys_of(section)}
+        required = [
+            each.name
+            for each in keys_of(section)
+            if each.default is MISSING and each.default_factory is MISSING
+        ]
         return {
             "description": " ".join((section.__doc__ or "").split()),
             "type": "object",
             "properties": properties,
-            "required": [each.name for each in keys_of(section) if _must_be_given(each)],
+            "required": required,
             "additionalProperties": False,
         }
 
@@ -183,7 +183,8 @@ class _Definitions:
         if hint is type(None):
             return {"type": "null"}
         if hint is Any:
-            return self._kinded(allowed.kinds()) if allowed.kinds else {}
+            kinds = allowed.kinds() if allowed.kinds else {}
+            return {"anyOf": [{"enum": list(kinds)}, self.one_of(kinds)]} if kinds else {}
         if is_dataclass(hint):
             # A heading with nothing under it has the defaults.
             return {"anyOf": [self.of(hint), {"type": "null"}]}  # type: ignore[arg-type]
@@ -192,9 +193,6 @@ class _Definitions:
         if get_origin(hint) is dict:
             return self._mapping(get_args(hint)[1], allowed)
         return _scalar(hint, allowed)
-
-    def _kinded(self, table: Mapping[str, type]) -> Schema:
-        return {"anyOf": [{"enum": list(table)}, self.one_of(table)]}
 
     def _list(self, types: tuple[Any, ...], allowed: Limits) -> Schema:
         if types[-1] is Ellipsis:
@@ -206,10 +204,6 @@ class _Definitions:
         value = self._value(inner | None if allowed.rest else inner, allowed)
         mapping = {"type": "object", "additionalProperties": _or_reference(value)}
         return {"anyOf": [mapping, {"type": "string"}]} if allowed.json_file else mapping
-
-
-def _must_be_given(of: Field[Any]) -> bool:
-    return of.default is MISSING and of.default_factory is MISSING
 
 
 def _scalar(hint: Any, allowed: Limits) -> Schema:

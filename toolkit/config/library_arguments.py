@@ -136,14 +136,10 @@ def arguments_of(of: LibraryCallable) -> Mapping[str, Argument]:
 
 def _function(node: ast.stmt, name: str) -> ast.FunctionDef | None:
     """The function of that name, or the constructor of the class of that name."""
-    if isinstance(node, ast.FunctionDef) and node.name == name:
-        return node
     if isinstance(node, ast.ClassDef) and node.name == name:
-        return next(
-            (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"),
-            None,
-        )
-    return None
+        methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
+        return next((each for each in methods if each.name == "__init__"), None)
+    return node if isinstance(node, ast.FunctionDef) and node.name == name else None
 
 
 def fits(value: Any, annotation: str) -> bool:

@@ -20,13 +20,8 @@ from toolkit.workload import Rule
 #: Entry points whose value is a Section.
 GROUP = "slurm_toolkit.sections"
 
-
 #: Settings that messages of the library advise to change, although only another package has a key for them.
 Setting = Literal["excluded_hosts", "hosts", "memory", "ranks_per_host"]
-
-
-def _unchanged(section: Any) -> Any:
-    return section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +41,7 @@ class Section:
     config: type
     is_identity: bool = False
     rules: tuple[Rule, ...] = ()
-    complete: Callable[[Any], Any] = _unchanged
+    complete: Callable[[Any], Any] = lambda section: section
     completed_from: tuple[Key, ...] = ()
     # Not hashed, as a dict cannot be.
     hints: Mapping[Setting, str] = field(default_factory=dict, hash=False)

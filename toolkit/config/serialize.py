@@ -62,15 +62,12 @@ def _with_added(cls: type, plain: Any) -> Any:
 
 def _sections_of_kinds(stored: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
     """Yield the sections that depend on the kinds of the task and of the model, if these are installed."""
-    task, model = (_kind(stored.get(name)) for name in ("task", "model"))
+    sections = (stored.get(name) for name in ("task", "model"))
+    task, model = (str(each.get("kind")) if isinstance(each, dict) else "" for each in sections)
     if (spec := task_kinds().get(task)) is not None:
         yield from (("task", spec.config), ("data", spec.data))
         if model in spec.models:
             yield "model", spec.models[model][0]
-
-
-def _kind(section: Any) -> str:
-    return str(section.get("kind")) if isinstance(section, dict) else ""
 
 
 @cache

@@ -11,9 +11,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from toolkit.config.checking.coerce import CONVERSIONS, WRONG, flow_list, is_null, number_of
 from toolkit.config.checking.descriptions import allowed, found, without_none
-from toolkit.config.checking.goals import are_metrics_known, with_goal
 from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
-from toolkit.config.checking.rules import check_rules
+from toolkit.config.checking.rules import are_metrics_known, check_rules, with_goal
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
 from toolkit.config.composition.overrides import with_lists
 from toolkit.config.faults import Faults, suggest
@@ -116,8 +115,11 @@ class _Checker:
         """The sections of this experiment; None if the code that its task names has faults."""
         if row.own_sections is None:
             return OwnSections(tree=tree, data=row.data, models=row.models)
+        # Relative file names are those of the folders of the task's files, and of the current one.
+        files = [self._faults.origins.of(key).place for key in (("task",), ())]
+        folders = None if self._is_stored else [*(Path(file).parent for file in files), Path()]
         try:
-            own = row.own_sections(tree, None if self._is_stored else self._folders())
+            own = row.own_sections(tree, folders)
         except UnfitTask as unfit:
             for each in unfit.violations:
                 at = Origin(each.file, each.line) if each.file else None
@@ -126,11 +128,6 @@ class _Checker:
             self._faults.unsure |= {("task",), ("model",), ("data",)}
             return None
         return replace(own, tree={**tree, **own.tree})
-
-    def _folders(self) -> Sequence[Path]:
-        """Return the folders for relative file names: those of the task's files, and the current one."""
-        files = [self._faults.origins.of(key).place for key in (("task",), ())]
-        return [*(Path(file).parent for file in files), Path()]
 
     def _pick(self, tree: dict[str, Any], name: str, table: Mapping[str, Any]) -> str:
         """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
@@ -153,7 +150,10 @@ class _Checker:
             return kind
         if kind is not UNKNOWN:
             problem = found(kind) if "kind" in section else "is missing"
-            hint = guess(kind, table) or (_unloaded() if key == ("task",) else "")
+            hint = guess(kind, table)
+            if not hint and key == ("task",):
+                # One of these workloads may have the kind.
+                hint = "; ".join(f"the workload {name} is missing: {why}" for name, why in unloaded().items())
             self._faults.add((*key, "kind"), f"{problem}, {_one_of(table)}", hint)
         return ""
 
@@ -361,8 +361,3 @@ def _meant(value: Any, table: Mapping[str, Any], key: Key) -> str:
 
 def _one_of(table: Mapping[str, Any]) -> str:
     return f"expected one of {', '.join(table)}"
-
-
-def _unloaded() -> str:
-    """The installed workloads that cannot be loaded; one of them may have the kind."""
-    return "; ".join(f"the workload {name} is missing: {why}" for name, why in unloaded().items())

@@ -69,7 +69,8 @@ def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Ke
         if document.value is None:
             raise Unreadable("the file is empty, expected `key: value` lines")
         if not isinstance(document.value, dict):
-            raise Unreadable(f"the top level is {_kind(document.value)}, expected `key: value` lines")
+            kind = "a list" if isinstance(document.value, list) else "a single value"
+            raise Unreadable(f"the top level is {kind}, expected `key: value` lines")
     except Unreadable as error:
         faults.add(key, error.problem, error.hint, Origin(shown(path), error.line))
         faults.raise_any()
@@ -77,7 +78,3 @@ def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Ke
     record(document, path, key, faults)
     mapping: dict[str, Any] = document.value
     return mapping
-
-
-def _kind(value: Any) -> str:
-    return "a list" if isinstance(value, list) else "a single value"

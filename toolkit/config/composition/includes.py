@@ -112,7 +112,8 @@ class Includes:
         try:
             document = self.files.read(path)
         except Unreadable as error:
-            self._refuse(path, error, key)
+            problem = f"the included file {shown(path)}: {error.problem}"
+            self.faults.add(key, problem, error.hint or f"includes are relative to {shown(self.root)}")
             return UNKNOWN
         self._count(document, key)
         if document.value is None:
@@ -133,10 +134,6 @@ class Includes:
             most = f"{_MAX_FILES:,} includes and {MAX_VALUES:,} values"
             self.faults.add(key, f"the included files are too many or too large: at most {most}")
             self.faults.raise_any()
-
-    def _refuse(self, path: Path, error: Unreadable, key: Key) -> None:
-        problem = f"the included file {shown(path)}: {error.problem}"
-        self.faults.add(key, problem, error.hint or f"includes are relative to {shown(self.root)}")
 
 
 def record(document: Document, path: Path, key: Key, faults: Faults) -> None:

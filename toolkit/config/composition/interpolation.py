@@ -156,7 +156,9 @@ class _Resolution:
         value = self._around(place)[place.key[-1]]
         if OmegaConf.is_config(value):
             value = OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
-        return _from_omegaconf(value)
+        # Escaped references to variables are as they were written.
+        ours, usual = f"${{{_RESOLVER}:", "${oc.env:"
+        return mapped(value, lambda leaf: leaf.replace(ours, usual) if isinstance(leaf, str) else leaf)
 
     def _around(self, place: _Place) -> Any:
         return _within(self._config, place.key[:-1])
@@ -226,12 +228,6 @@ def literal(value: Any) -> Any:
 def _for_omegaconf(text: str) -> str:
     """Send references to variables through our resolver, which keeps references to secrets."""
     return _TO_VARIABLE.sub(f"${{{_RESOLVER}:", text)
-
-
-def _from_omegaconf(value: Any) -> Any:
-    """A resolved value, with escaped references to variables as they were written."""
-    ours, usual = f"${{{_RESOLVER}:", "${oc.env:"
-    return mapped(value, lambda leaf: leaf.replace(ours, usual) if isinstance(leaf, str) else leaf)
 
 
 def _resolved(leaf: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -49,14 +48,7 @@ _SCALARS: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
         lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
     ),
 )
-_STARTS = (
-    yaml.BlockMappingStartToken,
-    yaml.BlockSequenceStartToken,
-    yaml.FlowMappingStartToken,
-    yaml.FlowSequenceStartToken,
-)
 _WITHOUT_TEXT = (yaml.BlockEndToken, yaml.StreamEndToken)
-_ENDS = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 
 # The end is part of the form, because PyYAML only matches the beginning.
 _FORMS = {_TAG + name: re.compile(rf"(?:{form})\Z") for name, form, _, _ in _SCALARS}
@@ -151,7 +143,6 @@ def parse(text: str) -> Document:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        _refuse_deep_tokens(text)
         raise _unreadable(error) from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
@@ -227,19 +218,6 @@ def _refuse_depth(text: str) -> None:
             depth -= 1
         if depth > MAX_DEPTH:
             raise Unreadable(f"nested more than {MAX_DEPTH} deep", _line(event))
-
-
-def _refuse_deep_tokens(text: str) -> None:
-    """Raise Unreadable if the tokens of a text that the parser refused are nested too deep.
-
-    libyaml looks ahead in nested lists and has its own limit: its error may come before the first event.
-    """
-    depth = 0
-    with suppress(yaml.YAMLError):
-        for token in yaml.scan(text, Loader=yaml.SafeLoader):
-            depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
-            if depth > MAX_DEPTH:
-                raise Unreadable(f"nested more than {MAX_DEPTH} deep", token.start_mark.line + 1)
 
 
 def _line(marked: yaml.Node | yaml.Event) -> int:
@@ -321,7 +299,11 @@ class _Builder:
             elif not isinstance(name_node, yaml.ScalarNode):
                 self._fault(key, name_node, "found a list or mapping, expected a key")
             elif name_node.value in own:
-                self._duplicate((*key, name_node.value), own[name_node.value][1], name_node)
+                first, second = _line(own[name_node.value][1]), _line(name_node)
+                problem = (
+                    f"the key {dotted((name_node.value,))} is given twice, in lines {first} and {second}"
+                )
+                self._fault((*key, name_node.value), name_node, problem, "keep one of them")
             else:
                 own[name_node.value] = (name_node.value, name_node, value_node)
         return [*(pair for name, pair in merged.items() if name not in own), *own.values()]
@@ -341,10 +323,6 @@ class _Builder:
             else:
                 self._fault(key, source, "`<<` takes a mapping or a list of mappings")
         return pairs
-
-    def _duplicate(self, key: Key, first: yaml.Node, second: yaml.Node) -> None:
-        lines = f"lines {_line(first)} and {_line(second)}"
-        self._fault(key, second, f"the key {dotted(key[-1:])} is given twice, in {lines}", "keep one of them")
 
     def _fault(self, key: Key, node: yaml.Node, problem: str, hint: str = "") -> None:
         self.document.faults.append((key, _line(node), problem, hint))

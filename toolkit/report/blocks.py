@@ -158,19 +158,15 @@ class Document:
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of all sections, and the blocks that may replace a matrix."""
         for section in self.sections:
-            yield from _with_instead(section.blocks)
+            for block in section.blocks:
+                yield block
+                if isinstance(block, Table):
+                    yield from block.instead
 
     def figures(self) -> dict[str, Figure]:
         """Return the figures that have a file, by its name."""
         found = (block for block in self.blocks() if isinstance(block, Figure) and block.name)
         return {f"{figure.name}.png": figure for figure in found}
-
-
-def _with_instead(blocks: Iterable[Block]) -> Iterator[Block]:
-    for block in blocks:
-        yield block
-        if isinstance(block, Table):
-            yield from block.instead
 
 
 def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], **facts: Any) -> Table:

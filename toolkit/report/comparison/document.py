@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.files import write_atomic, write_json
 from toolkit.report import formats
 from toolkit.report.blocks import Document, Figure, Section, figure, table_section
-from toolkit.report.comparison import numbers, tables
+from toolkit.report.comparison import tables
 from toolkit.report.comparison.groups import band, groups, has_seeds
 from toolkit.report.comparison.reading import Compared, to_json
 from toolkit.report.model import RunSummary, config_differences, main_metric, score_names, shared_title
@@ -51,7 +51,7 @@ def comparison_document(compared: Compared) -> Document:
 def _sections(compared: Compared) -> Iterator[Section]:
     runs = compared.runs
     own = list(_own(runs))
-    yield Section(title="Runs", blocks=(tables.runs_table(compared), numbers.runs_numbers(runs)))
+    yield Section(title="Runs", blocks=(tables.runs_table(compared), tables.runs_numbers(runs)))
     if has_seeds(groups(runs)):
         yield table_section(tables.groups_table(runs))
     yield from (section for section in own if not section.page_only)
@@ -64,7 +64,7 @@ def _sections(compared: Compared) -> Iterator[Section]:
     if any(run.attempt_usage for run in runs):
         lines = figure("timelines", "Time lines of the runs", _TIME_LINES, runs)
         yield table_section(tables.costs_table(runs), lines)
-    more = (numbers.groups_numbers(runs), numbers.differences_numbers(runs), numbers.curves_numbers(runs))
+    more = (tables.groups_numbers(runs), tables.differences_numbers(runs), tables.curves_numbers(runs))
     yield Section(title="Numbers", blocks=more)
 
 

@@ -167,14 +167,13 @@ def _matrices(table: Table, console: Console) -> Iterator[RenderableType]:
     name, bracket, view = table.title.partition(" (")
     cells: dict[str, Sequence[Sequence[str]]] = {
         table.title: [row[1:] for row in table.rows],
-        f"{name}, %{bracket}{view}": [[_percent(share) for share in row] for row in table.shares],
+        f"{name}, %{bracket}{view}": [
+            [formats.decimal(None if share is None else 100 * share, 1) for share in row]
+            for row in table.shares
+        ],
     }
     drawn = [made for title in cells if (made := _matrix(table, title, cells[title], console)) is not None]
     yield from drawn or (each for block in table.instead for each in _drawn(block, console))
-
-
-def _percent(share: float | None) -> str:
-    return formats.decimal(None if share is None else 100 * share, 1)
 
 
 def _matrix(table: Table, title: str, cells: Sequence[Sequence[str]], console: Console) -> Grid | None:
@@ -182,13 +181,11 @@ def _matrix(table: Table, title: str, cells: Sequence[Sequence[str]], console: C
 
     None if even that is too wide.
     """
-    drawn = (_labelled(table, title, cells, is_numbered) for is_numbered in (False, True))
-    return next((matrix for matrix in drawn if _fits(matrix, console)), None)
-
-
-def _fits(matrix: Grid, console: Console) -> bool:
-    needed = Measurement.get(console, console.options.update(width=10_000), matrix).maximum
-    return needed <= console.width
+    for is_numbered in (False, True):
+        matrix = _labelled(table, title, cells, is_numbered)
+        if Measurement.get(console, console.options.update(width=10_000), matrix).maximum <= console.width:
+            return matrix
+    return None
 
 
 def _labelled(table: Table, title: str, cells: Sequence[Sequence[str]], is_numbered: bool) -> Grid:

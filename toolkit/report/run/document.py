@@ -54,7 +54,8 @@ def _sections(
     if summary.attempt_usage:
         yield from _time_and_resources(summary, thorough)
     if advice is not None and summary.attempt_usage:
-        yield Section(title="Advice", blocks=(_advice(advice),))
+        block = advice_table(advice) if advice else Text(text=NO_ADVICE, style="note")
+        yield Section(title="Advice", blocks=(block,))
     if summary.attempts:
         yield Section(title="Attempts", blocks=(run_tables.attempts_table(summary),), page_only=True)
     if config:
@@ -140,7 +141,3 @@ def _usage(summary: RunSummary, thorough: bool) -> Iterator[Block]:
         table = replace(table, few=tuple(range(_RANKS)), few_note=note)
     yield table
     yield run_tables.usage_numbers(summary)
-
-
-def _advice(advice: Sequence[Advice]) -> Block:
-    return advice_table(advice) if advice else Text(text=NO_ADVICE, style="note")

@@ -25,7 +25,7 @@ from toolkit.report.plotting.curves import Columns
 from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
-from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
+from toolkit.run.attempts.resource_hours import attempt_usage, total_time
 from toolkit.run.events import Event, read_events
 from toolkit.run.kept_code.edited_code import new_code_of, own_code
 from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
@@ -87,7 +87,9 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     times = [moment for moment in known if moment is not None and moment < _NO_DATE]
     train = curves.get("train", {})
     resources = _resources(run, config)
-    attempt_usage = _attempt_usage(run, config, resources, max(times, default=0.0))
+    data_parallel = section(config, "train").get("parallel") == "dp"
+    now, policy = max(times, default=0.0), policy_in(resources)
+    usage_of_attempts = tuple(attempt_usage(run, now, policy, data_parallel=data_parallel))
     epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
     scores = _scores(result, curves, training)
@@ -118,18 +120,11 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         failure=failure,
         scored=_scored(result),
         as_of=max(times, default=None),
-        goodput=total_time(attempt_usage),
-        attempt_usage=attempt_usage,
+        goodput=total_time(usage_of_attempts),
+        attempt_usage=usage_of_attempts,
         usage=_usage(run),
         own=read_task_report(task_kind(config), run, scores, curves),
     )
-
-
-def _attempt_usage(
-    run: RunDir, config: Mapping[str, Any], resources: Mapping[str, Any], now: float
-) -> tuple[AttemptUsage, ...]:
-    data_parallel = section(config, "train").get("parallel") == "dp"
-    return tuple(attempt_usage(run, now, policy_in(resources), data_parallel=data_parallel))
 
 
 def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,14 +251,13 @@ def _scores(
     result: Mapping[str, Any], curves: Mapping[str, Columns], training: Epoch | None
 ) -> dict[str, dict[str, float | None]]:
     """Scores of each split; training scores are means over an epoch, even if result.json has others."""
-    scores = {split: _last_line(columns) for split, columns in curves.items()}
-    found = result.get("metrics") or {}
+    found: dict[str, Mapping[str, Any]] = {
+        split: {name: values[-1] for name, values in columns.items()} for split, columns in curves.items()
+    }
+    found |= result.get("metrics") or {}
     if training is not None:
-        found = {**found, "train": training.training}
-    for split, metrics in found.items():
-        scores[split] = {name: _number(value) for name, value in metrics.items() if name not in NOT_SCORES}
-    return dict(sorted(scores.items(), key=lambda item: (split_position(item[0]), item[0])))
-
-
-def _last_line(columns: Columns) -> dict[str, float | None]:
-    return {name: values[-1] for name, values in columns.items() if name not in NOT_SCORES}
+        found["train"] = training.training
+    return {
+        split: {name: _number(value) for name, value in found[split].items() if name not in NOT_SCORES}
+        for split in sorted(found, key=lambda split: (split_position(split), split))
+    }

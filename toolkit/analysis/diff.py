@@ -123,23 +123,16 @@ def _walk(one: RunDir, other: RunDir) -> tuple[tuple[int, int], int, FirstStep |
             last[side] = step
         if len(records) == 2:
             compared += 1
-            first = first or _differ(records[0], records[1])
+            a, b = records[0], records[1]
+            if first is None and a != b:
+                what = "loss" if a.samples == b.samples else "samples"
+                samples, loss = (a.samples, b.samples), (a.loss, b.loss)
+                first = FirstStep(step=step, what=what, samples=samples, loss=loss)
     return (last[0], last[1]), compared, first
 
 
 def _step(noted: tuple[int, StepRecord]) -> int:
     return noted[1].step
-
-
-def _differ(a: StepRecord, b: StepRecord) -> FirstStep | None:
-    if a == b:
-        return None
-    return FirstStep(
-        step=a.step,
-        what="loss" if a.samples == b.samples else "samples",
-        samples=(a.samples, b.samples),
-        loss=(a.loss, b.loss),
-    )
 
 
 def _compare_saves(one: RunDir, other: RunDir) -> tuple[int, int | None]:
@@ -152,8 +145,7 @@ def _compare_saves(one: RunDir, other: RunDir) -> tuple[int, int | None]:
 def _compare_config(one: RunDir, other: RunDir) -> dict[str, tuple[Any, Any]]:
     stored = (read_mapping(run.config, file_faults(run.config)) for run in (one, other))
     a, b = (flat(with_added_keys(each)) for each in stored)
-    keys = [*a, *(key for key in b if key not in a)]
-    pairs = {key: (a.get(key), b.get(key)) for key in keys}
+    pairs = {key: (a.get(key), b.get(key)) for key in a | b}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 

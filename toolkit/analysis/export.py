@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from toolkit.checkpoint.best import best_checkpoint
@@ -57,18 +56,14 @@ def export_run(run: RunDir, folder: Path) -> RunDir:
 
 def _copy(run: RunDir, made: RunDir, artifacts: tuple[str, ...]) -> None:
     made.path.mkdir()
-    for source in _parts(run, artifacts):
+    parts = (run.config, run.result, run.code, *(run.artifacts / name for name in artifacts))
+    for source in filter(Path.exists, parts):
         target = made.path / source.relative_to(run.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, ignore=_COMPILED)
         else:
             shutil.copy2(source, target)
-
-
-def _parts(run: RunDir, artifacts: tuple[str, ...]) -> Iterator[Path]:
-    places = (run.config, run.result, run.code, *(run.artifacts / name for name in artifacts))
-    return (place for place in places if place.exists())
 
 
 def _copy_weights(checkpoint: Path, made: Path) -> None:

@@ -28,7 +28,7 @@ from toolkit.checkpoint.store import load_weights, verify
 from toolkit.checkpoint.verification import read_manifest
 from toolkit.config import load_on_file, load_to_run, to_yaml
 from toolkit.config.identity import identity
-from toolkit.config.schema import Experiment, Train
+from toolkit.config.schema import Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.distributed.process_group import Group, join
 from toolkit.errors import DataError, UserError
@@ -83,9 +83,12 @@ def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> 
     result = finished_result(run)
     experiment = load_to_run(run.config)
     set_arithmetic(experiment)
+    # The processes meet on this machine, on the available kind of device.
+    device = "auto" if experiment.train.device == "cuda" else experiment.train.device
+    train = replace(experiment.train, rendezvous="auto", device=device)
     with tempfile.TemporaryDirectory() as own:
         meeting = RunDir(Path(request.meeting or own))
-        with join(meeting, world, _meeting(experiment.train)) as group:
+        with join(meeting, world, train) as group:
             checkpoint = _best(run, group)
             subject = _of_kept(run, experiment, request, meeting, group, progress)
             if subject is None:
@@ -93,11 +96,6 @@ def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> 
                 _check_data(run, checkpoint, task)
                 subject = _subject(run, task, experiment, request, group, progress)
             return _score(run, result, checkpoint, subject, request, group, progress)
-
-
-def _meeting(train: Train) -> Train:
-    """Return settings for processes that meet on this machine, on the available kind of device."""
-    return replace(train, rendezvous="auto", device="auto" if train.device == "cuda" else train.device)
 
 
 def _opened(experiment: Experiment, group: Group, progress: Progress) -> Task:
@@ -133,7 +131,10 @@ def _of_kept(
     if request.file is None or make is None:
         return None
     on_file = load_on_file(run.config, Path(request.file), request.overrides)
-    data = _prepared_here(on_file.data, experiment.data.prepared_dir, meeting)
+    data, own = on_file.data, experiment.data.prepared_dir
+    if data.prepared_dir == own and not Path(own).expanduser().is_dir():
+        # The run's folder of prepared data is gone: this evaluation has its own.
+        data = replace(data, prepared_dir=str(meeting.path / "prepared"))
     named = {each.partition("=")[0].strip() for each in request.overrides}
     made: list[Task | None] = []
     group.main_first(lambda: made.append(make(run, experiment, data, named, progress)))
@@ -141,13 +142,6 @@ def _of_kept(
     if task is None:
         return None
     return _Subject(task=task, experiment=on_file, split=_SPLIT, name=Path(request.file).stem)
-
-
-def _prepared_here(data: Any, own: str, meeting: RunDir) -> Any:
-    """The data section; if the run's folder of prepared data is gone, with one for this evaluation only."""
-    if data.prepared_dir != own or Path(own).expanduser().is_dir():
-        return data
-    return replace(data, prepared_dir=str(meeting.path / "prepared"))
 
 
 def _subject(
@@ -210,12 +204,8 @@ def _score(
 
 def _key(checkpoint: Path, subject: _Subject) -> str:
     """Eight hex digits that change with the weights, the data, and how these are read."""
-    facts = (
-        crc32(checkpoint / MANIFEST),
-        subject.task.fingerprint,
-        subject.split,
-        identity(subject.experiment),
-    )
+    weights, experiment = crc32(checkpoint / MANIFEST), identity(subject.experiment)
+    facts = (weights, subject.task.fingerprint, subject.split, experiment)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
 
 
@@ -278,12 +268,13 @@ def _write(target: RunDir, subject: _Subject, evaluation: Evaluation, document: 
 
 def main(argv: Sequence[str]) -> int:
     """Score a run for another program; return the exit status."""
-    return write_answer(lambda: _rescore_with_bar(RunDir(Path(argv[0])), Request(**json.loads(argv[1]))))
 
+    def work() -> dict[str, Any]:
+        run, request = RunDir(Path(argv[0])), Request(**json.loads(argv[1]))
+        with transient_bar() as show:
+            return rescore(run, World.from_environment(), request, show)
 
-def _rescore_with_bar(run: RunDir, request: Request) -> dict[str, Any]:
-    with transient_bar() as show:
-        return rescore(run, World.from_environment(), request, show)
+    return write_answer(work)
 
 
 if __name__ == "__main__":

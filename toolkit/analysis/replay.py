@@ -228,12 +228,12 @@ def _describe(context: TrainContext, error: Exception) -> dict[str, Any]:
 
 def main(argv: Sequence[str]) -> int:
     """Replay a step for another program; return the exit status."""
-    return write_answer(lambda: _replay_with_bar(RunDir(Path(argv[0])), int(argv[1])), allow_nan=False)
 
+    def work() -> dict[str, Any]:
+        with transient_bar() as show:
+            return replay(RunDir(Path(argv[0])), int(argv[1]), partial(show, "recomputing"))
 
-def _replay_with_bar(run: RunDir, step: int) -> dict[str, Any]:
-    with transient_bar() as show:
-        return replay(run, step, partial(show, "recomputing"))
+    return write_answer(work, allow_nan=False)
 
 
 if __name__ == "__main__":

@@ -24,14 +24,9 @@ def writer(stream: TextIO, form: str, columns: Sequence[str] = ()) -> Write:
 
     columns  of a table, written even without predictions; if unknown, the first prediction gives them
     """
-    return _json_lines(stream) if form == JSON_LINES else _table(stream, columns)
-
-
-def _json_lines(stream: TextIO) -> Write:
-    def write(predictions: Sequence[Any]) -> None:
-        stream.writelines(f"{_json(each)}\n" for each in predictions)
-
-    return write
+    if form == JSON_LINES:
+        return lambda predictions: stream.writelines(f"{_json(each)}\n" for each in predictions)
+    return _table(stream, columns)
 
 
 def _json(value: Any) -> str:

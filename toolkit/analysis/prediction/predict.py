@@ -100,7 +100,9 @@ def answering(run: RunDir, batch_size: int | None) -> Answering:
 
 def _answering(run: RunDir, experiment: Experiment, batch_size: int | None) -> Answering:
     predictor, model = open_run(run, experiment)
-    settings = _settings(experiment, batch_size)
+    settings = experiment.evaluation
+    if batch_size is not None:
+        settings = replace(settings, batch_size=batch_size, batch_max_length=None)
     predict = _on_device(predictor, model, experiment, settings)
     at_once = predictor.batches_at_once * (settings.batch_size or _BATCH)
     return Answering(predictor=predictor, predict=predict, at_once=at_once)
@@ -147,13 +149,6 @@ def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None
     numbered = itertools.starmap(Row, enumerate(rows, start=1))
     for part in replace(found, predict=predict).predictions(numbered, "samples"):
         yield from part
-
-
-def _settings(experiment: Experiment, batch_size: int | None) -> Evaluation:
-    """Return the size of a batch: as in the run's evaluations, or as requested."""
-    if batch_size is None:
-        return experiment.evaluation
-    return replace(experiment.evaluation, batch_size=batch_size, batch_max_length=None)
 
 
 def _on_device(

@@ -33,7 +33,7 @@ def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
         return _table(lines, delimiter, quoted, form.columns)
     if read_as == LINES:
         _check_taken(lines.name, "a plain line of text", form.takes_lines, form)
-        return _plain(lines)
+        return (Row(lines.number, line.removesuffix("\n").removesuffix("\r")) for line in lines)
     return _json(lines, form)
 
 
@@ -41,11 +41,6 @@ def _check_taken(name: str, what: str, is_taken: bool, form: RowFormat) -> None:
     if not is_taken:
         others = ".csv or .jsonl" if form.takes_tables else "JSON lines (.jsonl)"
         raise UserError(f"{name}: {what} is not a row of this task: give {others}")
-
-
-def _plain(lines: TextLines) -> Iterator[Row]:
-    for line in lines:
-        yield Row(lines.number, line.removesuffix("\n").removesuffix("\r"))
 
 
 def _json(lines: TextLines, form: RowFormat) -> Iterator[Row]:

@@ -51,7 +51,8 @@ def axis(title: str, values: Sequence[str | None], *, is_log: bool | None = None
     known = [number for number in numbers if number is not None]
     if not known or len(known) < sum(value is not None for value in values):
         return _named(title, values)
-    return of_numbers(title, numbers, is_log=_is_wide(known) if is_log is None else is_log)
+    is_wide = min(known) > 0 and max(known) / min(known) >= _WIDE
+    return of_numbers(title, numbers, is_log=is_wide if is_log is None else is_log)
 
 
 def of_numbers(title: str, numbers: Sequence[float | None], *, is_log: bool = False) -> Axis:
@@ -61,10 +62,6 @@ def of_numbers(title: str, numbers: Sequence[float | None], *, is_log: bool = Fa
     listed = known if len(known) <= 6 else _round_numbers(known[0], known[-1], is_log)
     ticks = tuple((number, f"{number:g}") for number in listed)
     return Axis(title=title, places=tuple(numbers), ticks=ticks, is_log=is_log)
-
-
-def _is_wide(numbers: Sequence[float]) -> bool:
-    return min(numbers) > 0 and max(numbers) / min(numbers) >= _WIDE
 
 
 def _named(title: str, values: Sequence[str | None]) -> Axis:

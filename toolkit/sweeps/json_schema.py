@@ -42,14 +42,11 @@ def file_schema(files: Sequence[Path] = ()) -> str:
 
     files  experiments whose own code defines the keys of data and model. Raises ConfigError for their faults
     """
-    return json_text(experiment_schema({SWEEP: _sweep_schema()}, files), indent=1)
-
-
-def _sweep_schema() -> dict[str, Any]:
-    """The schema of the section, which may be in a separate file."""
     keys = {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in _KEYS.items()}
     section = {"type": "object", "properties": keys, "additionalProperties": False}
-    return {
+    # A reference: the section may be in a separate file.
+    sweep = {
         "anyOf": [section, {"type": "null"}, {"$ref": "#/$defs/reference"}],
         "description": "The runs that `stk sweep` makes of this experiment.",
     }
+    return json_text(experiment_schema({SWEEP: sweep}, files), indent=1)

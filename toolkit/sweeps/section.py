@@ -49,8 +49,8 @@ class _Reader:
         for name in self._section:
             if name not in KEYS:
                 self._faults.add((SWEEP, name), "there is no such key", suggest(name, KEYS))
-        written_keys = [name for name in KEYS if self._section.get(name) is not None]
-        given = {name: KEYS[name](self, name) for name in written_keys}
+        values = {name: self._section[name] for name in KEYS if self._section.get(name) is not None}
+        given = {name: KEYS[name](self, name, value) for name, value in values.items()}
         parameters: dict[str, Space] = {}
         fixed: dict[str, str] = {}
         for key, space in given.pop("parameters", None) or ():
@@ -64,8 +64,7 @@ class _Reader:
         known = {_FIELDS.get(name, name): value for name, value in given.items() if value is not None}
         return Sweep(**{"method": _method(given, parameters), **known}, parameters=parameters, fixed=fixed)
 
-    def parameters(self, name: str) -> Any:
-        value = self._section[name]
+    def parameters(self, name: str, value: Any) -> Any:
         if not isinstance(value, dict):
             return self._wrong((SWEEP, name), value, "a section of `key: [value, …]`") or []
         return list(self._spaces(value, (SWEEP, name), ""))
@@ -97,53 +96,48 @@ class _Reader:
             self._faults.add((*at, word), str(error))
             return None
 
-    def runs(self, name: str) -> Any:
-        value = self._section[name]
+    def runs(self, name: str, value: Any) -> Any:
         if not isinstance(value, list) or not value:
             return self._wrong((SWEEP, name), value, "a list of `{key: value, …}`")
         points = []
         for index, run in enumerate(value):
-            if not isinstance(run, dict) or not run:
+            if isinstance(run, dict) and run:
+                points.append(dict(_plain(run, "")))
+            else:
                 self._wrong((SWEEP, name, str(index)), run, "{key: value, …}")
-                continue
-            points.append(dict(_plain(run, "")))
         return tuple(points)
 
-    def groups(self, name: str) -> Any:
-        value = self._section[name]
+    def groups(self, name: str, value: Any) -> Any:
         groups = [value] if _is_texts(value) else value
         if not isinstance(groups, list) or not all(_is_texts(group) for group in groups):
             return self._wrong((SWEEP, name), value, "a list of keys, or several lists")
         return tuple(map(tuple, groups))
 
-    def seeds(self, name: str) -> Any:
-        value = self._section[name]
+    def seeds(self, name: str, value: Any) -> Any:
         if not isinstance(value, list) or not value or not all(_is_whole(each, 0) for each in value):
             return self._wrong((SWEEP, name), value, "a list of whole numbers")
         return tuple(map(str, value))
 
-    def whole(self, name: str) -> Any:
-        value, least = self._section[name], 0 if name == "seed" else 1
+    def whole(self, name: str, value: Any) -> Any:
+        least = 0 if name == "seed" else 1
         if not _is_whole(value, least):
             return self._wrong((SWEEP, name), value, f"a whole number from {least}")
         return int(value)
 
-    def text(self, name: str) -> Any:
-        value = self._section[name]
+    def text(self, name: str, value: Any) -> Any:
         if not isinstance(value, str) or not value:
             return self._wrong((SWEEP, name), value, "text")
         return value
 
-    def name(self, name: str) -> Any:
-        value = self.text(name)
-        if value is not None and not re.fullmatch(NAME_PATTERN, value):
-            return self._wrong((SWEEP, name), value, "letters, digits, dot, dash, underscore")
-        return value
+    def name(self, name: str, value: Any) -> Any:
+        text = self.text(name, value)
+        if text is not None and not re.fullmatch(NAME_PATTERN, text):
+            return self._wrong((SWEEP, name), text, "letters, digits, dot, dash, underscore")
+        return text
 
-    def choice(self, name: str) -> Any:
-        value, allowed = self._section[name], CHOICES[name]
-        if value not in allowed:
-            return self._wrong((SWEEP, name), value, f"one of {', '.join(allowed)}")
+    def choice(self, name: str, value: Any) -> Any:
+        if value not in CHOICES[name]:
+            return self._wrong((SWEEP, name), value, f"one of {', '.join(CHOICES[name])}")
         return str(value)
 
     def _wrong(self, at: Key, value: Any, expected: str) -> Any:
@@ -152,8 +146,8 @@ class _Reader:
             self._faults.add(at, f"{found(value)}, expected {expected}")
 
 
-#: The keys of the section, and their readers.
-KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
+#: The keys of the section, and their readers, which get the key and its value.
+KEYS: Mapping[str, Callable[[_Reader, str, Any], Any]] = {
     "name": _Reader.name,
     "method": _Reader.choice,
     "parameters": _Reader.parameters,

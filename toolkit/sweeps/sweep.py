@@ -66,9 +66,7 @@ class Sweep:
 
         Raises UserError for too many runs, a key that is varied twice, and a range in a grid.
         """
-        factors: list[list[Point]] = [*self._factors()]
-        if self.seeds:
-            factors.append([{"seed": seed} for seed in self.seeds])
+        factors = [*self._factors()]
         count = math.prod(map(len, factors))
         if count > _MOST:
             raise UserError(f"this sweep makes {count:,} runs, more than {_MOST:,}: list fewer values")
@@ -82,17 +80,16 @@ class Sweep:
         if self.method == "random":
             yield [self.sample(number) for number in range(self.samples or 0)]
         elif self.method in ("grid", "zip"):
-            yield from self._grid()
+            values = {key: _listed(key, space) for key, space in self.parameters.items()}
+            for group in self._groups():
+                rows = zip(*(values[key] for key in group), strict=True)
+                yield [dict(zip(group, row, strict=True)) for row in rows]
+        if self.seeds:
+            yield [{"seed": seed} for seed in self.seeds]
 
     def sample(self, number: int) -> Point:
         """One draw of a random sweep; the same for any number of draws."""
         return {key: draw(space, self.seed, number, key) for key, space in self.parameters.items()}
-
-    def _grid(self) -> Iterator[list[Point]]:
-        values = {key: _listed(key, space) for key, space in self.parameters.items()}
-        for group in self._groups():
-            rows = zip(*(values[key] for key in group), strict=True)
-            yield [dict(zip(group, row, strict=True)) for row in rows]
 
     def _groups(self) -> Iterator[tuple[str, ...]]:
         """The groups of keys that vary together, in the order of their first keys."""
@@ -145,7 +142,11 @@ def checked(sweep: Sweep) -> Sweep:
     if sweep.groups and sweep.method not in ("grid", "zip"):
         raise UserError(f"keys are zipped in a grid, but the method is {sweep.method}")
     for group in sweep.groups:
-        lengths = {key: _length(key, sweep) for key in group}
+        lengths = {}
+        for key in group:
+            if key not in sweep.parameters:
+                raise UserError(f"{key} is zipped, but has no list of values")
+            lengths[key] = len(_listed(key, sweep.parameters[key]))
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{key} has {length}" for key, length in lengths.items())
             raise UserError(f"keys that are zipped need the same number of values: {counts}")
@@ -164,12 +165,6 @@ def checked(sweep: Sweep) -> Sweep:
     if sweep.method == "list" and sweep.parameters:
         raise UserError("the method list takes no parameters, only `runs`: leave the method out for both")
     return sweep
-
-
-def _length(key: str, sweep: Sweep) -> int:
-    if key not in sweep.parameters:
-        raise UserError(f"{key} is zipped, but has no list of values")
-    return len(_listed(key, sweep.parameters[key]))
 
 
 def with_overrides(sweep: Sweep, overrides: Sequence[str]) -> Sweep:

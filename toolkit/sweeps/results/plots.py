@@ -47,12 +47,6 @@ def _is_log(results: Results, key: str) -> bool | None:
     return False if results.spaces.get(key, "").startswith(("uniform", "randint")) else None
 
 
-def _colours(theme: Theme) -> Any:
-    """A colour map with stronger colours for better runs, readable on the theme's background."""
-    strong, middle = theme.series[1], theme.series[0]
-    return LinearSegmentedColormap.from_list("sweep", [theme.grid, theme.quiet, middle, strong])
-
-
 def _goodness(results: Results) -> list[float]:
     """The value of each ranked run, scaled to between 0 (worst) and 1 (best)."""
     values = [row.value or 0.0 for row in results.ranked]
@@ -64,7 +58,9 @@ def _goodness(results: Results) -> list[float]:
 def _parallel(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
     metric = of_numbers(results.metric_name, [row.value for row in results.ranked])
     axes = [*keys, metric]
-    goodness, colours = _goodness(results), _colours(theme)
+    # Stronger colours for better runs, readable on the theme's background.
+    shades = [theme.grid, theme.quiet, theme.series[0], theme.series[1]]
+    goodness, colours = _goodness(results), LinearSegmentedColormap.from_list("sweep", shades)
     title = f"{results.name}: a line for each run, the best one in front"
     with one_panel(theme, title, height=4.4) as (figure, panel):
         panel.grid(False)

@@ -25,16 +25,13 @@ def write_report(sweep: SweepDir, results: Results) -> Path:
     """
     sweep.report.mkdir(parents=True, exist_ok=True)
     write_json(sweep.report_json, to_json(results))
-    return write_document(_document(results), sweep.report, sweep.report_html, sweep.report_markdown)
-
-
-def _document(results: Results) -> Document:
-    return Document(
+    document = Document(
         title=f"Sweep {results.name}",
         note="; ".join(f"{key} from {space}" for key, space in results.spaces.items()),
         facts=_facts(results),
         sections=tuple(_sections(results)),
     )
+    return write_document(document, sweep.report, sweep.report_html, sweep.report_markdown)
 
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:

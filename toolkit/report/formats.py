@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from toolkit.system.output.amounts import NOTHING as NOTHING
@@ -108,6 +109,13 @@ def one_line(text: str, width: int = 40) -> str:
     """Text on one line of at most `width` characters; line ends and tabs become visible."""
     flat = text.replace("\n", "␊").replace("\t", "␉")
     return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """Keys shortened to their last part if it is unique: `lr` for `optimizer.lr`."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    counts = Counter(last.values())
+    return {key: name if counts[name] == 1 else key for key, name in last.items()}
 
 
 def file_name(text: str) -> str:

@@ -68,7 +68,9 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
     """Return the settings of these runs in the order of their first appearance."""
     found: dict[str, dict[Any, RunSummary]] = {}
     for summary in summaries:
-        of_seeds = found.setdefault(repr((_setting(summary.config), summary.code)), {})
+        values = flat(with_added_keys(summary.config))
+        setting = [(key, values[key]) for key in sorted(values) if not _is_free(key)]
+        of_seeds = found.setdefault(repr((setting, summary.code)), {})
         # Two runs with one seed have equal scores, so only one of them counts.
         seed = summary.config.get("seed", summary.run_id)
         if summary.state == "finished" and of_seeds.get(seed, summary).state != "finished":
@@ -111,11 +113,6 @@ def spread_text(metric: Metric | None, found: Spread | None) -> str:
     return f"{formats.score(metric, found.mean)} ± {formats.score(metric, found.deviation)}"
 
 
-def _setting(config: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    values = flat(with_added_keys(config))
-    return [(key, values[key]) for key in sorted(values) if not _is_free(key)]
-
-
 def _is_free(key: str) -> bool:
     section, _, name = key.partition(".")
     return section in _SAME_WITHOUT or (section == "train" and name in _FREE)
@@ -126,15 +123,12 @@ def _labels(firsts: Sequence[RunSummary]) -> list[str]:
     keys = {key: values for key, values in config_differences(firsts).items() if not _is_free(key)}
     if not keys:
         return _distinct([summary.name for summary in firsts], firsts)
-    shown = list(keys.items())[:_LABEL_KEYS]
+    shown = list(formats.short_names(keys).items())[:_LABEL_KEYS]
     more = ", …" if len(keys) > len(shown) else ""
-    labels = [
-        formats.one_line(
-            ", ".join(f"{_short(key, keys)}={text.setting(values[place])}" for key, values in shown) + more,
-            _LABEL_WIDTH,
-        )
-        for place in range(len(firsts))
-    ]
+    labels = []
+    for place in range(len(firsts)):
+        values = ", ".join(f"{name}={text.setting(keys[key][place])}" for key, name in shown)
+        labels.append(formats.one_line(values + more, _LABEL_WIDTH))
     return _distinct(labels, firsts)
 
 
@@ -145,9 +139,3 @@ def _distinct(labels: Sequence[str], firsts: Sequence[RunSummary]) -> list[str]:
         label if count[label] == 1 else f"{label} ({summary.run_id})"
         for label, summary in zip(labels, firsts, strict=True)
     ]
-
-
-def _short(key: str, keys: Iterable[str]) -> str:
-    """The last part of a key, or the whole key if another one ends in the same part."""
-    last = key.rpartition(".")[2]
-    return last if sum(other.rpartition(".")[2] == last for other in keys) == 1 else key

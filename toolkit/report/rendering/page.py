@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from toolkit.report import formats
-from toolkit.report.blocks import Block, Document, Figure, Numbers, Section, Table
+from toolkit.report.blocks import Block, Document, Figure, Numbers, Table
 from toolkit.report.plotting.themes import DARK, LIGHT
 from toolkit.report.rendering.page_template import POLICY, STYLE, TEMPLATE
 
@@ -30,7 +30,10 @@ def page(document: Document, drawn: Mapping[str, bytes] | None = None) -> str:
     drawn   figures that are already drawn in light colours, by name
     """
     blocks = partial(_blocks, drawn=drawn or {})
-    html: str = _template().render(document=document, folds=_folds(document), blocks=blocks)
+    shown = (each for each in document.sections if not all(isinstance(of, Numbers) for of in each.blocks))
+    # Neighbours with the same fold line are folded together.
+    folds = [(line, list(sections)) for line, sections in groupby(shown, lambda each: each.folded)]
+    html: str = _template().render(document=document, folds=folds, blocks=blocks)
     return html.lstrip()
 
 
@@ -44,12 +47,6 @@ def _template() -> Any:
     helpers = {"marked": _marked, "percent": formats.share, "shade": _shade, "styles_of": _styles}
     values = {"paragraphs": _PARAGRAPHS, "policy": POLICY, "roomy": _ROOMY_COLUMNS, "style": STYLE}
     return environment.from_string(TEMPLATE, globals={**helpers, **values})
-
-
-def _folds(document: Document) -> list[tuple[str, list[Section]]]:
-    """(fold line, sections) for the sections of a page; neighbours with the same fold line are grouped."""
-    shown = (each for each in document.sections if not all(isinstance(of, Numbers) for of in each.blocks))
-    return [(folded, list(sections)) for folded, sections in groupby(shown, lambda each: each.folded)]
 
 
 def _blocks(blocks: Sequence[Block], drawn: Mapping[str, bytes]) -> Iterator[tuple[str, Block, Pictures]]:
@@ -68,9 +65,8 @@ def _styles(table: Table) -> list[str]:
     """The CSS class of each column: numbers align right, long labels wrap, prose keeps its line breaks."""
     numbers = len(table.head) - table.texts
     text = "label" if numbers else ""
-    return [("text" if column in table.prose else text) for column in range(table.texts)] + [
-        "number"
-    ] * numbers
+    texts = ["text" if column in table.prose else text for column in range(table.texts)]
+    return texts + ["number"] * numbers
 
 
 def _marked(table: Table) -> Iterator[list[str]]:

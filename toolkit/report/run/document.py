@@ -89,7 +89,10 @@ def _curves(summary: RunSummary) -> Iterator[Figure]:
 
 
 def _epochs(summary: RunSummary) -> Iterator[Block]:
-    metrics = _drawn_by_epoch(summary)
+    # Metrics that both training and validation have, the loss first.
+    known = [{*epoch.training} & {*epoch.validation} for epoch in summary.by_epoch]
+    names = run_tables.epoch_metrics(summary)
+    metrics = [name for name in names if any({"loss", name} <= both for both in known)]
     if len(metrics) > 1:
         about = f"Loss and {summary.title(metrics[1])} by epoch of {summary.run_id}"
         yield figure("epochs", about, f"{_PLOTS}:epochs_plot", summary, metrics[:2])
@@ -97,13 +100,6 @@ def _epochs(summary: RunSummary) -> Iterator[Block]:
         yield table
     if summary.by_epoch:
         yield run_tables.epochs_numbers(summary)
-
-
-def _drawn_by_epoch(summary: RunSummary) -> list[str]:
-    """Metrics that both training and validation have, the loss first."""
-    known = [{*epoch.training} & {*epoch.validation} for epoch in summary.by_epoch]
-    names = run_tables.epoch_metrics(summary)
-    return [name for name in names if any({"loss", name} <= both for both in known)]
 
 
 def _time_and_resources(summary: RunSummary, thorough: bool) -> Iterator[Section]:

@@ -113,7 +113,10 @@ def _restarts(axes: Axes, summary: RunSummary, theme: Theme) -> None:
 
 def label_axes(axes: Axes, metric: str, summaries: Sequence[RunSummary]) -> None:
     """Label the axes for steps and values of a metric; for a single run, with the length of its epochs."""
-    axes.set_xlabel("step (optimizer updates" + _epoch_length(summaries) + ")")
+    first, length = summaries[0], ""
+    if len(summaries) == 1 and first.step and first.epoch:
+        length = f"; 1 epoch = {formats.count(round(first.step / first.epoch))}"
+    axes.set_xlabel(f"step (optimizer updates{length})")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))
     _value_axis(axes, metric, summaries)
@@ -128,10 +131,3 @@ def _value_axis(axes: Axes, metric: str, summaries: Sequence[RunSummary]) -> Non
         unit = {"loss": " (mean)", "lr": ""}.get(metric, "")
         axes.set_ylabel(("learning rate" if metric == "lr" else title) + unit)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def _epoch_length(summaries: Sequence[RunSummary]) -> str:
-    summary = summaries[0]
-    if len(summaries) > 1 or not summary.step or not summary.epoch:
-        return ""
-    return f"; 1 epoch = {formats.count(round(summary.step / summary.epoch))}"

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolkit.report import formats
-from toolkit.report.time_and_resources.time_parts import BY_NAME, TIME_PARTS
+from toolkit.report.time_and_resources.times import BY_NAME, TIME_PARTS
 from toolkit.run.attempts.resource_hours import AttemptUsage
 
 _ATTEMPTS = 15
@@ -23,11 +23,13 @@ def time_line(attempts: Sequence[AttemptUsage], width: int) -> Table:
     attempts  at least one; if there are many, the last ones are shown
     """
     shown = attempts[-_ATTEMPTS:]
+    first = shown[0].time.begin
     grid = Table.grid(padding=(0, 2))
     grid.title, grid.title_justify = Text("Time line", style="bold"), "left"
     grid.add_column(justify="right")
     grid.add_column(no_wrap=True)
-    begin, end = _limits(shown)
+    begin = min((span.begin for attempt in shown for span in attempt.time.spans()), default=first)
+    end = max([first, *(attempt.time.end for attempt in shown)])
     cells = max(_LEAST_CELLS, min(width - _BESIDE, 100))
     for attempt in shown:
         grid.add_row(Text(f"{attempt.time.attempt}"), bar(attempt, begin, end, cells))
@@ -64,12 +66,5 @@ def legend(attempts: Sequence[AttemptUsage]) -> Text:
     for part in TIME_PARTS:
         if part.name in found and part.name != "away":
             words.append(f"{part.mark} ", style=part.style)
-            words.append(f"{part.title}  ")
+            words.append(f"{part.name}  ")
     return words
-
-
-def _limits(attempts: Sequence[AttemptUsage]) -> tuple[float, float]:
-    begins = [span.begin for attempt in attempts for span in attempt.time.spans()]
-    ends = [attempt.time.end for attempt in attempts]
-    first = attempts[0].time.begin
-    return min(begins, default=first), max([*ends, first])

@@ -12,7 +12,7 @@ from toolkit.report import formats
 from toolkit.report.model import RunSummary
 from toolkit.report.plotting.figures import legend_above, one_panel, png
 from toolkit.report.plotting.themes import Theme
-from toolkit.report.time_and_resources.time_parts import TIME_PARTS, colour
+from toolkit.report.time_and_resources.times import TIME_PARTS, colour
 from toolkit.run.attempts.goodput import Span
 
 _ROWS = 40
@@ -62,7 +62,7 @@ def _draw(title: str, rows: Sequence[tuple[str, list[Span]]], theme: Theme, toge
         )
         found = {span.kind for _, spans in rows for span in spans}
         named = [part for part in TIME_PARTS if part.name in found]
-        legend_above(axes, [Patch(color=colour(part.name, theme), label=part.title) for part in named], 6)
+        legend_above(axes, [Patch(color=colour(part.name, theme), label=part.name) for part in named], 6)
         return png(figure)
 
 

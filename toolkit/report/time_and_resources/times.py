@@ -1,13 +1,14 @@
-"""Time of a run, attempt by attempt, as a table and in words."""
+"""Time of a run, attempt by attempt, as a table and in words; the parts of it, with their colours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from toolkit.report import formats
 from toolkit.report.blocks import Row, Table, table
 from toolkit.report.model import RunSummary
-from toolkit.report.time_and_resources.time_parts import TIME_PARTS
+from toolkit.report.plotting.themes import Theme
 from toolkit.run.attempts.goodput import Goodput
 from toolkit.run.attempts.resource_hours import AttemptUsage, Hours, total_cpu_hours, total_gpu_hours
 
@@ -17,13 +18,51 @@ NOTE = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimePart:
+    """One part of a run's time.
+
+    name    field of toolkit.run.attempts.goodput.Goodput, and its title
+    mark    a cell of a bar in a terminal, distinct without colour, too
+    style   its colour in a terminal
+    """
+
+    name: str
+    mark: str
+    style: str
+
+
+#: In the order of an attempt.
+TIME_PARTS = (
+    TimePart(name="away", mark=" ", style="dim"),
+    TimePart(name="waiting", mark="·", style="bright_black"),
+    TimePart(name="starting", mark="▒", style="yellow"),
+    TimePart(name="training", mark="█", style="green"),
+    TimePart(name="repeated", mark="╳", style="red"),
+    TimePart(name="saving", mark="▪", style="cyan"),
+)
+BY_NAME = {part.name: part for part in TIME_PARTS}
+
+
+def colour(name: str, theme: Theme) -> str:
+    """Return a part's colour in a plot."""
+    _, orange, green, _, yellow, light_blue, _ = theme.series
+    known = {
+        "training": green,
+        "repeated": orange,
+        "saving": light_blue,
+        "starting": yellow,
+        "waiting": theme.quiet,
+    }
+    return known.get(name, theme.grid)
+
+
 def time_table(summary: RunSummary) -> Table:
     """Return one row for each attempt, and the sums of several."""
     spent = [attempt.time.spent for attempt in summary.attempt_usage]
-    parts = [part for part in TIME_PARTS if any(getattr(each, part.name) for each in spent)]
-    names = [part.name for part in parts]
+    names = [part.name for part in TIME_PARTS if any(getattr(each, part.name) for each in spent)]
     gpus = any(attempt.gpus for attempt in summary.attempt_usage)
-    head = ["attempt", *(part.title for part in parts), "goodput", "GPU-h" if gpus else "CPU-h"]
+    head = ["attempt", *names, "goodput", "GPU-h" if gpus else "CPU-h"]
     rows = [
         [
             str(attempt.time.attempt),

@@ -59,10 +59,9 @@ def _row(rank: RankUsage, gpus: bool) -> list[str]:
 def _gpu(gpu: GpuUsage | None) -> list[str]:
     if gpu is None:
         return [formats.NOTHING] * 4
-    busy = formats.share(gpu.utilization_mean, 100)
     return [
         formats.one_line(gpu.name, 24),
-        busy,
+        formats.share(gpu.utilization_mean, 100),
         formats.size_mb(gpu.memory_peak_mb),
         formats.size_mb(gpu.memory_total_mb),
     ]

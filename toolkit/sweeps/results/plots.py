@@ -8,12 +8,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from toolkit.report.formats import one_line
+from toolkit.report.formats import one_line, short_names
 from toolkit.report.plotting.figures import many_panels, one_panel, png
 from toolkit.report.plotting.themes import Theme
 from toolkit.sweeps.axes import Axis, axis, of_numbers
 from toolkit.sweeps.results.collect import Results
-from toolkit.sweeps.results.tables import short_names
 
 #: Number of axes that fit beside each other.
 _MOST_AXES = 9

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolkit.report.blocks import Numbers
-from toolkit.report.formats import NOTHING, clean, duration
+from toolkit.report.formats import NOTHING, clean, duration, short_names
 from toolkit.sweeps.results.collect import SEED, Group, Result, Results, meant
 
 if TYPE_CHECKING:
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
 
 #: Rows in the terminal; the files hold all.
 _MOST_ROWS = 20
-
-
-def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Keys shortened to their last part if it is unique: `lr` for `optimizer.lr`."""
-    keys = list(keys)
-    last = {key: key.rpartition(".")[2] for key in keys}
-    counts = Counter(last.values())
-    return {key: last[key] if counts[last[key]] == 1 else key for key in keys}
 
 
 def run_head(results: Results) -> list[str]:

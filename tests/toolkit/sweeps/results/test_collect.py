@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.report.formats import short_names
 from toolkit.sweeps.axes import axis
 from toolkit.sweeps.folder import Member, Record, SweepDir
 from toolkit.sweeps.results.collect import Results, read_results, to_json
 from toolkit.sweeps.results.report import write_report
-from toolkit.sweeps.results.tables import short_names, terminal_table, told_best
+from toolkit.sweeps.results.tables import terminal_table, told_best
 
 
 def results(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from glob import escape
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from toolkit.errors import RunNotFound, UserError
 
@@ -44,6 +44,11 @@ def user_code_in(code: Path) -> Path:
 def named(name: str) -> Path:
     """Return a property: the path of this file or folder below the object's `path`."""
     return cast(Path, property(lambda folder: folder.path / name))
+
+
+def _of_attempt(end: str) -> Callable[[Any, str], Path]:
+    """Return a method: the file of one attempt, whose name is its nonce with this end."""
+    return lambda run, nonce: run.path / "ranks" / f"{nonce}{end}"
 
 
 class ReportFiles:
@@ -127,25 +132,18 @@ class RunDir(ReportFiles):
     progress = named("progress.json")
     """Progress of a live run, rewritten every few seconds: for views only."""
 
-    def ranks(self, nonce: str) -> Path:
-        """The ranks of one attempt: host, pid, device, rendezvous; JSON lines."""
-        return self.path / "ranks" / f"{nonce}.jsonl"
-
-    def rendezvous(self, nonce: str) -> Path:
-        """The file in which rank 0 of one attempt publishes its store."""
-        return self.path / "ranks" / f"{nonce}.store.json"
-
-    def refusal(self, nonce: str) -> Path:
-        """Why a process of one attempt cannot take part; JSON (toolkit.run.attempts.refusal)."""
-        return self.path / "ranks" / f"{nonce}.refused.json"
-
-    def address(self, nonce: str) -> Path:
-        """Address of rank 0 of one attempt, for a worker that trains nothing itself; JSON."""
-        return self.path / "ranks" / f"{nonce}.address.json"
-
-    def stop_request(self, nonce: str) -> Path:
-        """Exists once a rank of one attempt has been asked to stop; JSON."""
-        return self.path / "ranks" / f"{nonce}.stop.json"
+    ranks = _of_attempt(".jsonl")
+    """The ranks of one attempt: host, pid, device, rendezvous; JSON lines."""
+    rendezvous = _of_attempt(".store.json")
+    """The file in which rank 0 of one attempt publishes its store."""
+    refusal = _of_attempt(".refused.json")
+    """Why a process of one attempt cannot take part; JSON (toolkit.run.attempts.refusal)."""
+    address = _of_attempt(".address.json")
+    """Address of rank 0 of one attempt, for a worker that trains nothing itself; JSON."""
+    stop_request = _of_attempt(".stop.json")
+    """Exists once a rank of one attempt has been asked to stop; JSON."""
+    secret = _of_attempt(".secret")
+    """The secret with which the ranks of one attempt authenticate; only the run's owner may read it."""
 
     def process(self, nonce: str, rank: int) -> Path:
         """The process that a rank of one attempt has started, and how it ended; JSON."""
@@ -154,10 +152,6 @@ class RunDir(ReportFiles):
     def answer(self, attempt: str, number: int) -> Path:
         """Answer of rank 0 of one attempt to the question of this number; JSON."""
         return self.path / "ranks" / f"{attempt}.answer_{number}.json"
-
-    def secret(self, nonce: str) -> Path:
-        """The secret with which the ranks of one attempt authenticate; only the run's owner may read it."""
-        return self.path / "ranks" / f"{nonce}.secret"
 
     def heartbeat(self, nonce: str, rank: int) -> Path:
         """The heartbeat of one rank of one attempt, rewritten every few seconds; JSON."""

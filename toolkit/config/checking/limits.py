@@ -42,13 +42,11 @@ def located(value: Any, limits: Limits) -> Any:
         return value
     # A YAML file and a quoted override do not pass through a shell.
     name = os.path.expanduser(value)
-    return os.path.abspath(name) if limits.path or _is_here(name) else name
-
-
-def _is_here(name: str) -> bool:
-    """Whether a name means a folder and not a model on a hub: the folder or its parent exists."""
     folder = os.path.dirname(name)
-    return os.path.exists(name) or (folder != "" and os.path.isdir(folder))
+    # A name of which neither the folder nor its parent exists means a model on a hub.
+    if limits.path or os.path.exists(name) or (folder != "" and os.path.isdir(folder)):
+        return os.path.abspath(name)
+    return name
 
 
 def cure(hint: Any, value: Any, limits: Limits) -> str:

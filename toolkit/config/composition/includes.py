@@ -93,7 +93,10 @@ class Includes:
         return value
 
     def _read(self, include: Include, key: Key) -> Any:
-        text = resolve_text(_unquoted(include.path), self.tree, key, self.faults)
+        name = include.path
+        if len(name) >= 2 and name[0] == name[-1] and name[0] in "'\"":
+            name = name[1:-1]
+        text = resolve_text(name, self.tree, key, self.faults)
         if text is None:
             return UNKNOWN
         path = self.root / text
@@ -143,12 +146,6 @@ def record(document: Document, path: Path, key: Key, faults: Faults) -> None:
         faults.origins.put((*key, *inner), Origin(place, line))
     for inner, line, problem, hint in document.faults:
         faults.add((*key, *inner), problem, hint, Origin(place, line), unsure=False)
-
-
-def _unquoted(text: str) -> str:
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
-    return text
 
 
 def _is_balanced(text: str) -> bool:

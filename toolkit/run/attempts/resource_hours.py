@@ -69,17 +69,14 @@ def attempt_usage(
 
 
 def total_time(attempts: Iterable[AttemptUsage]) -> Goodput:
-    """Return the total time of all attempts."""
     return sum((attempt.time.spent for attempt in attempts), Goodput())
 
 
 def total_gpu_hours(attempts: Iterable[AttemptUsage]) -> Hours:
-    """GPU-hours of all attempts."""
     return sum((attempt.gpu_hours for attempt in attempts), Hours())
 
 
 def total_cpu_hours(attempts: Iterable[AttemptUsage]) -> Hours:
-    """CPU-hours of all attempts."""
     return sum((attempt.cpu_hours for attempt in attempts), Hours())
 
 

@@ -99,7 +99,12 @@ def code_files(
         yield from _below(_SOURCE / name, name)
     for found in {each.name: each for each in map(installed, kinds)}.values():
         for package in found.workload.packages:
-            source = _package(package)
+            spec = importlib.util.find_spec(package)
+            if spec is None or spec.origin is None:
+                raise UserError(
+                    f"the package {package}, which a workload names, cannot be found: is it installed?"
+                )
+            source = Path(spec.origin)
             is_folder = source.name == "__init__.py"
             place = package.replace(".", "/") if is_folder else source.name
             yield from _below(source.parent if is_folder else source, place)
@@ -113,14 +118,6 @@ def _below(source: Path, place: str) -> Iterator[tuple[Path | str, str]]:
         folders[:] = [] if Path(around) == _WORKLOADS else sorted(set(folders) - {"__pycache__"})
         inside = os.path.normpath(os.path.join(place, os.path.relpath(around, source)))
         yield from ((os.path.join(around, name), os.path.join(inside, name)) for name in sorted(names))
-
-
-def _package(name: str) -> Path:
-    """The first file of a package, or the file of a module."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise UserError(f"the package {name}, which a workload names, cannot be found: is it installed?")
-    return Path(spec.origin)
 
 
 def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) -> None:

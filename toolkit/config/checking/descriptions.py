@@ -41,11 +41,11 @@ def found(value: Any) -> str:
     kinds: tuple[tuple[type, str], ...] = (
         (str, "text"), (int, "a whole number"), (float, "a number"), (list, "a list")
     )  # fmt: skip
-    kind = next((name for cls, name in kinds if isinstance(value, cls)), "")
+    kind = next((name for cls, name in kinds if isinstance(value, cls)), type(value).__name__)
     text = repr(value)
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST - 10]}…{text[-9:]}"
-    return f"found {text} ({kind})" if kind else f"found {text} ({type(value).__name__})"
+    return f"found {text} ({kind})"
 
 
 def allowed(hint: Any, limits: Limits) -> str:

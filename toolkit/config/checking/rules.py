@@ -180,11 +180,8 @@ def _arguments(
             yield Violation(key=key, problem=problem, hint=f"set {section}.{name}")
         elif name not in known:
             problem = f"{of.package}'s {of.name} has no such argument that can be set here"
-            hint = (
-                guess(name, known)
-                or f"it has {', '.join(each for each in known if each not in keys) or 'none'}"
-            )
-            yield Violation(key=key, problem=problem, hint=hint)
+            others = ", ".join(each for each in known if each not in keys) or "none"
+            yield Violation(key=key, problem=problem, hint=guess(name, known) or f"it has {others}")
         elif not fits(value, known[name].annotation):
             problem = f"found {value!r}, expected {known[name].annotation}"
             yield Violation(key=key, problem=problem, hint=f"see {of.name} of {of.package}")
@@ -266,7 +263,6 @@ def check_rules(experiment: Experiment, faults: Faults, *, is_stored: bool = Fal
     rules = (*of_task, *of_sections, *of_metric, *_RULES)
     applicable = [each for each in rules if not faults.doubts(each.reads)]
     for each in applicable:
-        if is_stored and not each.holds_for_stored:
-            continue
-        for violation in each.check(experiment):
-            faults.add(violation.key, violation.problem, violation.hint)
+        if each.holds_for_stored or not is_stored:
+            for violation in each.check(experiment):
+                faults.add(violation.key, violation.problem, violation.hint)

@@ -117,7 +117,7 @@ def _time_and_resources(summary: RunSummary, thorough: bool) -> Iterator[Section
         in_terminal=lambda width: time_line(attempts, width),
     )
     spent = replace(times.time_table(summary), few=tuple(range(len(attempts)))[-_ATTEMPTS:])
-    blocks: tuple[Block, ...] = (timeline, spent, *run_tables.attempts_numbers(summary))
+    blocks: tuple[Block, ...] = (timeline, spent, run_tables.attempts_numbers(summary))
     yield Section(title=spent.title, blocks=blocks, page_only=page_only)
     yield Section(
         title=usage.TITLE, blocks=tuple(_usage(summary, thorough)), page_only=page_only or not summary.usage
@@ -128,7 +128,8 @@ def _usage(summary: RunSummary, thorough: bool) -> Iterator[Block]:
     if not summary.usage:
         yield Text(text=usage.NONE, style="note")
         return
-    if thorough and usage.has_history(summary):
+    # A line needs two points.
+    if thorough and any(len(rank.history) > 1 for rank in summary.usage):
         about = f"Memory, CPUs and GPUs of {summary.run_id} over time"
         yield figure("usage", about, f"{_TIME_PLOTS}.usage_plot:usage_plot", summary)
     table = usage.usage_table(summary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from toolkit.monitoring.usage.values import Moment
 from toolkit.registry import brief_metrics
@@ -114,10 +114,10 @@ def epochs_numbers(summary: RunSummary) -> Numbers:
     return Numbers(name="epochs", head=["epoch", "split", *names], rows=rows)
 
 
-def attempts_numbers(summary: RunSummary) -> Iterator[Numbers]:
-    """Yield one line for each attempt: its seconds by purpose, and its GPU-hours and CPU-hours."""
-    if rows := to_json(summary)["starts"]:
-        yield Numbers(name="starts", head=list(rows[0]), rows=[list(row.values()) for row in rows])
+def attempts_numbers(summary: RunSummary) -> Numbers:
+    """Return one line for each attempt, at least one: its seconds by purpose, its GPU-hours and CPU-hours."""
+    rows = to_json(summary)["starts"]
+    return Numbers(name="starts", head=list(rows[0]), rows=[list(row.values()) for row in rows])
 
 
 def usage_numbers(summary: RunSummary) -> Numbers:

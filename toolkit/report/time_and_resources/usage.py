@@ -24,11 +24,6 @@ def newest(usage: Sequence[RankUsage]) -> list[RankUsage]:
     return [rank for rank in usage if rank.nonce == nonce]
 
 
-def has_history(summary: RunSummary) -> bool:
-    """Whether a line can be drawn: it needs two points."""
-    return any(len(rank.history) > 1 for rank in summary.usage)
-
-
 def usage_table(summary: RunSummary) -> Table:
     """Return one row for each rank of the newest attempt: memory, CPUs and GPU."""
     ranks = newest(summary.usage)

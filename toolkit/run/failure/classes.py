@@ -265,18 +265,9 @@ def _errno(error: BaseException) -> int | None:
     return error.errno if isinstance(error, OSError) else None
 
 
-def _lacks_room(error: BaseException) -> bool:
-    """Whether a failed save is due to a full disk: another attempt would fail, too."""
-    return isinstance(error, CheckpointError) and _disk_errno(error) in NO_ROOM
-
-
 def _disk_errno(error: BaseException) -> int | None:
     """The errno of an OSError, or of the OSError that made a save fail; None for other errors."""
     return _errno((error.__cause__ or error) if isinstance(error, CheckpointError) else error)
-
-
-def _address_in_use(error: BaseException) -> bool:
-    return _errno(error) == errno.EADDRINUSE or _says("EADDRINUSE", "Address already in use")(error)
 
 
 #: (class, test); the first test that matches decides.
@@ -287,11 +278,13 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (NO_PROGRESS, _is(NoProgress)),
     (DEVICE, _is(DeviceError)),
     ("rendezvous", _is(RendezvousError)),
-    (FULL_DISK, _lacks_room),
+    # A save failed for lack of room: another attempt would fail, too.
+    (FULL_DISK, lambda error: isinstance(error, CheckpointError) and _disk_errno(error) in NO_ROOM),
     (IO, lambda error: _disk_errno(error) in _IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
-    ("address_in_use", _address_in_use),
+    ("address_in_use", lambda error: _errno(error) == errno.EADDRINUSE),
+    ("address_in_use", _says("EADDRINUSE", "Address already in use")),
     (OOM_KILLED, _worker_was_killed),
     (DEVICE, _says(*_DEVICE_WORDS)),
     (PEER_LOST, _says(*_PEER_LOST_WORDS)),

@@ -20,7 +20,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -109,12 +109,10 @@ class StepRecords:
         if not self._is_main:
             return
         self._flushed_s = time.monotonic()
-        saves = self._new_saves()
-        lines = [*self._waiting]
-        lines += (
-            json.dumps({"step": save.step, "chain": save.chain, "weights": save.weights}) + "\n"
-            for save in saves
-        )
+        # No save is missed: each checkpoint is kept until after the next one.
+        steps = [step for step in self._run.checkpoint_steps() if step > self._saved]
+        saves = [save for step in steps if (save := _read_save(self._run, step)) is not None]
+        lines = [*self._waiting, *(json.dumps(asdict(save)) + "\n" for save in saves)]
         with suppress(OSError):
             _append(self._run.step_records, "".join(lines).encode())
             self._waiting.clear()
@@ -123,12 +121,6 @@ class StepRecords:
     def close(self) -> None:
         """Flush; lines that cannot be written now are lost."""
         self.flush()
-
-    def _new_saves(self) -> list[SaveRecord]:
-        """Checkpoints without a line. None is missed: each is kept until after the next save."""
-        steps = [step for step in self._run.checkpoint_steps() if step > self._saved]
-        found = (_read_save(self._run, step) for step in steps)
-        return [save for save in found if save is not None]
 
 
 def read_step_records(run: RunDir) -> Iterator[StepRecord]:
@@ -163,8 +155,7 @@ def read_saves(run: RunDir) -> Iterator[SaveRecord]:
     recorded = {save.step for save in _recorded_saves(run)}
     yield from _recorded_saves(run)
     for step in run.checkpoint_steps():
-        save = None if step in recorded else _read_save(run, step)
-        if save is not None:
+        if step not in recorded and (save := _read_save(run, step)) is not None:
             yield save
 
 

@@ -118,6 +118,17 @@ def json_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
+def json_value(value: Any) -> Any:
+    """A value as JSON can hold it: None for a number that is not finite, text for other objects."""
+    if isinstance(value, Mapping):
+        return {str(key): json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON document atomically, indented for people."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -82,12 +82,12 @@ def with_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
     return Secret(_REFERENCE.sub(value, text), text)
 
 
-def require_secrets(plain: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> None:
+def require_secrets(plain: Mapping[str, Any]) -> None:
     """Raise UserError if a secret variable that a plain experiment names is not set."""
     missing: dict[str, list[str]] = {}
     for key, text in texts(plain):
         for name in referred(text):
-            if name not in environ:
+            if name not in os.environ:
                 missing.setdefault(name, []).append(dotted(key))
     if missing:
         named = "; ".join(f"{name}, which {', '.join(keys)} takes" for name, keys in missing.items())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.config.serialize import flat, with_added_keys
+from toolkit.files import json_value
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.registry import declared_metrics, metric_of
 from toolkit.report import formats
@@ -108,9 +108,8 @@ class RunSummary:
 
 def to_json(summary: RunSummary) -> dict[str, Any]:
     """Return the summary as plain JSON values; a number that is not finite becomes null."""
-    document = _jsonable(dataclasses.asdict(dataclasses.replace(summary, own=None)))
-    assert isinstance(document, dict)
-    own = {} if summary.own is None else _jsonable(summary.own.to_json())
+    document = json_value(dataclasses.asdict(dataclasses.replace(summary, own=None)))
+    own = {} if summary.own is None else json_value(summary.own.to_json())
     return _without(document, "own") | {
         **own,
         "starts": [_attempt(attempt) for attempt in summary.attempt_usage],
@@ -209,13 +208,3 @@ def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return one section of a config; empty if it is missing."""
     section = config.get(name)
     return section if isinstance(section, dict) else {}
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -25,7 +25,7 @@ def load_sweep(path: Path, overrides: Sequence[str] = ()) -> Sweep | None:
     Raises ConfigError with all faults of the section.
     """
     faults = file_faults(path)
-    section = gather_sweep(path, overrides, None, faults)
+    section = gather_sweep(path, overrides, faults)
     sweep = None if section is None else _Reader(section, faults).sweep()
     faults.raise_any()
     return sweep

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from toolkit.analysis.prediction.formats import JSON_LINES
 from toolkit.errors import UserError
+from toolkit.files import json_value
 from toolkit.system.output.csv_cells import harmless
 
 #: The column of predictions without names.
@@ -34,15 +34,7 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list) else value
+        return json.dumps(json_value(value), ensure_ascii=False, allow_nan=False)
 
 
 def _table(stream: TextIO, columns: Sequence[str]) -> Write:

@@ -48,13 +48,13 @@ def gather(
     return interpolate(includes.tree, faults)
 
 
-def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults: Faults) -> Any:
+def gather_sweep(path: Path, overrides: Sequence[str], faults: Faults) -> Any:
     """The section `sweep` of an experiment file with the overrides of its keys; None if it has none.
 
     It may be a separate file (`sweep: ${from_file:...}`). Values stay as written, references too: they
     are composed with the experiment that gets them. Raises ConfigError if the file cannot be read.
     """
-    includes = Includes(root or config_root(path), faults)
+    includes = Includes(config_root(path), faults)
     section = read_mapping(path, faults).get(SWEEP)
     includes.tree = find_includes({SWEEP: section}, (path,))
     apply(overrides, includes)

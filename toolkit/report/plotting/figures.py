@@ -35,14 +35,14 @@ def one_panel(
 
 @contextmanager
 def many_panels(
-    theme: Theme, title: str, count: int, width: float = 8.6, *, same_x: bool = True
+    theme: Theme, title: str, count: int, *, same_x: bool = True
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """Give small pairs of axes below one title, three in a row, with common scales.
 
     same_x   False if each has its own x axis
     """
     rows = -(-count // _IN_A_ROW)
-    size = (width, 0.9 + 1.75 * rows)
+    size = (8.6, 0.9 + 1.75 * rows)
     with panel_grid(theme, title, rows, _IN_A_ROW, size, sharex=same_x, sharey=True) as (figure, panels):
         for empty in panels[count:]:
             empty.set_axis_off()

@@ -92,17 +92,13 @@ def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> 
             checkpoint = _best(run, group)
             subject = _of_kept(run, experiment, request, meeting, group, progress)
             if subject is None:
-                task = _opened(experiment, group, progress)
+                kind = task_class(experiment)
+                # Prepared data that are gone are prepared again.
+                group.main_first(lambda: kind.prepare(experiment, progress if group.world.is_main else None))
+                task = kind(experiment)
                 _check_data(run, checkpoint, task)
                 subject = _subject(run, task, experiment, request, group, progress)
             return _score(run, result, checkpoint, subject, request, group, progress)
-
-
-def _opened(experiment: Experiment, group: Group, progress: Progress) -> Task:
-    """The run's own task; prepared data that are gone are prepared again."""
-    kind = task_class(experiment)
-    group.main_first(lambda: kind.prepare(experiment, progress if group.world.is_main else None))
-    return kind(experiment)
 
 
 def _best(run: RunDir, group: Group) -> Path:

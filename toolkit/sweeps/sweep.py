@@ -70,7 +70,10 @@ class Sweep:
         count = math.prod(map(len, factors))
         if count > _MOST:
             raise UserError(f"this sweep makes {count:,} runs, more than {_MOST:,}: list fewer values")
-        self._check_once()
+        listed = {key for run in self.runs for key in run}
+        own = [*self.parameters, *(["seed"] if self.seeds else [])]
+        if twice := next((key for key in own if key in listed or own.count(key) > 1), None):
+            raise UserError(f"{twice} is varied twice: use only one of parameters, runs and seeds for it")
         return [_joined(parts) for parts in itertools.product(*factors)]
 
     def _factors(self) -> Iterator[list[Point]]:
@@ -104,12 +107,6 @@ class Sweep:
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The keys that are zipped."""
         return (tuple(self.parameters),) if self.method == "zip" and self.parameters else self.zipped
-
-    def _check_once(self) -> None:
-        listed = {key for run in self.runs for key in run}
-        own = [*self.parameters, *(["seed"] if self.seeds else [])]
-        if twice := next((key for key in own if key in listed or own.count(key) > 1), None):
-            raise UserError(f"{twice} is varied twice: use only one of parameters, runs and seeds for it")
 
 
 def with_seeds(sweep: Sweep, points: Sequence[Point]) -> list[Point]:

@@ -75,7 +75,21 @@ class Attempt:
 
     def joined(self, group: Gathering) -> None:
         """Record the ranks, and get the number of this attempt. Collective."""
-        ranks = group.gather({**_describe_rank(group), "attempt": self.number})
+        world = group.world
+        this_rank = {
+            "rank": world.rank,
+            "local_rank": world.local_rank,
+            "world_size": world.size,
+            "node": world.node,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "device": str(group.device),
+            "gpu": group.gpu or None,
+            "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
+            "master_addr": os.environ["MASTER_ADDR"],
+            "master_port": int(os.environ["MASTER_PORT"]),
+        }
+        ranks = group.gather({**this_rank, "attempt": self.number})
         self.number = ranks[0].pop("attempt")
         self._line["device"] = str(group.device).partition(":")[0]
         self._record(ranks)
@@ -158,21 +172,3 @@ def failure_facts(failure: dict[str, Any]) -> dict[str, Any]:
     """The facts of failure.json that the line of an attempt holds."""
     facts = {name: failure.get(name) for name in ("host", "rank", "step", "blamed")}
     return {"why": failure["class"], **facts}
-
-
-def _describe_rank(group: Gathering) -> dict[str, Any]:
-    """Identify this rank: process, host and device."""
-    world = group.world
-    return {
-        "rank": world.rank,
-        "local_rank": world.local_rank,
-        "world_size": world.size,
-        "node": world.node,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "device": str(group.device),
-        "gpu": group.gpu or None,
-        "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        "master_addr": os.environ["MASTER_ADDR"],
-        "master_port": int(os.environ["MASTER_PORT"]),
-    }

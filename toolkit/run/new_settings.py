@@ -74,9 +74,10 @@ def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Seque
     changes = []
     for section, now in given.items():
         known = stored.get(section)
-        # The other keys are part of the identity: they must not change.
-        keys = [each for each in keys_of(getattr(experiment, section)) if not limits(each).identity]
-        for key in keys if isinstance(known, dict) else ():
+        if not isinstance(known, dict):
+            continue
+        # Keys that are part of the identity must not change.
+        for key in (each for each in keys_of(getattr(experiment, section)) if not limits(each).identity):
             before = known.get(key.name, key.default)
             if before != now.get(key.name, key.default):
                 changes.append(_Change(section, key.name, before, now[key.name], key.name in known))

@@ -54,7 +54,7 @@ def _sections(
     if summary.attempt_usage:
         yield from _time_and_resources(summary, thorough)
     if advice is not None and summary.attempt_usage:
-        block = advice_table(advice) if advice else Text(text=NO_ADVICE, style="note")
+        block: Block = advice_table(advice) if advice else Text(text=NO_ADVICE, style="note")
         yield Section(title="Advice", blocks=(block,))
     if summary.attempts:
         yield Section(title="Attempts", blocks=(run_tables.attempts_table(summary),), page_only=True)

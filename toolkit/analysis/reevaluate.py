@@ -200,8 +200,8 @@ def _score(
 
 def _key(checkpoint: Path, subject: _Subject) -> str:
     """Eight hex digits that change with the weights, the data, and how these are read."""
-    weights, experiment = crc32(checkpoint / MANIFEST), identity(subject.experiment)
-    facts = (weights, subject.task.fingerprint, subject.split, experiment)
+    task, experiment = subject.task, subject.experiment
+    facts = (crc32(checkpoint / MANIFEST), task.fingerprint, subject.split, identity(experiment))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
 
 

@@ -88,7 +88,7 @@ class _Checker:
         tasks = task_kinds()
         if isinstance(text := tree.get("task"), str) and (section := task_section(text)) is not None:
             tree = {**tree, "task": section}
-        row = tasks.get(self._pick(tree, "task", tasks))
+        row = tasks.get(self._kind_in(tree.get("task", MISSING), tasks, ("task",)))
         if row is None and not tasks:
             raise UserError(
                 "no workload is installed, so no task is known. After an update install slurm-toolkit again: "
@@ -99,7 +99,7 @@ class _Checker:
         known = {name: each for name, each in tree.items() if row is None or name not in row.makes}
         tree, models = (dict(own.tree), own.models) if own else (known, {})
         # Without a kind of model there is no such section.
-        model = self._pick(tree, "model", models) if models else ""
+        model = self._kind_in(tree.get("model", MISSING), models, ("model",)) if models else ""
         kinds = {
             "task": row.config if row and own else None,
             "model": models[model][0] if model in models else None,
@@ -129,21 +129,14 @@ class _Checker:
             return None
         return replace(own, tree={**tree, **own.tree})
 
-    def _pick(self, tree: dict[str, Any], name: str, table: Mapping[str, Any]) -> str:
-        """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
-        if name not in tree:
-            expected = f"expected a section with the key kind, {_one_of(table)}"
-            self._faults.add((name,), f"is missing, {expected}")
-            return ""
-        return self._kind_in(tree[name], table, (name,))
-
     def _kind_in(self, section: Any, table: Mapping[str, Any], key: Key) -> str:
-        """As `_pick`, for an existing section."""
+        """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
         if section is UNKNOWN:
             return ""
         if not isinstance(section, dict):
+            problem = "is missing" if section is MISSING else found(section)
             expected = f"expected a section with the key kind, {_one_of(table)}"
-            self._faults.add(key, f"{found(section)}, {expected}", _meant(section, table, key))
+            self._faults.add(key, f"{problem}, {expected}", _meant(section, table, key))
             return ""
         kind = section.get("kind")
         if isinstance(kind, str) and kind in table:

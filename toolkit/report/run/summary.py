@@ -153,13 +153,12 @@ def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:
     for line in lines:
         if isinstance(line.get("split"), str) and number(line.get("step")) is not None:
             by_split.setdefault(line["split"], {})[line["step"]] = line
-    splits = sorted(by_split, key=lambda split: (split_position(split), split))
-    return {split: _columns([by_split[split][step] for step in sorted(by_split[split])]) for split in splits}
-
-
-def _columns(lines: Sequence[Mapping[str, Any]]) -> Columns:
-    names = dict.fromkeys(name for line in lines for name in line if name != "split")
-    return {name: tuple(_number(line.get(name)) for line in lines) for name in names}
+    curves: dict[str, Columns] = {}
+    for split in sorted(by_split, key=lambda split: (split_position(split), split)):
+        in_order = [line for _, line in sorted(by_split[split].items())]
+        names = dict.fromkeys(name for line in in_order for name in line if name != "split")
+        curves[split] = {name: tuple(_number(line.get(name)) for line in in_order) for name in names}
+    return curves
 
 
 def _number(value: Any) -> float | None:

@@ -31,24 +31,23 @@ def usage_table(summary: RunSummary) -> Table:
     head = ["rank", "host", "peak memory", "CPUs busy", "of CPUs"]
     if gpus:
         head += ["GPU", "GPU busy", "GPU memory", "of its"]
-    rows = [_row(rank, gpus) for rank in ranks]
+    rows = [
+        [
+            str(rank.rank),
+            rank.host,
+            formats.size_mb(rank.rss_peak_mb),
+            formats.decimal(rank.cpu_percent_mean / 100),
+            str(rank.cpus),
+            *(_gpu(rank.gpu) if gpus else ()),
+        ]
+        for rank in ranks
+    ]
     note = "Means over the newest attempt; memory is its peak. " + (
         "A GPU's figures include other processes on it." if gpus else ""
     )
     # The person who requested the GPU knows its kind.
     optional = (5, 8, 4) if gpus else ()
     return table(TITLE, head, rows, texts=2, optional=optional, note=note.strip())
-
-
-def _row(rank: RankUsage, gpus: bool) -> list[str]:
-    cells = [
-        str(rank.rank),
-        rank.host,
-        formats.size_mb(rank.rss_peak_mb),
-        formats.decimal(rank.cpu_percent_mean / 100),
-        str(rank.cpus),
-    ]
-    return cells + (_gpu(rank.gpu) if gpus else [])
 
 
 def _gpu(gpu: GpuUsage | None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,14 @@ _SCALARS: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
         lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
     ),
 )
+_STARTS = (
+    yaml.BlockMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.FlowSequenceStartToken,
+)
 _WITHOUT_TEXT = (yaml.BlockEndToken, yaml.StreamEndToken)
+_ENDS = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 
 # The end is part of the form, because PyYAML only matches the beginning.
 _FORMS = {_TAG + name: re.compile(rf"(?:{form})\Z") for name, form, _, _ in _SCALARS}
@@ -143,6 +151,7 @@ def parse(text: str) -> Document:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
+        _refuse_deep_tokens(text)
         raise _unreadable(error) from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
@@ -218,6 +227,19 @@ def _refuse_depth(text: str) -> None:
             depth -= 1
         if depth > MAX_DEPTH:
             raise Unreadable(f"nested more than {MAX_DEPTH} deep", _line(event))
+
+
+def _refuse_deep_tokens(text: str) -> None:
+    """Raise Unreadable if the tokens of a text that the parser refused are nested too deep.
+
+    libyaml looks ahead in nested lists and has its own limit: its error may come before the first event.
+    """
+    depth = 0
+    with suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
+            if depth > MAX_DEPTH:
+                raise Unreadable(f"nested more than {MAX_DEPTH} deep", token.start_mark.line + 1)
 
 
 def _line(marked: yaml.Node | yaml.Event) -> int:

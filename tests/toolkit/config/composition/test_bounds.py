@@ -121,5 +121,5 @@ def test_text_with_a_nul_or_a_surrogate_is_refused(movies: Path, faults: Faults,
 
 def test_deeply_nested_yaml_is_refused(write: Write) -> None:
     for text in ("[" * 100_000, "{a: " * 100_000, "".join(f"{' ' * n}a:\n" for n in range(2000))):
-        with pytest.raises(ConfigError, match=r"nested more than \d+ deep|maximum nesting depth"):
+        with pytest.raises(ConfigError, match=r"nested more than \d+ deep"):
             compose(write("deep.yaml", text))

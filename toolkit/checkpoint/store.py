@@ -31,7 +31,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.errors import CheckpointError
 from toolkit.reliability.fault_injection import Faults
 from toolkit.run import fence
-from toolkit.run.attempts.records import read_attempts
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import save_events
 from toolkit.run.run_dir import RunDir
 
@@ -113,10 +113,12 @@ class Checkpoints:
 
     @property
     def is_measured(self) -> bool:
+        """Whether `seconds` was measured."""
         return bool(self._seconds)
 
     @property
     def is_writing(self) -> bool:
+        """Whether a save is being written."""
         return self._writer is not None and self._writer.is_alive()
 
     def reserve(self, state: TrainState) -> None:
@@ -147,11 +149,7 @@ class Checkpoints:
             return
         called = time.monotonic()
         if self.is_writing and not needed:
-            # An event only for the first of several in a row.
-            if not self._skipped:
-                reason = "the one before is still being written"
-                self._note("save_skipped", step=state.progress.step, reason=reason)
-            self._skipped = True
+            self._skip(state.progress.step)
             return
         self._join()
         self._check_fence()
@@ -254,12 +252,16 @@ class Checkpoints:
 
     def _start_up(self) -> Selection | None:
         clear_leftovers(self._run)
-        # The latest saves of earlier attempts, without pauses.
-        saves = deque(save_events(self._run), maxlen=5)
-        self._seconds.extend(save.work_s for save in saves if save.work_s is not None)
+        self._seconds.extend(_earlier_seconds(self._run))
         return select_checkpoint(self._run, self._identity, self._note)
 
     # -- writing -----------------------------------------------------------------------------
+    def _skip(self, step: int) -> None:
+        """Skip a save; record an event only for the first of several in a row."""
+        if not self._skipped:
+            self._note("save_skipped", step=step, reason="the one before is still being written")
+        self._skipped = True
+
     def _join(self) -> None:
         self._throttle.disable()
         while self._writer is not None and self.is_writing:
@@ -364,16 +366,14 @@ class Checkpoints:
 
     def _tidy(self, save: _Save, write_s: float) -> None:
         """Update interval and links, delete old checkpoints. A failure here does not harm the new one."""
-        nonce = self._group.world.nonce
         try:
-            earlier = [each for each in read_attempts(self._run) if each.nonce != nonce]
-            self._timer.saved(save.stall_s, write_s, earlier)
+            self._timer.saved(save.stall_s, write_s, self._earlier_attempts())
             link(self._run, save.step, save.best_step)
             prune(
                 self._run,
                 self._keep,
                 save.best_step,
-                nonce,
+                self._group.world.nonce,
                 lambda point: self._at(point, save.step),
                 self._permit,
             )
@@ -390,6 +390,16 @@ class Checkpoints:
         if point == "write":
             # Leave the machine to training for a moment, unless training waits.
             self._throttle.pause()
+
+    def _earlier_attempts(self) -> list[AttemptRecord]:
+        nonce = self._group.world.nonce
+        return [each for each in read_attempts(self._run) if each.nonce != nonce]
+
+
+def _earlier_seconds(run: RunDir) -> list[float]:
+    """Durations of the latest saves of earlier attempts, without pauses."""
+    saves = deque(save_events(run), maxlen=5)
+    return [save.work_s for save in saves if save.work_s is not None]
 
 
 def _reason(error: Exception) -> str:

@@ -96,13 +96,7 @@ def _await(
     missing, routes = set(range(1, own.size)), {}
     while missing:
         for rank in [rank for rank in sorted(missing) if store.check([_key(rank)])]:
-            other = Arrival.read(store, rank)
-            if other.size != own.size:
-                raise UserError(
-                    f"the ranks contradict each other: rank {other.rank} on {other.host} has a world of "
-                    f"{other.size} ranks, rank {own.rank} on {own.host} of {own.size}"
-                )
-            routes[rank] = other.route
+            routes[rank] = _with_same_size(own, Arrival.read(store, rank)).route
             missing.remove(rank)
         if store.check(["taken"]):
             raise UserError(store.get("taken").decode())
@@ -115,6 +109,15 @@ def _await(
             )
         time.sleep(_POLL_S)
     return [routes[rank] for rank in sorted(routes)]
+
+
+def _with_same_size(own: Arrival, other: Arrival) -> Arrival:
+    if other.size != own.size:
+        raise UserError(
+            f"the ranks contradict each other: rank {other.rank} on {other.host} has a world of "
+            f"{other.size} ranks, rank {own.rank} on {own.host} of {own.size}"
+        )
+    return other
 
 
 def check_in(store: Store, world: World, deadline: float, route: str, rank_0: str) -> str:

@@ -10,14 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 import torch
 
 from toolkit.task import Loss
 
-#: Columns of the control vector: loss, count, tokens, stop flag; the task's own sums follow.
-_LOSS, _STOP, _FIRST_SUM = 0, 3, 4
+
+class _Column(IntEnum):
+    """Columns of the control vector; the task's own sums follow."""
+
+    LOSS = 0
+    COUNT = 1
+    TOKENS = 2
+    STOP = 3
+
+
+_FIRST_SUM = len(_Column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,25 +80,24 @@ class StepSync:
         rows = np.zeros(self._shape)
         if self._done:
             self._fill(rows)
-        rows[first_row, _STOP] = stop
+        rows[first_row, _Column.STOP] = stop
         return rows
 
     def combine(self, rows: np.ndarray) -> StepTotals:
         """Totals of the step, from the summed rows of all ranks."""
-        loss, count, tokens, stop, *sums = rows.sum(axis=0).tolist()
-        bad = [] if math.isfinite(loss) else np.flatnonzero(~np.isfinite(rows[:, _LOSS])).tolist()
+        total = rows.sum(axis=0)
         return StepTotals(
-            loss=loss,
-            count=count,
-            tokens=tokens,
-            stop=stop > 0,
-            sums=dict(zip(self._train_sums, sums, strict=True)),
-            bad_rows=tuple(bad),
+            loss=float(total[_Column.LOSS]),
+            count=float(total[_Column.COUNT]),
+            tokens=float(total[_Column.TOKENS]),
+            stop=bool(total[_Column.STOP] > 0),
+            sums=dict(zip(self._train_sums, total[_FIRST_SUM:].tolist(), strict=True)),
+            bad_rows=() if math.isfinite(total[_Column.LOSS]) else _not_finite(rows[:, _Column.LOSS]),
         )
 
     def _fill(self, rows: np.ndarray) -> None:
         for (row, loss), (total, count, *sums) in zip(self._done, self._numbers(), strict=True):
-            rows[row, :_STOP] = total, count, loss.tokens
+            rows[row, : _Column.STOP] = total, count, loss.tokens
             rows[row, _FIRST_SUM:] = sums
         self._done.clear()
 
@@ -108,3 +117,7 @@ class StepSync:
             count = torch.full((), count, dtype=torch.float64, device=self._device)
         numbers = torch.stack([loss.total.detach().double(), count.double()])
         return torch.cat([numbers, loss.sums.double()])
+
+
+def _not_finite(losses: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(~np.isfinite(losses)).tolist())

@@ -34,16 +34,20 @@ from toolkit.run.phases import TRAINING_PHASES
 
 VARIABLE = "STK_FAULTS"
 
+
 #: Points of a save, in this order; on rank 0, in the thread that writes.
-SAVE_POINTS = (
-    "save:open",
-    "save:write",
-    "save:before_fsync",
-    "save:after_fsync",
-    "save:before_manifest",
-    "save:after_manifest",
-    "save:after_rename",
-    "save:delete",
+SAVE_POINTS = tuple(
+    f"save:{point}"
+    for point in (
+        "open",
+        "write",
+        "before_fsync",
+        "after_fsync",
+        "before_manifest",
+        "after_manifest",
+        "after_rename",
+        "delete",
+    )
 )
 POINTS = TRAINING_PHASES + SAVE_POINTS
 _SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
@@ -57,7 +61,7 @@ _ACTIONS: dict[str, type[int] | type[float] | None] = {
     "slow": float,
     "nan": None,
 }
-_FIELDS = ("at", "step", "rank", "attempt")
+_NUMBERS = ("step", "rank", "attempt")
 
 #: Called with ("fault", facts) for events.jsonl.
 Note = Callable[..., None]
@@ -178,17 +182,13 @@ def _fault(text: str) -> Fault:
     kind, amount = _ACTIONS[action], 0.0
     if kind is not None:
         amount = _amount(text, action, words.pop(0) if words else "", kind)
-    fields: dict[str, str] = {}
-    for word in words:
-        name, found, value = word.partition("=")
-        if not found or name not in _FIELDS:
-            known = ", ".join(f"{field}=" for field in _FIELDS)
-            raise _wrong(text, f"{word!r} is unknown; allowed are {known}")
-        fields[name] = value
-    if len(fields) < len(words):
+    pairs = [_pair(text, word) for word in words]
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
         raise _wrong(text, "a word is given twice")
-    if "at" not in fields:
+    if "at" not in names:
         raise _wrong(text, f"at= is missing; allowed are {', '.join(POINTS)}")
+    fields = dict(pairs)
     at = fields.pop("at")
     if at not in POINTS:
         raise _wrong(text, f"at is {at!r}; allowed are {', '.join(POINTS)}")
@@ -214,6 +214,15 @@ def _amount(text: str, action: str, word: str, kind: type[int] | type[float]) ->
         pass
     what = "a whole number" if kind is int else "seconds"
     raise _wrong(text, f"{action} takes {what}, such as `{action} 1`, and found {word!r}")
+
+
+def _pair(text: str, word: str) -> tuple[str, str]:
+    name, found, value = word.partition("=")
+    if not found or name not in ("at", *_NUMBERS):
+        raise _wrong(
+            text, f"{word!r} is unknown; allowed are {', '.join(f'{n}=' for n in ('at', *_NUMBERS))}"
+        )
+    return name, value
 
 
 def _number(text: str, name: str, value: str) -> int:

@@ -110,9 +110,10 @@ class TrainContext:
 
     def is_asked_to_stop(self, stop: Stop) -> bool:
         """Whether this rank is asked to save and leave."""
-        # After one more step.
-        seconds_to_save = self.activity.step_s + self.checkpoints.seconds
+        # Read before the seconds: the thread that saves may measure them in between.
         is_measured = self.checkpoints.is_measured
+        # A save is done after one more step.
+        seconds_to_save = self.activity.step_s + self.checkpoints.seconds
         return stop.reason_to_stop(seconds_to_save, is_measured=is_measured) is not None
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,7 +20,10 @@ from toolkit.distributed.process_group import Group
 from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.task import Evaluation, Task, lists_of
 from toolkit.training.batch_workers import Request, make_batches
-from toolkit.training.context import TrainContext
+
+if TYPE_CHECKING:
+    # The context brings checkpoints and files, which a check of a task does not need.
+    from toolkit.training.context import TrainContext
 
 
 def evaluate(

@@ -65,7 +65,8 @@ def publish_once(
             raise
         raise DataError(
             f"cannot write under {path.parent}: {error}. "
-            "Set data.prepared_dir to a folder that you may write and that has room"
+            "Free space or raise your limits there, or set data.prepared_dir to a folder that you may write "
+            "and that has room"
         ) from error
 
 

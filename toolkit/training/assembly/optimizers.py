@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -14,8 +14,17 @@ from toolkit.config.library_arguments import OPTIMIZERS, OWN, SECTION_KEYS
 from toolkit.config.schema import Optimizer
 from toolkit.errors import UserError
 
+Group = dict[str, Any]
+
 #: Optimizers with a fused kernel for the CPU, too.
 _FUSED = ("adam", "adamw", "sgd")
+
+
+class MakesOptimizer(Protocol):
+    """The method that a task needs for `optimizer.kind: own`."""
+
+    def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
+        """An optimizer over parameters of the model, in an order that is the same each time."""
 
 
 def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> torch.optim.Optimizer:
@@ -23,24 +32,24 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
 
     The parameters are in the order of the model, so that a stored state fits.
 
-    task   its method optimizer(model, config) makes the optimizer if `optimizer.kind` is own: over parameters
-           of the model, in an order that is the same each time
+    task   makes the optimizer if `optimizer.kind` is own
     """
     if config.kind == OWN:
-        made: torch.optim.Optimizer = task.optimizer(model, config)
-        return made
+        maker: MakesOptimizer = task
+        return maker.optimizer(model, config)
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             exempt = any(part in name.lower() for part in config.no_decay)
             (free if exempt else decayed).append(parameter)
-    groups: list[dict[str, Any]] = [
+    groups: list[Group] = [
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": free, "weight_decay": 0.0},
     ]
-    kind = _eager(config.kind)
-    if "weight_decay" not in inspect.signature(kind).parameters:
+    kind = _kind(config.kind)
+    known = inspect.signature(kind).parameters
+    if "weight_decay" not in known:
         groups = [{"params": [*decayed, *free]}]
     of_section = {name: getattr(config, name) for name, kinds in SECTION_KEYS.items() if config.kind in kinds}
     is_fused = config.kind in _FUSED and all(map(_is_plain, (*decayed, *free)))
@@ -63,14 +72,17 @@ def _is_plain(parameter: nn.Parameter) -> bool:
 
 
 @cache
-def _eager(name: str) -> Callable[..., torch.optim.Optimizer]:
-    """Return the optimizer class of torch without the compiler's wrappers around its methods.
+def _kind(name: str) -> Callable[..., torch.optim.Optimizer]:
+    return _eager(getattr(torch.optim, OPTIMIZERS[name].name))
+
+
+def _eager(kind: Callable[..., torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+    """Return an optimizer class without torch's compiler wrappers around its methods.
 
     Their first call imports the compiler: two seconds of CPU at every start of every rank, although nothing
     is compiled. The wrapper of `step` also disables gradients, which this keeps.
     """
-    kind: Any = getattr(torch.optim, OPTIMIZERS[name].name)
     wrapped = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
-    step = torch.no_grad()(inspect.unwrap(kind.step))
-    return type(kind.__name__, (kind,), {**methods, "step": step})
+    step = torch.no_grad()(inspect.unwrap(kind.step))  # type: ignore[attr-defined]
+    return type(kind.__name__, (kind,), {**methods, "step": step})  # type: ignore[arg-type]

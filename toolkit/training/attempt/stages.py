@@ -212,12 +212,8 @@ class RankAttempt:
     def _pulse(self) -> Pulse:
         """Return the activity of this rank, for its watchdog."""
         phase = self._activity.phase
-        limit_s: float | None = None
-        # Preparing data and reading a checkpoint have no known duration.
-        if self._context is not None and self._is_loaded:
-            # Before the beats: what shortens the limit comes after a beat.
-            save_s, compiles = self._context.checkpoints.seconds, self._activity.may_compile
-            limit_s = hang_limit_s(self._experiment.train, phase, save_s, compiles=compiles)
+        # Before the beats: what shortens the limit comes after a beat.
+        limit_s = self._limit_s(phase)
         return Pulse(
             phase=phase,
             step=self._step,
@@ -225,6 +221,14 @@ class RankAttempt:
             limit_s=limit_s,
             failure_context=failure_context(self._context, None, self._gpu),
         )
+
+    def _limit_s(self, phase: Phase) -> float | None:
+        """Seconds without a heartbeat after which this rank counts as hanging; None for no limit."""
+        if self._context is None or not self._is_loaded:
+            # Preparing data and reading a checkpoint have no known duration.
+            return None
+        save_s, compiles = self._context.checkpoints.seconds, self._activity.may_compile
+        return hang_limit_s(self._experiment.train, phase, save_s, compiles=compiles)
 
     def _record_failure(self, error: BaseException) -> None:
         log.error("rank %d failed", self._world.rank, exc_info=error)

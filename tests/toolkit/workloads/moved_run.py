@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.slurm.support.user import surroundings
 from toolkit.config import Experiment
-from toolkit.config.serialize import to_plain
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
@@ -36,15 +34,16 @@ def stk(*words: object, given: str = "", code: int = 0) -> str:
 
 @contextmanager
 def moved_run(folder: Path, make: Callable[..., Experiment], *overrides: str) -> Iterator[RunDir]:
-    """A run that was trained once and moved; its data are deleted."""
+    """A run that was trained once and moved; its data are deleted. The folder is the working folder."""
+    from tests.toolkit.support.tiny_training import Attempt, Lab  # imports torch
+
+    # Before the surroundings, which all later ranks would have.
+    run = Lab(folder).train(make(folder / "files", *overrides), Attempt())
+    shutil.rmtree(folder / "files")
+    shutil.move(run.path, folder / "moved")
     with surroundings(folder) as patch:
         patch.chdir(folder)
         patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
-        (folder / "one.yaml").write_text(yaml.safe_dump(to_plain(make(folder / "files", *overrides))))
-        stk("run", "one.yaml")
-        (found,) = (folder / "experiments").iterdir()
-        shutil.rmtree(folder / "files")
-        shutil.move(found, folder / "moved")
         yield RunDir(folder / "moved")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.toolkit.workloads.entity_disambiguation.entity_files import (
 )
 from tests.toolkit.workloads.moved_run import check_scores, moved_run, stk
 from toolkit.analysis.prediction.load import load_model
+from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.config import Experiment
 from toolkit.errors import DataError
@@ -54,9 +55,9 @@ def unlabelled() -> list[dict[str, Any]]:
     return [{key: record[key] for key in ("sentence", "aliases", "spans")} for record in lines("test")]
 
 
-def check(run: RunDir, found: str) -> None:
+def check(run: RunDir, found: Iterable[dict[str, Any]]) -> None:
     expected = list(read_json_lines(DisambiguationFiles(run).dump("test")))
-    said = [json.loads(each)["predictions"] for each in found.splitlines()]
+    said = [each["predictions"] for each in found]
     assert len(said) == len(expected)
     for mine, theirs in zip(said, (each["predictions"] for each in expected), strict=True):
         assert [each["candidates"] for each in mine] == [each["candidates"] for each in theirs]
@@ -64,19 +65,22 @@ def check(run: RunDir, found: str) -> None:
             assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-5)
 
 
+@pytest.mark.parametrize("run", [tiny_entities], ids=[""], indirect=True)
 def test_a_file_and_a_pipe_get_the_predictions_of_the_evaluation(run: RunDir) -> None:
     file = write_lines(Path("rows.jsonl"), unlabelled())
     stk("predict", run.path, file, "--output", "told.jsonl", "--batch-size", 2)
-    check(run, Path("told.jsonl").read_text())
-    check(run, stk("predict", run.path, given=file.read_text()))
+    check(run, read_json_lines(Path("told.jsonl")))
+    check(run, map(json.loads, stk("predict", run.path, given=file.read_text()).splitlines()))
+
+
+def test_each_kind_of_model_predicts_as_in_its_evaluation(run: RunDir) -> None:
+    check(run, predict_rows(run, unlabelled(), batch_size=2))
 
 
 @pytest.mark.parametrize("run", [tiny_entities], ids=[""], indirect=True)
-@pytest.mark.slow
 def test_an_unknown_alias_has_no_prediction(run: RunDir) -> None:
     records = [line(1, [("gor", "river")]), line(2, []), line(3, [("gor", "town"), ("arn", "town")])]
-    found = stk("predict", run.path, given="".join(json.dumps(each) + "\n" for each in records))
-    said = [json.loads(each)["predictions"] for each in found.splitlines()]
+    said = [each["predictions"] for each in predict_rows(run, records)]
     assert said[:2] == [[None], []]
     assert said[2][0] is None
     assert said[2][1]["qid"] in said[2][1]["candidates"]
@@ -117,7 +121,7 @@ def test_error_of_a_run_without_its_database_names_the_original_folder(run: RunD
 def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")
     file = write_lines(Path("rows.jsonl"), unlabelled())
-    check(run, stk("predict", tmp_path / "slim", given=file.read_text()))
+    check(run, map(json.loads, stk("predict", tmp_path / "slim", given=file.read_text()).splitlines()))
     score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
 
 

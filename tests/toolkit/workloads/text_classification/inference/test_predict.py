@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from tests.toolkit.support.tiny import rows
 from tests.toolkit.workloads.moved_run import check_scores, moved_run, stk
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.analysis.prediction.load import load_model
+from toolkit.analysis.prediction.predict import predict_rows
+from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
 
 #: By the kind of model.
@@ -25,6 +28,7 @@ MAKE = {"a DocNN on words": tiny_docnn, "a BERT on folded texts": tiny_bert}
 TEXTS = [text for text, _ in rows("test")]
 #: For what does not depend on the model.
 DOCNN_ONLY = pytest.mark.parametrize("run", [tiny_docnn], ids=[""], indirect=True)
+BERT_ONLY = pytest.mark.parametrize("run", [tiny_bert], ids=[""], indirect=True)
 
 
 @pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
@@ -57,13 +61,17 @@ def check(run: RunDir, found: list[dict[str, str]]) -> None:
 
 
 def flat(lines: str) -> list[dict[str, str]]:
-    found = [json.loads(line) for line in lines.splitlines()]
+    return flattened(json.loads(line) for line in lines.splitlines())
+
+
+def flattened(found: Iterable[dict[str, Any]]) -> list[dict[str, str]]:
     return [
         {"label": each["label"], **{f"probabilities.{name}": p for name, p in each["probabilities"].items()}}
         for each in found
     ]
 
 
+@DOCNN_ONLY
 def test_plain_lines_json_lines_and_tables_get_the_predictions_of_the_evaluation(run: RunDir) -> None:
     assert [each["text"] for each in told(run)] == TEXTS
     check(run, flat(stk("predict", run.path, "--input-format", "lines", given="\n".join(TEXTS))))
@@ -83,31 +91,31 @@ def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
     stk("predict", run.path, "odd.csv", "--output", "odd.jsonl")
     found = flat(Path("odd.jsonl").read_text())
     assert len(found) == 3
-    lines = json.dumps('a "fine"\nfilm, warm') + "\n" + json.dumps("dull " * 300) + "\n"
-    assert [each["label"] for each in flat(stk("predict", run.path, given=lines))] == [
-        found[0]["label"],
-        found[2]["label"],
-    ]
+    one, other = predict_rows(run, ['a "fine"\nfilm, warm', "dull " * 300])
+    assert [one["label"], other["label"]] == [found[0]["label"], found[2]["label"]]
+
+
+@DOCNN_ONLY
+def test_a_row_without_the_column_of_the_run_is_reported(run: RunDir) -> None:
+    given = '"fine"\n{"body": "a film"}\n'
+    found = stk("predict", run.path, "--output", "none.csv", given=given, code=2)
+    said = "standard input:2: found no 'text' (data.text_column of the run), only body: rename"
+    assert said in found
+    assert not os.path.exists("none.csv")
 
 
 @DOCNN_ONLY
 @pytest.mark.parametrize(
-    "line, said",
-    first_quick(
-        [
-            (
-                '{"body": "a film"}',
-                "standard input:2: found no 'text' (data.text_column of the run), only body: rename",
-            ),
-            ("[1]", "standard input:2: found ['1'], expected a text"),
-            (r'"a\ud800"', r"standard input:2: found \ud800, which is not a character of text"),
-        ]
-    ),
+    "row, said",
+    [
+        (["1"], "samples:2: found ['1'], expected a text"),
+        ("a\ud800", r"samples:2: found \ud800, which is not a character of text"),
+    ],
 )
-def test_a_row_that_is_not_a_text_is_reported(run: RunDir, line: str, said: str) -> None:
-    found = stk("predict", run.path, "--output", "none.csv", given=f'"fine"\n{line}\n', code=2)
-    assert said in found
-    assert not os.path.exists("none.csv")
+def test_a_row_that_is_not_a_text_is_reported(run: RunDir, row: Any, said: str) -> None:
+    with pytest.raises(DataError) as refused:
+        next(predict_rows(run, ["fine", row]))
+    assert said in str(refused.value)
 
 
 @DOCNN_ONLY
@@ -169,7 +177,14 @@ def test_a_text_file_is_not_taken_for_lines_where_the_run_cuts_its_own_at_a_deli
         assert len([*csv.DictReader(table.splitlines())]) == 1
 
 
-@pytest.mark.parametrize("run", [tiny_bert], ids=[""], indirect=True)
+@BERT_ONLY
+@pytest.mark.slow
+def test_folded_texts_are_predicted_whole_in_small_batches(run: RunDir) -> None:
+    assert [each["text"] for each in told(run)] == TEXTS
+    check(run, flattened(predict_rows(run, TEXTS, batch_size=2)))
+
+
+@BERT_ONLY
 @pytest.mark.slow
 def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tiers import first_quick
 from tests.toolkit.support.ranks import in_ranks
 from tests.toolkit.support.tiny_training import without_dropout
-from tests.toolkit.workloads.test_task_contract import SAMPLES
+from tests.toolkit.workloads.test_task_contract import SAMPLES, kinds
 from toolkit.config import Experiment
 from toolkit.config.fields import limits
 from toolkit.distributed import process_group
@@ -39,8 +38,14 @@ _CALM = (
 )
 #: Other kinds are slow.
 _QUICK = ("text_classification",)
-#: Further overrides that a value of a switch needs.
-_NEEDS: dict[str, tuple[str, ...]] = {}
+#: With the model of another sample, or one of its switches turned.
+_SAME_MODEL = (
+    "entity_disambiguation, cached vectors, steps of tokens",
+    "sec_nmt, characters without white space",
+    "sed_sequence",
+    "text_classification, balanced classes",
+    "tokenization_repair_plus, detection on fixed repairs, steps of tokens",
+)
 
 
 def switches(section: Any) -> Iterator[str]:
@@ -65,7 +70,7 @@ def calm(experiment: Experiment) -> Iterator[str]:
 def of_kind(kind: str, folder: Path) -> dict[str, Experiment]:
     """The small experiment of a kind, unchanged and with each switch of its model turned."""
     make, plain = SAMPLES[kind], SAMPLES[kind](folder)
-    turned = {switch: (f"model.{switch}", *_NEEDS.get(switch, ())) for switch in switches(plain.model)}
+    turned = {switch: (f"model.{switch}",) for switch in switches(plain.model)}
     return {
         switch: make(folder, *calm(plain), *overrides) for switch, overrides in {"": (), **turned}.items()
     }
@@ -104,9 +109,7 @@ def differences(world: World, folder: Path, experiments: dict[str, Experiment]) 
     return found
 
 
-@pytest.mark.parametrize(
-    "kind", first_quick(sorted(SAMPLES, key=lambda name: name not in _QUICK), quick=len(_QUICK))
-)
+@pytest.mark.parametrize("kind", kinds(_QUICK, _SAME_MODEL)[: -len(_SAME_MODEL)])
 def test_both_reductions_give_the_same_weights_with_every_switch(kind: str, tmp_path: Path) -> None:
     experiments = of_kind(kind, tmp_path)
     for experiment in experiments.values():

@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.slurm.support.user import User
+from tests.slurm.support.user import Answer, User
+from tests.toolkit.workloads.moved_run import ended
 from tests.toolkit.workloads.spelling.benchmarks.folders import correction_benchmark, word_benchmark
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
 from toolkit.workloads.spelling.commands.benchmark_runs import predict
 from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.inference.process_lines import work
+from toolkit.workloads.spelling.inference.requests import Request
 
 _STK = (sys.executable, "-m", "slurm")
 
@@ -35,18 +38,6 @@ def corrects(of_word_corrections: RunDir) -> RunDir:
 
 
 @pytest.fixture
-def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the command in a temporary working folder; keywords are those of subprocess.run."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        command = [*_STK, *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-    return call
-
-
-@pytest.fixture
 def here(user: User, monkeypatch: pytest.MonkeyPatch) -> User:
     """Runs the command in this process; it must not be replaced by another process."""
 
@@ -57,59 +48,81 @@ def here(user: User, monkeypatch: pytest.MonkeyPatch) -> User:
     return user
 
 
-def answered(*words: object, text: str, stk: Callable[..., Any]) -> str:
-    answer = stk(*words, input=text)
-    assert (answer.returncode, answer.stderr) == (0, "")
-    out: str = answer.stdout
-    return out
+@pytest.fixture
+def lines(user: User, monkeypatch: pytest.MonkeyPatch, threads_restored: None) -> Callable[..., list[str]]:
+    """Runs the command in this process, and what would replace it; returns the lines that it writes."""
+    commands: list[list[str]] = []
+
+    def replace(program: str, command: list[str], environment: object) -> None:
+        commands.append(command)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execve", replace)
+
+    def call(*words: object) -> list[str]:
+        assert user.stk(*words) == Answer(0, "", "")
+        run, request = commands[-1][-2:]
+        output = StringIO()
+        work(RunDir(Path(run)), Request.from_json(request), output)
+        return output.getvalue().splitlines()
+
+    return call
 
 
-Stk = Callable[..., subprocess.CompletedProcess[str]]
+Lines = Callable[..., list[str]]
+
+
+def test_lines_are_answered_in_order(detects: RunDir, lines: Lines) -> None:
+    Path("texts.txt").write_text("the stoen river\n\n  \nover the brigde")
+    asked = ("detect", detects.path, "texts.txt")
+    assert lines(*asked) == ["0 1 0", "", "", "0 0 1"]
+    assert lines(*asked, "--mark") == ["the [stoen] river", "", "", "over the [brigde]"]
+    assert lines(*asked, "--threshold", "1") == ["0 0 0", "", "", "0 0 0"]
+
+
+def test_an_output_file_may_be_the_input_file(detects: RunDir, lines: Lines) -> None:
+    Path("texts.txt").write_text("the stoen\nover\n")
+    assert lines("detect", detects.path, "texts.txt", "--output", "texts.txt") == []
+    assert Path("texts.txt").read_text() == "0 1\n0\n"
+
+
+def test_detections_can_be_handed_to_the_correction(detects: RunDir, corrects: RunDir, lines: Lines) -> None:
+    Path("texts.txt").write_text("the stoen river\n\nover the brigde\n")
+    with_text = lines("detect", detects.path, "texts.txt", "--with-text")
+    assert with_text == ["the stoen river\t0 1 0", "\t", "over the brigde\t0 0 1"]
+    Path("detected.txt").write_text("".join(f"{line}\n" for line in with_text))
+    made = lines("correct", corrects.path, "detected.txt", "--detected")
+    assert len(made) == 3
+    assert made[0].split()[0] == "the"
+    assert made[0].split()[-1] == "river"
+    assert made[0] != "the stoen river"
+    assert made[1] == ""
+    assert made[2].split()[:2] == ["over", "the"]
+
+
+def test_detections_may_be_in_a_separate_file(corrects: RunDir, lines: Lines) -> None:
+    Path("texts.txt").write_text("the stoen river\nover the brigde\n")
+    Path("labels.txt").write_text("0 0 0\n0\n")
+    found = lines("correct", corrects.path, "texts.txt", "--detections", "labels.txt")
+    assert found == ["the stoen river", "over the brigde"]
 
 
 @pytest.mark.slow
-def test_lines_of_standard_input_are_answered_in_order(detects: RunDir, stk: Stk) -> None:
-    text = "the stoen river\n\n  \nover the brigde"
-    labels = answered("detect", detects.path, text=text, stk=stk)
-    assert labels == "0 1 0\n\n\n0 0 1\n"
-    shown = answered("detect", detects.path, "--mark", text=text, stk=stk)
-    assert shown == "the [stoen] river\n\n\nover the [brigde]\n"
-    none = answered("detect", detects.path, "--threshold", "1", text=text, stk=stk)
-    assert none == "0 0 0\n\n\n0 0 0\n"
-
-
-@pytest.mark.slow
-def test_an_output_file_appears_when_it_is_complete(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text("the stoen\nover\n")
-    assert answered("detect", detects.path, "texts.txt", "--output", "texts.txt", text="", stk=stk) == ""
-    assert (tmp_path / "texts.txt").read_text() == "0 1\n0\n"
-    (tmp_path / "bad.txt").write_bytes(b"the\nst\xffoen\n")
-    answer = stk("detect", detects.path, "bad.txt", "--output", "labels.txt")
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == "error: bad.txt:2: byte 3 is not UTF-8; save the file as UTF-8\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "texts.txt"]
-
-
-@pytest.mark.slow
-def test_a_line_is_answered_before_the_next_line_arrives(detects: RunDir, stk: Stk) -> None:
-    command = [*_STK, "detect", str(detects.path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin
-        assert process.stdout
-        for line, labels in (("the stoen", "0 1"), ("over", "0")):
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == f"{labels}\n"
-        process.stdin.close()
-        assert process.wait() == 0
-
-
-@pytest.mark.slow
-def test_a_command_ends_without_an_error_if_its_reader_stops(
-    detects: RunDir, stk: Stk, tmp_path: Path
+def test_detections_from_standard_input_are_used_until_they_do_not_fit(
+    corrects: RunDir, tmp_path: Path
 ) -> None:
+    (tmp_path / "texts.txt").write_text("the stoen river\nover the brigde\n")
+    words = ("correct", corrects.path, "texts.txt", "--detections", "-")
+    answer = ended(*words, cwd=tmp_path, input="0 0 0\n")
+    assert (answer.returncode, answer.stdout) == (2, "the stoen river\n")
+    said = "standard input: found 1 lines, expected one for each of texts.txt, which has more"
+    assert answer.stderr == f"error: {said}\n"
+
+
+@pytest.mark.slow
+def test_a_command_ends_without_an_error_if_its_reader_stops(detects: RunDir, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\n" * 20_000)
-    command = [*_STK, "detect", str(detects.path), "texts.txt"]
+    command = [*_STK, "detect", str(detects.path), str(tmp_path / "texts.txt")]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     ) as process:
@@ -122,7 +135,9 @@ def test_a_command_ends_without_an_error_if_its_reader_stops(
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_command_with_130(detects: RunDir, stk: Stk) -> None:
+def test_a_line_is_answered_before_the_next_line_arrives_and_ctrl_c_ends_the_command_with_130(
+    detects: RunDir,
+) -> None:
     # Tests that run in the background of a shell ignore Ctrl-C, and so would their subprocesses.
     command = ["env", "--default-signal=INT", *_STK, "detect", str(detects.path)]
     with subprocess.Popen(
@@ -131,38 +146,13 @@ def test_ctrl_c_ends_a_command_with_130(detects: RunDir, stk: Stk) -> None:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        process.stdin.write("the stoen\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == "0 1\n"
+        for line, labels in (("the stoen", "0 1"), ("over", "0")):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{labels}\n"
         os.kill(process.pid, 2)
         assert process.wait() == 130
         assert process.stderr.read() == ""
-
-
-@pytest.mark.slow
-def test_detections_can_be_piped_to_the_correction(detects: RunDir, corrects: RunDir, stk: Stk) -> None:
-    text = "the stoen river\n\nover the brigde\n"
-    with_text = answered("detect", detects.path, "--with-text", text=text, stk=stk)
-    assert with_text == "the stoen river\t0 1 0\n\t\nover the brigde\t0 0 1\n"
-    made = answered("correct", corrects.path, "--detected", text=with_text, stk=stk).splitlines()
-    assert len(made) == 3
-    assert made[0].split()[0] == "the"
-    assert made[0].split()[-1] == "river"
-    assert made[0] != "the stoen river"
-    assert made[1] == ""
-    assert made[2].split()[:2] == ["over", "the"]
-
-
-@pytest.mark.slow
-def test_detections_may_be_in_a_separate_file(
-    detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
-) -> None:
-    (tmp_path / "texts.txt").write_text("the stoen river\nover the brigde\n")
-    labels = "0 0 0\n0\n"
-    (tmp_path / "labels.txt").write_text(labels)
-    same = answered("correct", corrects.path, "texts.txt", "--detections", "labels.txt", text="", stk=stk)
-    assert same == (tmp_path / "texts.txt").read_text()
-    assert same == answered("correct", corrects.path, "texts.txt", "--detections", "-", text=labels, stk=stk)
 
 
 @pytest.mark.parametrize(
@@ -190,42 +180,30 @@ def test_invalid_arguments_are_refused_before_a_model_is_loaded(
 
 
 @pytest.mark.slow
-def test_a_line_without_labels_is_named(corrects: RunDir, stk: Stk) -> None:
-    answer = stk("correct", corrects.path, "--detected", input="the river\n")
-    assert answer.returncode == 2
-    assert "standard input:1: found no tab" in answer.stderr
-    assert "Traceback" not in answer.stderr
-
-
-@pytest.mark.slow
 def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
-    detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
+    detects: RunDir, corrects: RunDir, user: User
 ) -> None:
-    root = tmp_path / "bench"
-    word_benchmark(root)
-    correction_benchmark(root)
+    for benchmark in (word_benchmark, correction_benchmark):
+        benchmark(user.root / "bench")
     asked = ("evaluate", detects.path, corrects.path, "--benchmark", "bench", "--json")
-    first = stk(*asked)
-    assert first.returncode == 0, first.stderr
-    assert f"run 1 of 2: {detects.run_id} on sed_words/" in first.stderr
-    rows = {(each["kind"], each["model"]) for each in json.loads(first.stdout)["results"]}
+    first = user.stk(*asked)
+    assert first.code == 0, first.err
+    assert f"run 1 of 2: {detects.run_id} on sed_words/" in first.err
+    rows = {(each["kind"], each["model"]) for each in json.loads(first.out)["results"]}
     assert rows == {
         ("sed_words", "half"), ("sed_words", detects.run_id), ("sed_words", corrects.run_id),
         ("sec", "right"), ("sec", "idle_1"), ("sec", corrects.run_id),
     }  # fmt: skip
     kept = SpellingFiles(corrects).benchmark_predictions("sec", "neuspell", "jfleg")
     assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
-    # Predictions are kept for the same texts and weights, and computed again for others.
+    assert read_json(kept.with_suffix(".json"))["form"] == "text"
+    # Predictions are kept for the same texts and weights.
     kept.write_text("the cat sat\na dog\nfine\n", encoding="utf-8")
-    answer = stk(*asked)
-    assert " of 2: " not in answer.stderr
-    again = json.loads(answer.stdout)["results"]
+    answer = user.stk(*asked)
+    assert " of 2: " not in answer.err
+    again = json.loads(answer.out)["results"]
     (mine,) = [each for each in again if (each["kind"], each["model"]) == ("sec", corrects.run_id)]
     assert mine["metrics"]["f1"] == 1.0
-    (root / "sec" / "neuspell" / "jfleg" / "corrupt.txt").write_text("teh cat sat\na dgo\nbad\n")
-    assert stk(*asked).returncode == 0
-    assert kept.read_text(encoding="utf-8") != "the cat sat\na dog\nfine\n"
-    assert read_json(kept.with_suffix(".json"))["form"] == "text"
 
 
 def test_predictions_for_other_texts_are_not_kept_after_a_failure(detects: RunDir, tmp_path: Path) -> None:
@@ -263,7 +241,7 @@ sys.exit({code})
 
 @pytest.mark.slow
 def test_a_run_that_cannot_be_scored_does_not_affect_the_others(
-    detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
+    detects: RunDir, corrects: RunDir, user: User, tmp_path: Path
 ) -> None:
     word_benchmark(tmp_path / "bench")
     unfinished, damaged = RunDir(tmp_path / "under-way"), RunDir(tmp_path / "damaged")
@@ -272,17 +250,17 @@ def test_a_run_that_cannot_be_scored_does_not_affect_the_others(
     shutil.copytree(corrects.path, damaged.path, symlinks=True)
     shutil.rmtree(damaged.checkpoint(read_json(damaged.result)["best"]["step"]))
     runs = (unfinished.path, damaged.path, detects.path)
-    answer = stk("evaluate", *runs, "--benchmark", "bench", "--markdown", "all.md", "--json")
-    assert answer.returncode == 4, answer.stderr
-    told = json.loads(answer.stdout)
+    answer = user.stk("evaluate", *runs, "--benchmark", "bench", "--markdown", "all.md", "--json")
+    assert answer.code == 4, answer.err
+    told = json.loads(answer.out)
     assert {each["model"] for each in told["results"]} == {"half", detects.run_id}
     assert [each.split()[0] for each in told["unscored"]] == ["under-way", "damaged"]
-    assert "error: under-way has not finished" in answer.stderr
+    assert "error: under-way has not finished" in answer.err
     assert detects.run_id in Path("all.md").read_text(encoding="utf-8")
 
 
 def test_tables_of_an_earlier_call_stay_if_there_are_no_results(
-    detects: RunDir, stk: Stk, tmp_path: Path
+    detects: RunDir, user: User, tmp_path: Path
 ) -> None:
     folder = word_benchmark(tmp_path / "bench")
     (tmp_path / "bench" / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
@@ -290,12 +268,12 @@ def test_tables_of_an_earlier_call_stay_if_there_are_no_results(
     shutil.copytree(detects.path, run.path, symlinks=True)
     run.result.unlink()
     Path("all.md").write_text("of yesterday", encoding="utf-8")
-    assert stk("evaluate", run.path, "--benchmark", folder, "--markdown", "all.md").returncode == 4
+    assert user.stk("evaluate", run.path, "--benchmark", folder, "--markdown", "all.md").code == 4
     assert Path("all.md").read_text(encoding="utf-8") == "of yesterday"
 
 
-def test_a_run_without_a_benchmark_of_its_kind_is_refused(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
-    correction_benchmark(tmp_path / "bench")
-    answer = stk("evaluate", detects.path, "--benchmark", "bench")
-    assert answer.returncode == 2
-    assert "which is for benchmarks of sed_words, sed_sequence: found sec" in answer.stderr
+def test_a_run_without_a_benchmark_of_its_kind_is_refused(detects: RunDir, user: User) -> None:
+    correction_benchmark(user.root / "bench")
+    answer = user.stk("evaluate", detects.path, "--benchmark", "bench")
+    assert answer.code == 2
+    assert "which is for benchmarks of sed_words, sed_sequence: found sec" in answer.err

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import first_quick
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.run.attempts.goodput import timeline
@@ -33,15 +32,14 @@ def script(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path, PLAIN)
 
 
-@pytest.mark.parametrize("procs", first_quick([1, 2]))
-def test_stopped_and_resumed_script_ends_with_the_same_weights(script: Interrupted, procs: int) -> None:
-    expected = script.undisturbed(procs)
-    run = script.stopped(procs)
+def test_stopped_and_resumed_script_ends_with_the_same_weights(script: Interrupted) -> None:
+    expected = script.undisturbed(1)
+    run = script.stopped(1)
     assert run.checkpoint_steps() == [5, STEP]
     rows = json.loads(script.stk("status", "--json").stdout)
     (row,) = (row for row in rows if row["run_id"] == run.run_id)
     assert (row["step"], row["total_steps"], row["state"]) == (STEP, TOTAL, "cancelled")
-    assert script.train(procs) == expected
+    assert script.train(1) == expected
     assert logged_steps(run) == ALL_STEPS
     first, second = read_attempts(run)
     assert (first.first_step, first.last_step, first.saved, first.resumed) == (0, STEP, True, False)
@@ -65,13 +63,13 @@ def test_killed_rank_repeats_the_steps_since_the_last_checkpoint(script: Interru
 
 @pytest.mark.slow
 def test_damaged_newest_checkpoint_falls_back_to_the_previous_checkpoint(script: Interrupted) -> None:
-    expected = script.undisturbed(2)
-    run = script.stopped(2)
+    expected = script.undisturbed(1)
+    run = script.stopped(1)
     state = run.checkpoint(STEP) / "state.pt"
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 1
     state.write_bytes(content)
-    assert script.train(2) == expected
+    assert script.train(1) == expected
     assert read_attempts(run)[-1].first_step == 5
     assert logged_steps(run) == ALL_STEPS
 

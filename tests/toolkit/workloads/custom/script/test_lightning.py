@@ -132,16 +132,12 @@ def test_trainer_stopped_in_a_validation_saves_and_resumes_to_the_same_weights(t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["sanity check", "test"])
-def test_trainer_stopped_outside_of_its_training_has_not_finished(trainer: Interrupted, stage: str) -> None:
-    if stage == "test":
-        script = held("on_test_batch_end", "True") + "trainer.test(trainer.lightning_module, loader)\n"
-    else:
-        script = held("on_validation_batch_end", "trainer.sanity_checking")
+def test_trainer_stopped_in_a_test_after_its_training_has_not_finished(trainer: Interrupted) -> None:
+    script = held("on_test_batch_end", "True") + "trainer.test(trainer.lightning_module, loader)\n"
     (trainer.work / "train.py").write_text(script.replace("batch_size=8", "batch_size=8, num_workers=1"))
     expected = trainer.undisturbed(1, like=LIGHTNING)
     run = trainer.stopped(1)
-    assert run.checkpoint_steps() == ([STEP, TOTAL] if stage == "test" else [])
+    assert run.checkpoint_steps() == [STEP, TOTAL]
     assert trainer.train(1) == expected
 
 
@@ -212,13 +208,12 @@ def fit(
         max_epochs=2,
         accelerator="cpu",
         devices=1,
-        num_sanity_val_steps=0,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=[RunCallback(every_n_steps=every_n_steps, every_n_epochs=every_n_epochs), *callbacks],
-        **options,
+        **{"num_sanity_val_steps": 0, **options},
     )
     more: Any = {"weights_only": False} if loads_all else {}
     trainer.fit(model or small_model(), loader, loader, **more)
@@ -228,6 +223,17 @@ def saved(run: AskedRun, step: int) -> Any:
     import torch
 
     return torch.load(run.dir.checkpoint(step) / "lightning.ckpt", weights_only=True)
+
+
+@pytest.mark.slow
+def test_trainer_stopped_before_its_training_leaves_without_a_save(
+    own_run: AskedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_run._agreement, "is_asked", lambda: True)
+    with pytest.raises(SystemExit) as left:
+        fit(num_sanity_val_steps=1)
+    assert left.value.code == ExitCode.YIELDED
+    assert own_run.dir.checkpoint_steps() == []
 
 
 @pytest.mark.slow

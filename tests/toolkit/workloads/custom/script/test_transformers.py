@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import inspect
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.events import read_events
@@ -223,51 +222,42 @@ def test_trainer_stopped_in_an_evaluation_saves_and_resumes_to_the_same_weights(
 
 
 @pytest.mark.slow
-def test_trainer_does_not_evaluate_at_the_step_at_which_it_is_stopped(trainer: Interrupted) -> None:
-    (trainer.work / "train.py").write_text(TRANSFORMERS.replace("eval_steps=6", "eval_steps=4"))
-    run = trainer.stopped(1)
-    assert run.checkpoint_steps() == [5, 8]
-    assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [4]
-
-
-@pytest.mark.slow
 def test_killed_trainer_resumes_from_its_last_checkpoint(trainer: Interrupted) -> None:
     assert_goes_on_after_a_kill(trainer, 2, saved=5)
 
 
 @pytest.mark.slow
-def test_trainer_resumes_without_stk(trainer: Interrupted) -> None:
-    expected = trainer.undisturbed(1)
-    (trainer.work / "hold").touch()
-    command = [sys.executable, "train.py"]
-    assert trainer.stop(trainer.start(command)) == 75
-    assert trainer.alone(command) == expected
+def test_trainer_does_not_evaluate_at_the_step_at_which_it_is_stopped(
+    own_run: AskedRun, tmp_path: Path
+) -> None:
+    own_run.is_asked = True
+    with pytest.raises(SystemExit) as left:
+        small_trainer(tmp_path, eval_strategy="steps", eval_steps=1).train()
+    assert left.value.code == ExitCode.YIELDED
+    assert saves(own_run) == [1]
+    assert "validation" not in [each["split"] for each in read_json_lines(own_run.dir.metrics)]
 
 
 @pytest.mark.slow
-def test_a_trainer_that_saves_only_the_model_is_refused(trainer: Interrupted) -> None:
-    script = TRANSFORMERS.replace('output_dir="out"', 'output_dir="out", save_only_model=True')
-    (trainer.work / "train.py").write_text(script)
-    assert "save_only_model" in trainer.refusal()
+def test_a_trainer_that_saves_only_the_model_is_refused(own_run: AskedRun, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="save_only_model"):
+        small_trainer(tmp_path, save_only_model=True).train()
 
 
 @pytest.mark.slow
-def test_second_training_in_one_script_is_refused(trainer: Interrupted) -> None:
-    (trainer.work / "train.py").write_text(TRANSFORMERS + "trainer.train()\n")
-    assert trainer.stk("run", "--", sys.executable, "train.py").returncode == ExitCode.WRONG_INPUT
-    failure = read_json(trainer.run.failure)
-    assert failure["class"] == "input"
-    assert "second training" in failure["message"]
+def test_second_training_in_one_script_is_refused(own_run: AskedRun, tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path)
+    trainer.train()
+    with pytest.raises(UserError, match="second training"):
+        trainer.train()
 
 
 @pytest.mark.slow
-def test_wrapped_train_method_keeps_its_signature(tmp_path: Path) -> None:
-    code = (
-        "import stk, inspect\n"
-        "before = __import__('transformers').Trainer.train\n"
-        "stk.transformers\n"
-        "after = __import__('transformers').Trainer.train\n"
-        "assert after.__wrapped__ is before and inspect.signature(after) == inspect.signature(before)\n"
-    )
-    environ = os.environ | {"STK_EXPERIMENT_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environ, check=True)
+def test_wrapped_train_method_keeps_its_signature() -> None:
+    from transformers import Trainer
+
+    from toolkit.workloads.custom.script import for_transformers
+
+    before = inspect.getclosurevars(Trainer.train).nonlocals["train"]
+    assert Trainer.train.__module__ == before.__module__ != for_transformers.__name__
+    assert inspect.signature(Trainer.train) == inspect.signature(before)

@@ -98,9 +98,11 @@ def test_trial_has_two_logical_ranks_and_neither_restarts_nor_notifications(tmp_
 
 @pytest.mark.slow
 def test_dependence_of_training_on_the_process_is_found(tmp_path: Path) -> None:
-    code, printed = _check(_written(tmp_path, "inputs = inputs * (1 + os.getpid() % 89)"))
+    """With a step of one sample there is no trial with two processes, which is compared alike."""
+    change = "inputs = inputs * (1 + os.getpid() % 89)"
+    code, printed = _check(_written(tmp_path, change), "train.batch_size=1")
     assert code == 1
-    assert "failed: 1 process = 2, stopped = not stopped" in printed
+    assert "failed: stopped = not stopped" in printed
 
 
 def test_model_that_ignores_its_inputs_fails_to_learn(

@@ -95,27 +95,6 @@ def test_sample_gets_a_table_row_as_texts_by_column(
     assert close([[*map(float, line.split(","))] for line in lines], told)
 
 
-@pytest.mark.slow
-def test_row_that_sample_cannot_read_is_reported_with_its_line_and_the_code_line(project: Project) -> None:
-    said = project.stk("predict", "digits", given='[1, 2]\n"x"\n', code=2)
-    line = next(n for n, text in enumerate(kept(project).splitlines(), 1) if "torch.tensor(pixels)" in text)
-    assert "standard input:2: " in said
-    assert f"digits.py:{line}: sample failed (" in said
-    assert "Traceback" not in said
-
-
-def kept(project: Project) -> str:
-    """The file as the run has kept it."""
-    return (project.run.code / "project" / "digits.py").read_text()
-
-
-@pytest.mark.slow
-def test_rows_that_do_not_fit_into_one_batch_are_reported_with_their_lines(project: Project) -> None:
-    said = project.stk("predict", "digits", given=f"{[1] * 64}\n{[1] * 63}\n", code=2)
-    assert "standard input, rows of lines 1 to 2: " in said
-    assert "cannot be put into one batch" in said
-
-
 def test_model_loads_in_a_separate_process_of_the_user(project: Project, pixels: list[list[float]]) -> None:
     """Run in a process of its own: here another project may have a module of the same name."""
     code = (

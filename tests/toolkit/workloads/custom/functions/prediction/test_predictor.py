@@ -59,6 +59,21 @@ def test_rows_of_other_types_need_a_sample_function(row: Any) -> None:
         found.sample(row)
 
 
+SAMPLE = "def sample(row):\n    return torch.tensor(row).float()\n"
+
+
+def test_row_that_sample_cannot_read_is_reported_with_the_line_of_the_code() -> None:
+    found = predictor(SAMPLE + "def predict(model, batch): return batch\n")
+    with pytest.raises(UnfitRow, match=r"own_code\.py:7: sample failed \(TypeError: .*, given 'x'"):
+        found.sample("x")
+
+
+def test_rows_that_do_not_fit_into_one_batch_are_reported() -> None:
+    found = predictor(SAMPLE + "def predict(model, batch): return batch\n")
+    with pytest.raises(UserError, match="cannot be put into one batch"):
+        predicted(found, [1, 2], [3])
+
+
 def test_samples_of_unequal_sizes_go_through_collate() -> None:
     code = "def collate(samples): return [len(each) for each in samples]\n"
     found = predictor(code + "def predict(model, batch): return torch.tensor(batch)\n")

@@ -32,6 +32,20 @@ def run(tmp_path: Path) -> RunDir:
     return write_disambiguation(tmp_path / "wordnet-1f3a9c", outside=120)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """The same run with its report."""
+    run = write_disambiguation(tmp_path_factory.mktemp("runs") / "wordnet-1f3a9c", outside=120)
+    write_report(run)
+    return run
+
+
+def page_of(run: RunDir) -> Page:
+    page = Page()
+    page.feed(run.report_html.read_text(encoding="utf-8"))
+    return page
+
+
 def rows_below(text: str, title: str) -> list[list[str]]:
     """The words of each row of a table of the terminal, up to the blank line after it."""
     lines = [line.strip() for line in text.splitlines()]
@@ -68,14 +82,13 @@ def test_no_line_is_wider_than_the_terminal(run: RunDir, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_reports_have_no_empty_tables_of_other_tasks(run: RunDir, finished_run: RunDir) -> None:
+def test_reports_have_no_empty_tables_of_other_tasks(written: RunDir, finished_run: RunDir) -> None:
+    write_report(finished_run)
     for shown, absent in (
-        (run, ("Classes", "Confusion", "Labels", "Thresholds")),
+        (written, ("Classes", "Confusion", "Labels", "Thresholds")),
         (finished_run, ("Slices",)),
     ):
-        write_report(shown)
-        text, page = printed([shown]), Page()
-        page.feed(shown.report_html.read_text(encoding="utf-8"))
+        text, page = printed([shown]), page_of(shown)
         for title in absent:
             assert title not in text
             assert not any(heading.startswith(title) for heading in page.headings)
@@ -115,11 +128,8 @@ def test_a_baseline_that_differs_between_runs_is_not_shown(run: RunDir, tmp_path
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others(run: RunDir) -> None:
-    write_report(run)
-    page = Page()
-    page.feed(run.report_html.read_text(encoding="utf-8"))
+def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others(written: RunDir) -> None:
+    page = page_of(written)
     assert [each for each in page.headings if each.startswith("Slices")] == [
         "Slices (test)",
         "Slices (validation)",
@@ -129,13 +139,12 @@ def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others(run:
     assert ["unif_NS_TL", "900", "60.00 %", "10.00 %", "+50.00"] in page.tables[2]
 
 
-def test_spreadsheet_and_document_have_counts_and_shares(run: RunDir) -> None:
-    write_report(run)
-    with open(run.report / "slices_test.csv", newline="") as stream:
+def test_spreadsheet_and_document_have_counts_and_shares(written: RunDir) -> None:
+    with open(written.report / "slices_test.csv", newline="") as stream:
         rows = {row["slice"]: row for row in csv.DictReader(stream)}
     assert list(rows) == ["final_loss", *(name for name in SLICES if name != "final_loss")]
     assert (rows["unif_NS_TL"]["correct"], float(rows["unif_NS_TL"]["accuracy"])) == ("540", 0.6)
-    document = read_json(run.report_json)
+    document = read_json(written.report_json)
     assert document["slices"]["test"]["scores"]["final_loss"]["accuracy_not_nc"] == 1500 / 1880
     assert list(document["slices"]) == ["validation", "test"]
 

@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,8 @@ SCHEMES = {
     "light": "--blink-settings=preferredColorScheme=1",
     "dark": "--blink-settings=preferredColorScheme=0",
 }
+#: Contrast does not depend on the width, nor what fits on the scheme.
+LOOKS = [("light", 1200), ("dark", 500)]
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 # Appended to a copy of the page, for the page itself lets nothing run.
 _PROBE = """
@@ -82,32 +86,46 @@ def probe(page: Path, folder: Path, *options: str) -> Any:
     return json.loads(found[1])
 
 
+Seen = Callable[[Path, str, int], Any]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """Probes a page with a color scheme and a width of the window, each once."""
+    folder = tmp_path_factory.mktemp("probes")
+
+    @cache
+    def probed(page: Path, scheme: str, width: int) -> Any:
+        return probe(page, folder, SCHEMES[scheme], f"--window-size={width},3000")
+
+    return probed
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(write_finished(tmp_path_factory.mktemp("runs") / "sst2-1f3a9c", LABELS))
 
 
-@pytest.mark.parametrize("width", [1200, 500])
+@pytest.mark.parametrize("scheme, width", LOOKS)
 def test_every_picture_is_decoded_and_the_page_fits_the_window(
-    page: Path, tmp_path: Path, width: int
+    page: Path, seen: Seen, scheme: str, width: int
 ) -> None:
-    seen = probe(page, tmp_path, f"--window-size={width},1600")
-    assert len(seen["images"]) == 5
-    for complete, natural_width, shown_width in seen["images"]:
+    found = seen(page, scheme, width)
+    assert len(found["images"]) == 5
+    for complete, natural_width, shown_width in found["images"]:
         assert complete
         assert natural_width > 1000
         assert 300 < shown_width < width
-    assert seen["cut"] == 0
-    assert seen["tables"] == 5
+    assert found["cut"] == 0
+    assert found["tables"] == 5
 
 
-def test_labels_run_no_script_even_if_scripts_are_allowed(page: Path, tmp_path: Path) -> None:
-    assert probe(page, tmp_path)["title"] == "sst2-1f3a9c"
+def test_labels_run_no_script_even_if_scripts_are_allowed(page: Path, seen: Seen) -> None:
+    assert seen(page, *LOOKS[0])["title"] == "sst2-1f3a9c"
 
 
-def test_the_page_follows_the_preferred_color_scheme(page: Path, tmp_path: Path) -> None:
-    light = probe(page, tmp_path, SCHEMES["light"])
-    dark = probe(page, tmp_path, SCHEMES["dark"])
+def test_the_page_follows_the_preferred_color_scheme(page: Path, seen: Seen) -> None:
+    light, dark = (seen(page, *look) for look in LOOKS)
     assert (light["background"], light["colours"]) == ("rgb(244, 245, 247)", ["rgb(31, 35, 40)"])
     assert (dark["background"], dark["colours"]) == ("rgb(14, 17, 22)", ["rgb(230, 233, 238)"])
 
@@ -169,17 +187,16 @@ def test_contrast_of_black_on_white_is_21() -> None:
     assert contrast("rgb(0, 0, 0)", "rgb(255, 255, 255)") == pytest.approx(21)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", [1200, 500])
+@pytest.mark.parametrize("scheme, width", LOOKS)
 def test_text_has_enough_contrast_in_both_color_schemes(
-    any_page: Path, tmp_path: Path, scheme: str, width: int
+    any_page: Path, seen: Seen, scheme: str, width: int
 ) -> None:
-    seen = probe(any_page, tmp_path, SCHEMES[scheme], f"--window-size={width},3000")
-    assert min(contrast(ink, paper) for ink in seen["inks"] for paper in seen["papers"]) > 4.5
-    assert all(complete and natural > 800 for complete, natural, _ in seen["images"])
-    assert seen["cut"] == 0
+    found = seen(any_page, scheme, width)
+    assert min(contrast(ink, paper) for ink in found["inks"] for paper in found["papers"]) > 4.5
+    assert all(complete and natural > 800 for complete, natural, _ in found["images"])
+    assert found["cut"] == 0
     if width == 1200:
-        assert seen["scrolled"] == []
+        assert found["scrolled"] == []
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -257,6 +257,7 @@ def test_damaged_run_is_listed_with_its_error_beside_the_others(motley: list[Run
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
 def test_runs_in_any_state_are_shown_on_a_page(motley: list[RunDir], tmp_path: Path) -> None:
     page = parse(write_comparison(compare(motley), tmp_path / "all").read_text())
+    assert (tmp_path / "all" / "loss_seeds.png").stat().st_size > 1000
     assert page.unclosed == []
     assert page.headings[0] == "5 runs compared"
     assert "result.json: cannot be read" in page.text
@@ -328,15 +329,6 @@ def test_markdown_links_the_pictures_beside_it(folder: Path) -> None:
 
 
 # ---- plots
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
-def test_plots_of_runs_in_any_state_are_drawn(motley: list[RunDir]) -> None:
-    plots = comparison_plots(compare(motley).runs)
-    assert "loss_seeds.png" in plots
-    for draw in plots.values():
-        assert len(draw(DARK)) > 1000
 
 
 def test_mean_curves_ignore_unfinished_runs(tmp_path: Path) -> None:

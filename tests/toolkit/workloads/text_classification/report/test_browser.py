@@ -15,7 +15,7 @@ from toolkit.run.run_dir import RunDir
 pytestmark = [NEEDS_BROWSER, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", params=[2, 11], ids=["two classes", "eleven classes"])
+@pytest.fixture(scope="module")
 def folded_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = RunDir(tmp_path_factory.mktemp("runs") / "topics-1f3a9c")
     write_config(run, kind=KIND)
@@ -24,7 +24,7 @@ def folded_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return write_report(run)
 
 
-@pytest.mark.parametrize("width", [1200, 500])
+@pytest.mark.parametrize("folded_page, width", [(2, 1200), (11, 1200), (11, 500)], indirect=["folded_page"])
 def test_classes_with_long_names_are_shown_completely(folded_page: Path, tmp_path: Path, width: int) -> None:
     seen = probe(folded_page, tmp_path, f"--window-size={width},4000")
     assert all(complete and natural > 1000 for complete, natural, _ in seen["images"])

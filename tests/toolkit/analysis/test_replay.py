@@ -98,12 +98,6 @@ def test_the_next_step_of_a_stopped_run_can_be_replayed(lab: Lab, exact: Experim
         do(run, 7)
 
 
-@pytest.mark.slow
-def test_fast_reduction_on_several_processes_is_equal_within_rounding(lab: Lab) -> None:
-    run = lab.train(tiny(lab.folder, "train.reduction=fast"), Attempt(size=3))
-    assert {do(run, step)["verdict"] for step in (1, 8, 16)} <= {"exact", "rounding"}
-
-
 @pytest.mark.parametrize("reduction, passes", [("exact", [4, 4, 4, 4]), ("fast", [8, 8])])
 def test_replay_makes_the_same_forward_passes_as_the_reduction(
     lab: Lab, reduction: str, passes: list[int]

@@ -117,14 +117,7 @@ def early(batch: list[int]) -> int:
 @pytest.mark.parametrize(
     "kind, size, reduction",
     first_quick(
-        [
-            ("data", 1, "exact"),
-            ("model", 2, "exact"),
-            ("nan", 1, "exact"),
-            ("nan", 2, "exact"),
-            ("model", 2, "fast"),
-        ],
-        quick=2,
+        [("data", 1, "exact"), ("model", 2, "exact"), ("nan", 2, "exact"), ("model", 2, "fast")], quick=2
     ),
 )
 def test_a_poison_sample_is_quarantined_and_the_run_equals_one_without_it(

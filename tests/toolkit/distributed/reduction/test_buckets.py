@@ -136,8 +136,9 @@ def own_share(rank: int, numbers: int, step: int) -> np.ndarray:
     return share
 
 
-@pytest.mark.parametrize("size", first_quick([2, 4]))
-@pytest.mark.parametrize("dtype", first_quick([torch.float32, torch.float64, torch.bfloat16]), ids=str)
+@pytest.mark.parametrize(
+    "size, dtype", first_quick([(2, torch.float32), (4, torch.float64), (2, torch.bfloat16)]), ids=str
+)
 @pytest.mark.parametrize("numbers", [1, 41, 30_001], ids="{} numbers".format)
 def test_piggybacked_doubles_are_summed_exactly(
     size: int, dtype: torch.dtype, numbers: int, tmp_path: Path

@@ -11,12 +11,11 @@ from tests.toolkit.analysis.test_reevaluate import (
     test_evaluation_of_the_runs_own_splits_repeats_its_final_scores,  # noqa: F401
     trained,  # noqa: F401
 )
-from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 #: By what is special of their data.
-SAMPLES = {"words": tiny_docnn, "pretrained and folded": tiny_bert, "entities": tiny_entities}
+SAMPLES = {"words": tiny_docnn, "pretrained and folded": tiny_bert}
 
 
 @pytest.fixture(scope="module", params=first_quick(SAMPLES.values()), ids=list(SAMPLES))

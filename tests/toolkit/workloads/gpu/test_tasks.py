@@ -14,8 +14,10 @@ from tests.toolkit.gpu.test_tasks import (
     test_loss_and_gradients_equal_those_of_the_cpu,  # noqa: F401
     test_scores_equal_those_of_the_cpu,  # noqa: F401
 )
-from tests.toolkit.workloads.test_task_contract import KINDS, SAMPLES
+from tests.toolkit.workloads.test_task_contract import MODELS, SAMPLES
 
+#: Its loss takes weights of classes to the device.
+BALANCED = pytest.param("text_classification, balanced classes", marks=pytest.mark.slow)
 #: Other tasks have no waits. transformers asks each encoder's mask whether there is padding.
 WAITS_OF_A_BATCH = {
     "entity_disambiguation": 2,
@@ -25,7 +27,7 @@ WAITS_OF_A_BATCH = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[*MODELS, BALANCED])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

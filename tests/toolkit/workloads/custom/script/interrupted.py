@@ -14,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 
-from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json_lines
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, find_runs
@@ -131,13 +130,6 @@ class Interrupted:
         """The run that is not the undisturbed one."""
         (run,) = [run for run in find_runs(self._runs) if not run.run_id.startswith("undisturbed")]
         return run
-
-    def refusal(self) -> str:
-        """Run a faulty script; return the error that the user sees. No run is kept."""
-        done = self.stk("run", "--", sys.executable, "train.py")
-        assert done.returncode == ExitCode.WRONG_INPUT, done.stderr
-        assert not list(find_runs(self._runs))
-        return done.stderr
 
     def _words(self, procs: int, *words: str) -> list[str]:
         return ["run", *words, "--procs", str(procs), "--", sys.executable, "train.py"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
@@ -147,13 +148,6 @@ def test_killed_trainer_resumes_from_the_last_epoch(trainer: Interrupted) -> Non
     assert validated_steps(run) == [4, 8, TOTAL]
 
 
-@pytest.mark.slow
-def test_processes_that_lightning_starts_itself_are_refused(trainer: Interrupted) -> None:
-    script = LIGHTNING.replace("devices=devices", "devices=2")
-    (trainer.work / "train.py").write_text(script)
-    assert "--procs 2" in trainer.refusal()
-
-
 @pytest.fixture
 def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
     return own_run_for("lightning", tmp_path / "run", monkeypatch)
@@ -207,13 +201,12 @@ def fit(
     trainer = lightning.Trainer(
         max_epochs=2,
         accelerator="cpu",
-        devices=1,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=[RunCallback(every_n_steps=every_n_steps, every_n_epochs=every_n_epochs), *callbacks],
-        **{"num_sanity_val_steps": 0, **options},
+        **{"devices": 1, "num_sanity_val_steps": 0, **options},
     )
     more: Any = {"weights_only": False} if loads_all else {}
     trainer.fit(model or small_model(), loader, loader, **more)
@@ -223,6 +216,12 @@ def saved(run: AskedRun, step: int) -> Any:
     import torch
 
     return torch.load(run.dir.checkpoint(step) / "lightning.ckpt", weights_only=True)
+
+
+@pytest.mark.slow
+def test_processes_that_lightning_starts_itself_are_refused(own_run: AskedRun) -> None:
+    with pytest.raises(UserError, match="--procs 2"):
+        fit(devices=2)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -11,11 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.slurm.support.user import surroundings
 from toolkit.config import Experiment
-from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 
@@ -45,10 +41,3 @@ def moved_run(folder: Path, make: Callable[..., Experiment], *overrides: str) ->
         patch.chdir(folder)
         patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
         yield RunDir(folder / "moved")
-
-
-def check_scores(scored: RunDir, run: RunDir, file: Path) -> None:
-    """Check that a file with the test set gets the scores of the finished run."""
-    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
-    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
-    assert not Path("files").exists()

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.tiers import first_quick
+from tests.toolkit.support.rescoring import ask
 from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     line,
     lines,
@@ -19,13 +20,14 @@ from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     tiny_entities,
     write_lines,
 )
-from tests.toolkit.workloads.moved_run import check_scores, moved_run, stk
+from tests.toolkit.workloads.moved_run import moved_run, stk
+from toolkit.analysis.export import export_run
 from toolkit.analysis.prediction.load import load_model
 from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.config import Experiment
 from toolkit.errors import DataError
-from toolkit.files import read_json_lines
+from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.inference.predictor import sentence_of
@@ -118,14 +120,13 @@ def test_error_of_a_run_without_its_database_names_the_original_folder(run: RunD
 
 @pytest.mark.parametrize("run", [tiny_cached], ids=[""], indirect=True)
 @pytest.mark.slow
-def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_path: Path) -> None:
-    stk("export", run.path, tmp_path / "slim")
-    file = write_lines(Path("rows.jsonl"), unlabelled())
-    check(run, map(json.loads, stk("predict", tmp_path / "slim", given=file.read_text()).splitlines()))
-    score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
-
-
-def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
-    """Check that a file with the test set gets the scores of the finished run."""
+def test_an_exported_folder_predicts_and_scores_like_the_run(
+    run: RunDir, tmp_path: Path, threads_restored: None
+) -> None:
+    slim = export_run(run, tmp_path / "slim")
+    check(run, predict_rows(slim, unlabelled()))
     file = write_lines(tmp_path / "labelled.jsonl", list(lines("test")))
-    check_scores(scored, run, file)
+    assert ask(slim, file=str(file))["metrics"]["test"] == pytest.approx(
+        read_json(run.result)["metrics"]["test"]
+    )
+    assert not Path("files").exists()

@@ -16,11 +16,12 @@ import yaml
 
 from tests.tiers import first_quick
 from tests.toolkit.support.tiny import rows
-from tests.toolkit.workloads.moved_run import check_scores, moved_run, stk
+from tests.toolkit.workloads.moved_run import moved_run, stk
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.analysis.prediction.load import load_model
 from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.errors import DataError
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 #: By the kind of model.
@@ -190,11 +191,8 @@ def test_an_exported_folder_predicts_and_scores_like_the_run(run: RunDir, tmp_pa
     stk("export", run.path, tmp_path / "slim")
     check(run, flat(stk("predict", tmp_path / "slim", "--input-format", "lines", given="\n".join(TEXTS))))
     assert not [*(tmp_path / "slim" / "artifacts").glob("*predictions*")]
-    score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
-
-
-def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
-    """Check that a file with the test set gets the scores of the finished run."""
     file = tmp_path / "labelled.tsv"
     file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
-    check_scores(scored, run, file)
+    found = json.loads(stk("evaluate", tmp_path / "slim", "--data", file, "--json"))
+    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
+    assert not Path("files").exists()

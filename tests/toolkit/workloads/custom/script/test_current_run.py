@@ -1,4 +1,4 @@
-"""A user's training script that calls its run: stopped, killed, or with a damaged checkpoint."""
+"""A user's training script that calls its run: stopped or killed."""
 
 from __future__ import annotations
 
@@ -59,19 +59,6 @@ def test_killed_rank_repeats_the_steps_since_the_last_checkpoint(script: Interru
     run = assert_goes_on_after_a_kill(script, 2, saved=5)
     assert read_attempts(run)[0].last_step == STEP
     assert timeline(run, time.time())[0].spent.repeated > 0
-
-
-@pytest.mark.slow
-def test_damaged_newest_checkpoint_falls_back_to_the_previous_checkpoint(script: Interrupted) -> None:
-    expected = script.undisturbed(1)
-    run = script.stopped(1)
-    state = run.checkpoint(STEP) / "state.pt"
-    content = bytearray(state.read_bytes())
-    content[len(content) // 2] ^= 1
-    state.write_bytes(content)
-    assert script.train(1) == expected
-    assert read_attempts(run)[-1].first_step == 5
-    assert logged_steps(run) == ALL_STEPS
 
 
 @pytest.mark.slow

@@ -103,6 +103,10 @@ class Leaving:
             if has_signal or self._warned is None or now - self._warned > _HEAD_START_S:
                 self._asked = now
                 program.send(signal.SIGTERM)
-        elif self.is_over and not (self._is_in_job and signal.SIGTERM in self._caught.numbers):
-            # After a SIGTERM in a job, the scheduler kills it, when the time that it grants is over.
+        elif self.is_over and not self._will_be_killed:
             program.send(signal.SIGKILL)
+
+    @property
+    def _will_be_killed(self) -> bool:
+        """Whether the scheduler kills the command itself, when the time that it grants is over."""
+        return self._is_in_job and signal.SIGTERM in self._caught.numbers

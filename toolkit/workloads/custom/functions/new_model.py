@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
@@ -48,31 +51,39 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
     return found
 
 
-#: Copies of the buffers that a checkpoint holds, and the versions of the weights, both by name. torch
-#: increases a version at each change in place.
-State = tuple[dict[str, torch.Tensor], dict[str, int]]
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The state that a forward pass must not change.
+
+    buffers   copies of the buffers that a checkpoint holds, by name
+    versions  of the weights, by name; torch increases them at each change in place
+    """
+
+    buffers: Mapping[str, torch.Tensor]
+    versions: Mapping[str, int]
 
 
-def before_forward(model: nn.Module) -> State:
+def before_forward(model: nn.Module) -> Before:
     """Record the state that the first forward pass must not change."""
     stored = model.state_dict().keys()
-    buffers = {name: each.clone() for name, each in model.named_buffers() if name in stored}
-    return buffers, {name: each._version for name, each in model.named_parameters()}
+    return Before(
+        buffers={name: each.clone() for name, each in model.named_buffers() if name in stored},
+        versions={name: each._version for name, each in model.named_parameters()},
+    )
 
 
-def check_unchanged(model: nn.Module, before: State, place: str) -> None:
+def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
     """Raise UserError if a forward pass has changed a buffer or weight: processes would then differ."""
-    buffers_before, versions_before = before
-    buffers, versions = before_forward(model)
+    now = before_forward(model)
     reason = "so it would depend on how samples are spread over processes"
-    for name, value in buffers.items():
-        if name not in buffers_before or not _is_same(value, buffers_before[name]):
+    for name, value in now.buffers.items():
+        if name not in before.buffers or not _is_same(value, before.buffers[name]):
             raise UserError(
                 f"{place}: step changes {name}, a buffer of the model, {reason}: make it a parameter or a "
                 "constant"
             )
-    for name, version in versions.items():
-        if version != versions_before.get(name, version):
+    for name, version in now.versions.items():
+        if version != before.versions.get(name, version):
             raise UserError(
                 f"{place}: step changes {name}, a weight of the model, {reason}: only the optimizer may "
                 "change weights; max_norm of an Embedding changes them, too"

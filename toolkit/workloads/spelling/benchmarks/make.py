@@ -42,17 +42,17 @@ class Task:
     gold: Callable[[Sample], str]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """The size of a benchmark.
 
     errors  words that differ from the right text; None if the white space has errors
     """
 
-    lines: int = 0
-    lines_with_errors: int = 0
-    words: int = 0
-    errors: int | None = 0
+    lines: int
+    lines_with_errors: int
+    words: int
+    errors: int | None
 
 
 def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) -> dict[str, Task]:
@@ -71,14 +71,15 @@ def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) 
     # The target keeps the misspelt words, because only white space is to be repaired.
     spaces = ChainedNoise(steps=(words, ReplaceNoise(), WhitespaceNoise()))
     return {
-        "sed_words": Task(
-            noise=noise(words),
-            gold=lambda sample: " ".join(map(str, word_labels(sample.text, sample.target))),
-        ),
+        "sed_words": Task(noise=noise(words), gold=_labels),
         "sed_sequence": Task(noise=noise(half), gold=lambda sample: str(int(sample.text != sample.target))),
         "sec": Task(noise=noise(words), gold=lambda sample: sample.target),
         "tokenization_repair": Task(noise=noise(spaces), gold=lambda sample: sample.target),
     }
+
+
+def _labels(sample: Sample) -> str:
+    return " ".join(map(str, word_labels(sample.text, sample.target)))
 
 
 def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -> Size:
@@ -89,7 +90,8 @@ def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -
     if (folder / CORRUPT).exists():
         raise DataError(f"{folder} holds a benchmark already; remove it, or name another group or split")
     folder.mkdir(parents=True, exist_ok=True)
-    size = Size()
+    lines = lines_with_errors = words = 0
+    errors: int | None = 0
     with ExitStack() as files:
         # corrupt.txt is moved into place last: a folder without it is not a benchmark.
         corrupt, correct = (files.enter_context(open_atomic(folder / name)) for name in (CORRUPT, CORRECT))
@@ -97,11 +99,10 @@ def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -
             corrupt.write(sample.text + "\n")
             correct.write(task.gold(sample) + "\n")
             labels = word_labels(sample.text, sample.target)
-            size.lines += 1
-            size.lines_with_errors += sample.text != sample.target
-            size.words += len(labels)
-            if size.errors is not None:
-                size.errors = None if sample.spaced is not None else size.errors + sum(labels)
-        if not size.lines:
+            lines += 1
+            lines_with_errors += sample.text != sample.target
+            words += len(labels)
+            errors = None if errors is None or sample.spaced is not None else errors + sum(labels)
+        if not lines:
             raise DataError("there are no texts for the benchmark")
-    return size
+    return Size(lines=lines, lines_with_errors=lines_with_errors, words=words, errors=errors)

@@ -41,11 +41,20 @@ def _add_detect(parser: argparse.ArgumentParser) -> None:
         help="a word is wrong if the probability of an error is higher (default 0.5)",
     )
     forms = parser.add_mutually_exclusive_group()
-    for option, form, help_ in (
-        ("--with-text", "with_text", "write the text, a tab and the labels, for `stk correct --detected`"),
-        ("--mark", "marked", "write the text with wrong words in brackets"),
-    ):
-        forms.add_argument(option, action="store_const", dest="form", const=form, help=help_)
+    forms.add_argument(
+        "--with-text",
+        action="store_const",
+        dest="form",
+        const="with_text",
+        help="write the text, a tab and the labels, for `stk correct --detected`",
+    )
+    forms.add_argument(
+        "--mark",
+        action="store_const",
+        dest="form",
+        const="marked",
+        help="write the text with wrong words in brackets",
+    )
 
 
 def _add_correct(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
     methods = [node for node in found.body if isinstance(node, ast.FunctionDef)]
     problems = [
         Problem(problem=f"{name}.{node.name}{problem}", hint=hint, line=node.lineno)
-        for check in (_arguments, _no_object)
+        for check in (_arguments, _no_parameter, _no_object)
         for node in methods
         for problem, hint in check(node)
     ]
@@ -43,21 +43,28 @@ def _arguments(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
         yield f" takes {names}, but the class is called without arguments", hint
 
 
+def _no_parameter(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    if not _is_static(node) and not _takes_object(node):
+        yield " has no parameter for the object", f"def {node.name}(self, …), or @staticmethod before it"
+
+
 def _is_static(node: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
 
 
 def _no_object(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """Find a first parameter that is not the object, judging by its name or its annotation, or is missing."""
-    taken = node.args
-    places = [*taken.posonlyargs, *taken.args]
-    if _is_static(node) or (not places and taken.vararg is not None):
-        return
-    # Like `self`, the first parameter is positional and has no default.
-    if len(taken.defaults) >= len(places):
-        yield " has no parameter for the object", f"def {node.name}(self, …), or @staticmethod before it"
+    """Find a first parameter that is not the object, judging by its name or its annotation."""
+    places = [*node.args.posonlyargs, *node.args.args]
+    if not places or _is_static(node) or not _takes_object(node):
         return
     first = places[0]
     if first.arg in _OTHERS or (first.annotation is not None and first.arg not in _OBJECT):
         hint = f"def {node.name}(self, {first.arg}, …), or @staticmethod before it"
         yield f" takes {first.arg} instead of the object", hint
+
+
+def _takes_object(node: ast.FunctionDef) -> bool:
+    """Whether the first parameter is positional and has no default, like `self`."""
+    taken = node.args
+    places = len(taken.posonlyargs) + len(taken.args)
+    return taken.vararg is not None if not places else len(taken.defaults) < places

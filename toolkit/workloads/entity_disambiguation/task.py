@@ -189,15 +189,19 @@ class EntityDisambiguationTask:
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         assert isinstance(model, BiEncoderModel | CoMentionModel)
-        data = self._experiment.data
-        # Some file names begin with the name of the data file.
-        export_model(run, model, Path(data.path or data.train).stem)
+        export_model(run, model, self._root)
         export_encoders(run, model.encoders, self._data.tokenizer_files)
         section = self._experiment.model
         if section.needs_preparation:
             encoder = fixed_encoder(section, section.path, self._known)
             encoder.network.save_pretrained(DisambiguationFiles(run).entity_encoder)
-        keep(run, data, self._data)
+        keep(run, self._experiment.data, self._data)
+
+    @property
+    def _root(self) -> str:
+        """The beginning of some file names: the name of the data file without its ending."""
+        data = self._experiment.data
+        return Path(data.path or data.train).stem
 
 
 def _check_metric(metric: str, data: MentionSet) -> None:

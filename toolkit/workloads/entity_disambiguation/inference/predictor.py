@@ -59,12 +59,13 @@ class DisambiguationPredictor:
     def predict(
         self, model: nn.Module, samples: Sequence[Sentence], settings: Evaluation, device: torch.device
     ) -> list[Any]:
-        mentions, places, names = self._reader.read(samples)
+        found = self._reader.read(samples)
+        mentions = found.samples
         probabilities = self._probabilities(model, mentions, settings, device)
         predictions: list[list[Prediction | None]] = [[None] * len(sentence.mentions) for sentence in samples]
         candidates = mentions.candidates(np.arange(len(mentions)))
-        for (number, position), row, shares in zip(places, candidates, probabilities, strict=True):
-            predictions[number][position] = among(row, shares, names)
+        for (number, position), row, shares in zip(found.places, candidates, probabilities, strict=True):
+            predictions[number][position] = among(row, shares, found.names)
         return [{"predictions": each} for each in predictions]
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,20 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentencesAtHand:
+    """Sentences as samples.
+
+    samples  the mentions with candidates
+    places   for each sample, the positions of its sentence and of its mention in that sentence
+    names    entity ids, by their numbers in the tables of the samples
+    """
+
+    samples: MentionSamples
+    places: Sequence[tuple[int, int]]
+    names: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceReader:
     """Reads sentences as in training: with the same tokens, candidates and numbers of types.
 
@@ -40,14 +54,8 @@ class SentenceReader:
     types: Names
     relations: Names
 
-    def read(
-        self, sentences: Sequence[Sentence]
-    ) -> tuple[MentionSamples, list[tuple[int, int]], dict[int, str]]:
-        """Make samples of all mentions with candidates.
-
-        Also return the positions of each sample's sentence and of its mention in that sentence, and the ids
-        of entities by their numbers in the tables of the samples.
-        """
+    def read(self, sentences: Sequence[Sentence]) -> SentencesAtHand:
+        """Make samples of all mentions with candidates."""
         found = {
             (number, position): mention
             for number, sentence in enumerate(sentences)
@@ -68,7 +76,9 @@ class SentenceReader:
             tables=self._tables(aliases, entities),
         )  # fmt: skip
         names = {number: qid for qid, number in entities.numbers.items()}
-        return samples, list(found), {layout.NONE_OF_THEM: NONE, **names}
+        return SentencesAtHand(
+            samples=samples, places=list(found), names={layout.NONE_OF_THEM: NONE, **names}
+        )
 
     def _candidates(self, alias: str) -> Sequence[tuple[str, float]]:
         return self.database.candidates(alias)[: self.data.max_candidates]

@@ -1,4 +1,4 @@
-"""A run that waits for another run: its state, from the newest submission and events."""
+"""Why a run that waits for another run has not started, from the newest submission and events."""
 
 from __future__ import annotations
 

@@ -53,10 +53,10 @@ class Choice:
 
     def _wants(self, row: RunStatus) -> bool:
         # A single run has no sweep, which * would match.
-        in_array = self.sweep is None or (bool(row.sweep) and fnmatchcase(row.sweep, self.sweep))
+        is_of_sweep = self.sweep is None or (bool(row.sweep) and fnmatchcase(row.sweep, self.sweep))
         return (
             (not self.states or row.state in self.states)
-            and (in_array or row.run_id in self.members)
+            and (is_of_sweep or row.run_id in self.members)
             and (self.since is None or row.state == "running" or (row.updated or 0.0) >= self.since)
             and (row.is_live or not self.is_live)
         )

@@ -53,13 +53,13 @@ def _change(one: Candidate) -> Text:
 
 def summary(wanted: Wanted) -> str:
     """Return the number of runs for each planned action, on one line."""
-    there = [(one.now.state, one.skipped) for one in wanted.known if one.now is not None]
+    known = [(one.now.state, one.skipped) for one in wanted.known if one.now is not None]
     groups = {
-        "unchanged": [state for state, skipped in there if skipped],
-        "go on": [state for state, skipped in there if not skipped],
+        "unchanged": [state for state, skipped in known if skipped],
+        "go on": [state for state, skipped in known if not skipped],
         "removed": [row.state for row in wanted.removed],
     }
-    parts = [f"{len(wanted.known) - len(there)} new"]
+    parts = [f"{len(wanted.known) - len(known)} new"]
     for word, states in groups.items():
         if states:
             tally = ", ".join(f"{count} {state}" for state, count in sorted(Counter(states).items()))

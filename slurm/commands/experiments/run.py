@@ -138,7 +138,7 @@ def _run_here(
 ) -> int:
     target = run_of(experiment, parent)
     old = None
-    # Several machines may share the folder, so only machine 0 checks it, or sets it aside.
+    # Several machines may share the folder: only the first one checks it, or sets it aside.
     if machines.node == 0:
         if target.result.exists() and not arguments.fresh:
             warn(change_warnings(target, experiment, new_code=False))

@@ -66,7 +66,8 @@ def _mode_of(arguments: Namespace) -> EvaluateMode | None:
     for_runs = {*_OF_A_RUN, *(name for each in added for name in each.run_options)}
     for_modes = {name for mode in modes for name in (mode.option, *mode.takes)}
     taken = for_runs if found is None else {found.option, *found.takes}
-    if given := sorted(name for name in (for_runs | for_modes) - taken if getattr(arguments, name)):
+    given = sorted(name for name in (for_runs | for_modes) - taken if getattr(arguments, name))
+    if given:
         what = _as_argument("run" if found is None else found.option)
         others = ", ".join(map(_as_argument, given))
         raise UserError(f"{what} does not go with {others}: leave one of them out")

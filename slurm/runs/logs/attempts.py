@@ -58,7 +58,7 @@ def logged_attempts(run: RunDir) -> list[LoggedAttempt]:
     unnamed = [nonce for nonce in logs if nonce not in named]
     known = [_attempt(run, record.attempt, _nonce(record, unnamed), logs, record) for record in records]
     claimed = {attempt.nonce for attempt in known}
-    # Of attempts without a record some have ended, and those that were written to since are starting.
+    # Attempts without a record are starting if their logs are newer than the last recorded attempt.
     begun = max((attempt.time_s or 0.0 for attempt in known), default=0.0)
     written = {name: max(map(_written, logs[name].values())) for name in logs if name not in claimed}
     ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))

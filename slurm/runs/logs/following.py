@@ -66,7 +66,7 @@ class Follower:
         else:
             listing = frozenset(path.name for _, _, path in self.run.rank_logs())
         if listing == self._listed:
-            # Only if the logs have changed is attempts.jsonl read.
+            # No new logs, so attempts.jsonl is not read.
             return
         self._listed = listing
         is_first = not self._followed

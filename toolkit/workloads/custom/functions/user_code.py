@@ -1,4 +1,7 @@
-"""Import the module with the three functions, or the class in it. Imports no torch itself."""
+"""Import the module with the three functions, or the class in it, and tell whether it can predict.
+
+Imports no torch itself.
+"""
 
 from __future__ import annotations
 

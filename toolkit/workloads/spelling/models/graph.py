@@ -29,6 +29,7 @@ class Complete:
 
     @property
     def last(self) -> int:
+        """Number of the node after the last one."""
         return self.first + len(self.places)
 
     def to(self, device: torch.device) -> Complete:

@@ -145,6 +145,7 @@ class SpellingTask:
 
 
 def on(values: Array, device: torch.device) -> torch.Tensor:
+    """Return an array as a tensor on a device."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
 
 

@@ -71,6 +71,7 @@ def fold(text: str, ends: Places, room: int, unit: str) -> list[int]:
     """
     # The search needs ascending places, and some tokenizers reorder characters.
     last = np.maximum.accumulate(ends) - 1
+    # Places where a cut is preferred, the most preferred kind first.
     levels = [np.searchsorted(last, _starts(text, each), side="left") for each in _UNITS[unit]]
     cuts = [0]
     while len(ends) - cuts[-1] > room:

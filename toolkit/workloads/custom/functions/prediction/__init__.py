@@ -1,1 +1,1 @@
-"""Predictions with three functions: which runs can predict, and the result of `predict`."""
+"""Predictions with three functions: the predictor, and the result of `predict`."""

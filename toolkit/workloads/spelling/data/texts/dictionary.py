@@ -1,7 +1,4 @@
-"""Dictionaries: words with their frequencies in texts. Each line has a word, a tab and a number.
-
-Only the context can show that a real word, which is a word of a dictionary, is a misspelling.
-"""
+"""Dictionaries: words with their frequencies in texts. Each line has a word, a tab and a number."""
 
 from __future__ import annotations
 
@@ -68,8 +65,8 @@ def most_frequent(words: Mapping[str, int], n: int | None = None, at_least: int 
 class RealWords:
     """Distinguishes real words from non-words, with the definition of the published rates.
 
-    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation. Each
-    distinct word is looked up once.
+    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation. Only
+    the context can show that such a word is a misspelling. Each distinct word is looked up once.
     """
 
     def __init__(self, dictionary: Collection[str]) -> None:

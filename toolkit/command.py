@@ -112,6 +112,11 @@ class EvaluateMode:
     run: str
 
 
+def no_overrides(arguments: Namespace) -> Sequence[str]:
+    """Keys that options set: none."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
     """Options that a workload adds to `stk evaluate`.
@@ -127,4 +132,4 @@ class EvaluateOptions:
     description: str = ""
     modes: tuple[EvaluateMode, ...] = ()
     run_options: tuple[str, ...] = ()
-    overrides: Callable[[Namespace], Sequence[str]] = lambda arguments: ()
+    overrides: Callable[[Namespace], Sequence[str]] = no_overrides

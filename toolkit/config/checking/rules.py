@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from toolkit.config.checking.goals import RULES as METRIC_RULES
+from toolkit.config.checking.goals import are_metrics_known
 from toolkit.config.checking.limits import guess
 from toolkit.config.faults import Faults
 from toolkit.config.library_arguments import (
@@ -23,7 +24,7 @@ from toolkit.config.schema import Evaluation, Experiment, LrScheduler, Optimizer
 from toolkit.config.secrets import masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
-from toolkit.registry import metrics_of, task_kinds
+from toolkit.registry import task_kinds
 from toolkit.workload import Violation, rule
 
 
@@ -199,28 +200,6 @@ def _addresses(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint=hint)
 
 
-@rule("task.kind", "evaluation.metric")
-def _metric(experiment: Experiment) -> Iterator[Violation]:
-    name = experiment.evaluation.metric.partition(":")[0]
-    metrics = [each.name for each in metrics_of(experiment.task, experiment.data)]
-    if name not in metrics:
-        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
-        yield Violation(key=("evaluation", "metric"), problem=problem, hint=guess(name, metrics))
-
-
-@rule("task.kind", "evaluation.metric", holds_for_stored=False)
-def _goal(experiment: Experiment) -> Iterator[Violation]:
-    name, _, goal = experiment.evaluation.metric.partition(":")
-    metrics = {each.name: each for each in metrics_of(experiment.task, experiment.data)}
-    metric = metrics.get(name)
-    if metric is not None and goal != metric.goal:
-        less = "less" if metric.goal == "min" else "more"
-        problem = f"found {goal}, but for {name} {less} is better"
-        hint = f"{name}, or {name}:{metric.goal}"
-        yield Violation(key=("evaluation", "metric"), problem=problem, hint=hint)
-
-
-_METRIC_RULES = (_metric, _goal)
 _RULES = (
     _one_size_of_a_step,
     _one_size_of_an_evaluation,
@@ -236,29 +215,11 @@ _RULES = (
 )
 
 
-def are_metrics_known(experiment: Experiment, faults: Faults) -> bool:
-    """Whether all keys that determine the metrics of the experiment are valid."""
-    if experiment.task is None or faults.doubts([("task", "kind"), ("evaluation", "metric")]):
-        return False
-    keys = task_kinds()[experiment.task.kind].metric_keys
-    return not faults.doubts(tuple(key.split(".")) for key in keys)
-
-
-def with_goal(experiment: Experiment) -> Experiment:
-    """The experiment with the goal that its task declares, if its metric has none."""
-    name = experiment.evaluation.metric
-    found = (each for each in metrics_of(experiment.task, experiment.data) if each.name == name)
-    metric = next(found, None)
-    if metric is None:
-        return experiment
-    return replace(experiment, evaluation=replace(experiment.evaluation, metric=metric.full_name))
-
-
 def check_rules(experiment: Experiment, faults: Faults, *, is_stored: bool = False) -> None:
     """Record every violated rule: the general ones, those of the task, those of other packages' sections."""
     of_task = () if experiment.task is None else task_kinds()[experiment.task.kind].rules
     of_sections = chain.from_iterable(section.rules for section in sections())
-    of_metric = _METRIC_RULES if are_metrics_known(experiment, faults) else ()
+    of_metric = METRIC_RULES if are_metrics_known(experiment, faults) else ()
     # Chosen first: the fault of one rule must not keep the others from being applied.
     rules = (*of_task, *of_sections, *of_metric, *_RULES)
     applicable = [each for each in rules if not faults.doubts(each.reads)]

@@ -11,8 +11,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from toolkit.config.checking.coerce import CONVERSIONS, WRONG, flow_list, is_null, number_of
 from toolkit.config.checking.descriptions import allowed, found, without_none
+from toolkit.config.checking.goals import are_metrics_known, with_goal
 from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
-from toolkit.config.checking.rules import are_metrics_known, check_rules, with_goal
+from toolkit.config.checking.rules import check_rules
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
 from toolkit.config.composition.overrides import with_lists
 from toolkit.config.faults import Faults, suggest

@@ -133,6 +133,8 @@ def _usage(summary: RunSummary, thorough: bool) -> Iterator[Block]:
         about = f"Memory, CPUs and GPUs of {summary.run_id} over time"
         yield figure("usage", about, f"{_TIME_PLOTS}.usage_plot:usage_plot", summary)
     table = usage.usage_table(summary)
-    note = f"the first {_RANKS} of {len(table.rows)} rows; the page has them all"
-    yield replace(table, few=tuple(range(len(table.rows)))[:_RANKS], few_note=note)
+    if len(table.rows) > _RANKS:
+        note = f"the first {_RANKS} of {len(table.rows)} rows; the page has them all"
+        table = replace(table, few=tuple(range(_RANKS)), few_note=note)
+    yield table
     yield run_tables.usage_numbers(summary)

@@ -25,7 +25,7 @@ from toolkit.report.plotting.curves import Columns
 from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
-from toolkit.run.attempts.resource_hours import attempt_usage, total_time
+from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
 from toolkit.run.events import Event, read_events
 from toolkit.run.kept_code.edited_code import new_code_of, own_code
 from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
@@ -87,9 +87,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     times = [moment for moment in known if moment is not None and moment < _NO_DATE]
     train = curves.get("train", {})
     resources = _resources(run, config)
-    data_parallel = section(config, "train").get("parallel") == "dp"
-    now, policy = max(times, default=0.0), policy_in(resources)
-    usage_of_attempts = tuple(attempt_usage(run, now, policy, data_parallel=data_parallel))
+    attempt_usage = _attempt_usage(run, config, resources, max(times, default=0.0))
     epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
     scores = _scores(result, curves, training)
@@ -120,11 +118,18 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         failure=failure,
         scored=_scored(result),
         as_of=max(times, default=None),
-        goodput=total_time(usage_of_attempts),
-        attempt_usage=usage_of_attempts,
+        goodput=total_time(attempt_usage),
+        attempt_usage=attempt_usage,
         usage=_usage(run),
         own=read_task_report(task_kind(config), run, scores, curves),
     )
+
+
+def _attempt_usage(
+    run: RunDir, config: Mapping[str, Any], resources: Mapping[str, Any], now: float
+) -> tuple[AttemptUsage, ...]:
+    data_parallel = section(config, "train").get("parallel") == "dp"
+    return tuple(attempt_usage(run, now, policy_in(resources), data_parallel=data_parallel))
 
 
 def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,8 +121,11 @@ def numbers(results: Results) -> Numbers:
     head = ["run_id", "state", *results.keys, results.metric, "step", "seconds"]
     rows: list[list[object]] = []
     for row in results.rows:
-        texts = [row.values.get(key, "") for key in results.keys]
-        # A text has no quotes in a spreadsheet.
-        values = [found if isinstance(found := meant(text), str) else text for text in texts]
+        values = (_cell(row.values.get(key, "")) for key in results.keys)
         rows.append([row.run_id, row.state, *values, row.value, row.step, row.seconds])
     return Numbers(name="runs", head=head, rows=rows)
+
+
+def _cell(text: str) -> str:
+    """The value of a key in a spreadsheet: a text without its quotes."""
+    return found if isinstance(found := meant(text), str) else text

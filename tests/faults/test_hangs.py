@@ -13,7 +13,7 @@ from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 
 #: Long enough for a machine that does other things too.
-NOTICED_AFTER_S = 8
+NOTICED_AFTER_S = 12
 
 
 @pytest.fixture(scope="module")

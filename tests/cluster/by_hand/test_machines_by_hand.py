@@ -93,7 +93,7 @@ def test_stopped_machine_stops_the_other_and_the_run_resumes_later(
     started[1].send_signal(signal.SIGTERM)
     assert [code for code, _ in ended(started)] == [130, 130]
     assert pair.first.run.checkpoint_steps()
-    assert [code for code, _ in ended(pair.start())] == [0, 0]
+    assert [code for code, _ in ended(pair.start(counts="1,3"))] == [0, 0]
     assert_equal_runs(pair.first.run, alone)
 
 

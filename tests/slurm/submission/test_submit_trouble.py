@@ -31,7 +31,7 @@ from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
 #: Submitters of one run at once: each of them is a process.
-_MANY = 8
+_MANY = [8, pytest.param(20, marks=pytest.mark.slow)]
 
 # -- no answer -----------------------------------------------------------------------------------
 
@@ -293,15 +293,18 @@ def test_one_of_two_submitters_wins_and_the_other_is_refused(
     assert len(fake.jobs) == 1
 
 
-def test_one_of_many_submitters_makes_a_job_and_the_others_are_refused(user: User, fake: FakeSlurm) -> None:
+@pytest.mark.parametrize("many", _MANY)
+def test_one_of_many_submitters_makes_a_job_and_the_others_are_refused(
+    user: User, fake: FakeSlurm, many: int
+) -> None:
     """All have come before the first one's sbatch answers."""
     fake.submits("wait")
     gate = fake.gate
-    processes = [user.start("submit", user.config) for _ in range(_MANY)]
-    wait_until(lambda: len(fake.calls("sinfo")) == _MANY, lambda: str(fake.calls("sinfo")))
+    processes = [user.start("submit", user.config) for _ in range(many)]
+    wait_until(lambda: len(fake.calls("sinfo")) == many, lambda: str(fake.calls("sinfo")))
     gate.write_text("go")
     answers = [(*process.communicate(timeout=PATIENCE_S), process.returncode) for process in processes]
-    assert sorted(code for _, _, code in answers) == [0] + [2] * (_MANY - 1)
+    assert sorted(code for _, _, code in answers) == [0] + [2] * (many - 1)
     for out, err, code in answers:
         told = r"^job +101$" if code == 0 else r"^error: .*(is pending, job 101|right now)"
         assert re.search(told, err if code else out, re.MULTILINE)

@@ -159,7 +159,7 @@ def test_killed_rank_is_named_and_ends_the_other_rank(lab: Lab) -> None:
 
 @pytest.mark.slow
 def test_rank_that_stands_still_is_named_and_killed(lab: Lab) -> None:
-    run = lab.start(tiny(lab.folder, "train.hang_timeout_s=10", "resources.max_crashes=0"))
+    run = lab.start(tiny(lab.folder, "train.hang_timeout_s=20", "resources.max_crashes=0"))
     assert ended(launched(run, 2, "stop at=communication step=5 rank=0")) == 4
     failure = read_json(run.failure)
     assert (failure["class"], failure["rank"]) == ("hang", 0)

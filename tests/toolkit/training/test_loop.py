@@ -214,7 +214,10 @@ def test_accumulation_equals_a_multiple_of_logical_ranks(lab: Lab) -> None:
     first_quick(
         [
             pytest.param(("train.precision=bf16",), id="bf16"),
-            pytest.param(("lr_scheduler.kind=cosine", "train.clip_norm=0.5"), id="cosine and clipping"),
+            pytest.param(
+                ("lr_scheduler.kind=cosine", "train.clip_norm=0.5", "train.bucket_batches=50"),
+                id="cosine, clipping and an epoch in one bucket",
+            ),
             pytest.param(
                 (
                     *("lr_scheduler.kind=step", "optimizer.kind=sgd", "optimizer.momentum=0.9"),
@@ -227,15 +230,15 @@ def test_accumulation_equals_a_multiple_of_logical_ranks(lab: Lab) -> None:
                 id="constant, adam and steps of tokens without buckets",
             ),
             pytest.param(
-                ("checkpoint.every_steps=3", "train.bucket_batches=1"), id="saves between evaluations"
+                (
+                    *("checkpoint.every_steps=3", "train.bucket_batches=1"),
+                    *("train.logical_ranks=4", "train.accumulation=2"),
+                ),
+                id="saves between evaluations, and accumulation",
             ),
             # Of its evaluations, after every second step, the fourth is the last.
             pytest.param(
-                (
-                    *("optimizer.lr=1e-30", "evaluation.patience=3", "train.eval_per_epoch=4"),
-                    *("train.bucket_batches=50", "train.logical_ranks=4", "train.accumulation=2"),
-                ),
-                id="patience, an epoch in one bucket and accumulation",
+                ("optimizer.lr=1e-30", "evaluation.patience=3", "train.eval_per_epoch=4"), id="patience"
             ),
         ],
         quick=2,

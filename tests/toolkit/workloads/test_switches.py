@@ -38,12 +38,12 @@ _CALM = (
 )
 #: Other kinds are slow.
 _QUICK = ("text_classification",)
-#: With the model of another sample, or one of its switches turned.
+#: With the model and the loss of another sample, or one of its switches turned.
 _SAME_MODEL = (
     "entity_disambiguation, cached vectors, steps of tokens",
     "sec_nmt, characters without white space",
     "sed_sequence",
-    "text_classification, balanced classes",
+    "sed_sequence, graph",
     "tokenization_repair_plus, detection on fixed repairs, steps of tokens",
 )
 

@@ -27,6 +27,7 @@ from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_repair,
     tiny_repaired_corrections,
     tiny_texts,
+    tiny_texts_graph,
     tiny_word_corrections,
     tiny_words,
     tiny_words_graph,
@@ -58,6 +59,7 @@ SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "sec_nmt, characters without white space": tiny_repaired_corrections,
     "sec_words_nmt, with context, a beam, steps of tokens": tiny_word_corrections,
     "sed_sequence": tiny_texts,
+    "sed_sequence, graph": tiny_texts_graph,
     "sed_words": tiny_words,
     "sed_words, graph, steps of tokens": tiny_words_graph,
     "text_classification": tiny_docnn,
@@ -75,19 +77,25 @@ _QUICK = ("entity_disambiguation", "text_classification", "tokenization_repair")
 _SAME_MODEL = (
     "sec_nmt, characters without white space",
     "sed_sequence",
+    "sed_sequence, graph",
     "text_classification, balanced classes",
 )
+#: With the loss and the model of another sample.
+_SAME_TRAINING = ("sec_nmt, characters without white space", "sed_sequence, graph")
 
 
 def kinds(quick: Sequence[str], last: Sequence[str] = _SAME_MODEL) -> list[ParameterSet]:
     """The samples as cases, of which the quick ones are first, and the last ones last."""
+    assert {*quick, *last} <= SAMPLES.keys()
     names = sorted(SAMPLES, key=lambda name: (name not in quick, name in last))
     return first_quick(names, quick=len(quick))
 
 
 KINDS = kinds(_QUICK)
-#: Those that are trained.
+#: Those that learn by heart.
 MODELS = KINDS[: -len(_SAME_MODEL)]
+#: Those that are trained on two processes.
+TRAINED = [each for each in KINDS if each.values[0] not in _SAME_TRAINING]
 #: The checks that do not train.
 _CHECKS = [each for each in contract.CHECKS if each is not contract.few_samples_can_be_learnt_by_heart]
 
@@ -196,7 +204,7 @@ def test_fingerprint_is_reproducible_and_changes_with_a_data_setting(
     assert task_class(other)(other).fingerprint != task.fingerprint
 
 
-@pytest.mark.parametrize("kind", MODELS, indirect=True)
+@pytest.mark.parametrize("kind", TRAINED, indirect=True)
 def test_one_process_two_processes_and_a_stop_give_the_same_bytes(lab: Lab, experiment: Experiment) -> None:
     """The stop is after an evaluation, from which the model goes back to training."""
     whole = lab.train(experiment, Attempt())

@@ -1,8 +1,11 @@
-"""Training scripts that ask for their run, preempted on two hosts of the cluster."""
+"""Training scripts that ask for their run, on two hosts of the cluster: preempted, out of time, killed."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from tests.cluster.product.stopping.requeue_cases import Users
 from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
 from tests.toolkit.workloads.custom.script.interrupted import MOMENTS, STEP, TOTAL, logged_steps, weights
-from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING, PLAIN
+from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING, PLAIN, PRETRAINED, TRANSFORMERS
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
@@ -34,32 +37,55 @@ def write(user: User, script: str) -> None:
     (user.home / "moments.py").write_text(MOMENTS, encoding="utf-8")
 
 
-def trained(user: User, script: str) -> str:
-    """The weights with which a script ends when nothing happens to it."""
+def prepare(user: User, script: str, what: str) -> Path:
+    """Let the run of a script be interrupted; return the file that exists once that moment has come.
+
+    what   hold: it waits until it is asked to leave; kill: its last rank is killed
+    """
     write(user, script)
-    run, job_id = submit(user)
-    user.wait_until_finished(run, job_id)
-    return digest(run)
+    folder = user.home / "work"
+    folder.mkdir()
+    (folder / what).touch()
+    return folder / "started"
 
 
-#: Lightning looks for Slurm by itself; a Trainer of transformers finds its ranks as the plain script does.
-_SCRIPTS = [("torch", PLAIN), ("lightning", LIGHTNING)]
+def check_whole(user: User, run: RunDir, expected: str) -> None:
+    """It has ended with these weights, and each step is logged once."""
+    assert digest(run) == expected, user.story(run)
+    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    assert read_json(run.result)["step"] == TOTAL
+
+
+#: A real encoder is trained where there is one.
+_TRAINER = PRETRAINED if "STK_MINILM" in os.environ else TRANSFORMERS
+_SCRIPTS = [("torch", PLAIN), ("accelerate", _TRAINER), ("lightning", LIGHTNING)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(users: Users) -> Callable[[str], str]:
+    """Tells the weights with which a script ends when nothing happens to it; each is trained once."""
+
+    @cache
+    def weights_of(script: str) -> str:
+        number = [each for _, each in _SCRIPTS].index(script)
+        user = users.user(f"undisturbed{number}")
+        write(user, script)
+        run, job_id = submit(user)
+        user.wait_until_finished(run, job_id)
+        return digest(run)
+
+    return weights_of
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library, script", _SCRIPTS)
 def test_preempted_script_resumes_to_the_same_weights(
-    user: User, users: Users, library: str, script: str
+    user: User, undisturbed: Callable[[str], str], library: str, script: str
 ) -> None:
     pytest.importorskip(library)
-    expected = trained(users.user(library), script)
-    write(user, script)
-    folder = user.home / "work"
-    folder.mkdir()
-    # It waits there until it is asked to leave.
-    (folder / "hold").touch()
+    expected, started = undisturbed(script), prepare(user, script, "hold")
     run, job_id = submit(user, "resources.partition=preemptible", "resources.gres=gpu:4")
-    wait_until((folder / "started").exists, lambda: user.story(run))
+    wait_until(started.exists, lambda: user.story(run))
     host = starts(run)[0]["hosts"][0]
     user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
     user.wait_until_finished(run, job_id)
@@ -67,6 +93,18 @@ def test_preempted_script_resumes_to_the_same_weights(
     found = (first["why"], first["last_step"], second["first_step"])
     assert found == ("preempted", STEP, STEP), user.story(run)
     assert len(set(second["hosts"])) == _HOSTS
-    assert digest(run) == expected, user.story(run)
-    assert logged_steps(run) == list(range(1, TOTAL + 1))
-    assert read_json(run.result)["step"] == TOTAL
+    check_whole(user, run, expected)
+
+
+@pytest.mark.slow
+def test_a_killed_rank_costs_the_steps_since_the_last_save(
+    user: User, undisturbed: Callable[[str], str]
+) -> None:
+    """A plain one: what the libraries' callbacks do then needs no cluster to be seen."""
+    expected = undisturbed(PLAIN)
+    prepare(user, PLAIN, "kill")
+    run, job_id = submit(user)
+    user.wait_until_finished(run, job_id)
+    first, second = starts(run)
+    assert (first["why"], second["first_step"]) == ("killed", 5), user.story(run)
+    check_whole(user, run, expected)

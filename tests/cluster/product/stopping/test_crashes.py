@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cluster.product.user import User, curve, starts, weights
 from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
@@ -22,3 +24,16 @@ def test_run_restarts_in_its_job_after_a_rank_was_killed(user: User, quick_alone
     assert weights(run) == weights(quick_alone)
     status = user.status(run)
     assert (status["state"], status["job_id"], status["restarts"]) == ("finished", job_id, 1)
+
+
+@pytest.mark.slow
+def test_run_fails_after_max_crashes(user: User) -> None:
+    """Each attempt is killed at its second step: none of them comes further than the one before."""
+    run, job_id = user.submit(
+        "quick", "resources.max_crashes=1", env={"STK_FAULTS": "kill at=forward step=2"}
+    )
+    assert user.wait_for_end(job_id) == "FAILED"
+    assert [start["restart"] for start in starts(run)] == [0, 0]
+    (refusal,) = events(run, "not_requeued")
+    assert "failure 2, and resources.max_crashes allows 1" in str(refusal["why"])
+    assert user.status(run)["state"] == "failed"

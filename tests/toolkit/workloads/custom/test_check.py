@@ -16,6 +16,7 @@ import torch
 
 from slurm.drill.task import drill_experiment
 from tests.patience import PATIENCE_S
+from tests.tiers import first_quick
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.run.create_run import create_run
@@ -97,11 +98,9 @@ def test_trial_has_two_logical_ranks_and_neither_restarts_nor_notifications(tmp_
 
 @pytest.mark.slow
 def test_dependence_of_training_on_the_process_is_found(tmp_path: Path) -> None:
-    """With a step of one sample there is no trial with two processes, which is compared alike."""
-    change = "inputs = inputs * (1 + os.getpid() % 89)"
-    code, printed = _check(_written(tmp_path, change), "train.batch_size=1")
+    code, printed = _check(_written(tmp_path, "inputs = inputs * (1 + os.getpid() % 89)"))
     assert code == 1
-    assert "failed: stopped = not stopped" in printed
+    assert "failed: 1 process = 2, stopped = not stopped" in printed
 
 
 def test_model_that_ignores_its_inputs_fails_to_learn(
@@ -161,8 +160,8 @@ def test_a_model_that_cannot_be_compiled_fails(tmp_path: Path, monkeypatch: pyte
     assert found["time and memory"].is_good is False
 
 
-def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
-    """SIGTERM is handled as Ctrl-C is."""
+@pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGINT]))
+def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path, number: int) -> None:
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     config = _written(tmp_path, f"open({str(begun)!r}, 'w').close(); threading.Event().wait()")
@@ -173,7 +172,7 @@ def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path)
     # Opens when the other side does.
     begun.read_text()
     inner = process.children(recursive=True)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     assert process.wait(PATIENCE_S) == 130
     assert inner
     assert psutil.wait_procs(inner, timeout=PATIENCE_S)[1] == []

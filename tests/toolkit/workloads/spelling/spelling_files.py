@@ -101,6 +101,11 @@ def tiny_texts(folder: Path, *overrides: str) -> Experiment:
     return tiny_words(folder, "task.kind=sed_sequence", noise, "model.word_features=false", *overrides)
 
 
+def tiny_texts_graph(folder: Path, *overrides: str) -> Experiment:
+    """The same with the graph network."""
+    return tiny_texts(folder, "model={kind: graph, hidden_dim: 16, num_heads: 2, num_layers: 1}", *overrides)
+
+
 def tiny_corrections(folder: Path, *overrides: str) -> Experiment:
     """Correction of whole texts."""
     model = "model={kind: nmt, hidden_dim: 16, num_heads: 2, num_encoder_layers: 1, num_decoder_layers: 1}"

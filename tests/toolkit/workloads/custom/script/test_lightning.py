@@ -72,6 +72,7 @@ def test_trainer_stopped_at_the_end_of_an_epoch_ends_with_the_same_weights(train
     """That of the earlier package, where it is installed: other tests stop the present one."""
     package = "pytorch_lightning" if find_spec("pytorch_lightning") else "lightning"
     script = LIGHTNING.replace("import lightning as L", f"import {package} as L")
+    assert f"import {package} as L" in script
     (trainer.work / "train.py").write_text(script)
     run = assert_goes_on_after_a_stop(trainer, 1, saved=4, like=LIGHTNING)
     result = read_json(run.result)

@@ -5,6 +5,8 @@ They import `moments.py` (interrupted.py), which interrupts them, and print a di
 
 from __future__ import annotations
 
+import os
+
 from .interrupted import TOTAL
 
 #: Trains in one process or several, and saves every fifth step.
@@ -91,6 +93,13 @@ trainer = Trainer(
 trainer.train()
 tell(trainer.model)
 """
+
+#: The same with two layers of the pretrained encoder in a folder that STK_MINILM names.
+PRETRAINED = TRANSFORMERS.replace(
+    "BertForSequenceClassification(config)",
+    "BertForSequenceClassification.from_pretrained("
+    f"{os.environ.get('STK_MINILM')!r}, num_hidden_layers=2, num_labels=2)",
+)
 
 #: Epochs of four steps, with dropout and shuffled samples. RunCallback is the only line for `stk`.
 LIGHTNING = f"""

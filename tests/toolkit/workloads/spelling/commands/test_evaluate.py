@@ -134,6 +134,17 @@ def test_the_metrics_of_a_single_prediction_are_lines(root: Path, capsys: Captur
     ]
 
 
+def test_the_metrics_of_predicted_labels_are_lines(root: Path, capsys: Capture) -> None:
+    folder = word_benchmark(root)
+    files = ("--input", folder / "corrupt.txt", "--gold", folder / "correct.txt")
+    half = root / "sed_words" / "results" / "wiki" / "realistic" / "half.txt"
+    assert evaluate("--kind", "sed_words", *files, "--prediction", half) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "F1: 66.67 (Precision: 100.00 %, Recall: 50.00 %)",
+        "Word accuracy: 83.33 %",
+    ]
+
+
 def test_case_is_ignored_in_the_lines_that_a_file_marks(root: Path, capsys: Capture) -> None:
     folder = correction_benchmark(root)
     write_lines(folder / "predictions" / "loud.txt", "THE CAT SAT", "a dog", "FINE")

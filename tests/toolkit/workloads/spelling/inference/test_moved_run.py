@@ -51,7 +51,7 @@ def test_moved_run_scores_a_file_like_the_same_texts_in_the_test_set(
 TEXTS = ["the stoen river", "", "garden letter windwo " * 60]
 
 
-@pytest.mark.parametrize("name", first_quick(["of_words", "of_texts", "of_plus_detection"]))
+@pytest.mark.parametrize("name", first_quick(["of_words", "of_texts", "of_plus_detection", "of_plus"]))
 def test_predictions_of_a_moved_run_have_the_labels_of_detect(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -61,7 +61,9 @@ def test_predictions_of_a_moved_run_have_the_labels_of_detect(
     assert labels == open_detector(run, "cpu").detect(TEXTS)
 
 
-@pytest.mark.parametrize("name", first_quick(["of_corrections", "of_repairs", "of_plus"]))
+@pytest.mark.parametrize(
+    "name", first_quick(["of_corrections", "of_repairs", "of_plus_detection", "of_plus"])
+)
 def test_predictions_of_a_moved_run_have_the_text_of_correct(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -64,7 +64,7 @@ SAMPLE = "def sample(row):\n    return torch.tensor(row).float()\n"
 
 def test_row_that_sample_cannot_read_is_reported_with_the_line_of_the_code() -> None:
     found = predictor(SAMPLE + "def predict(model, batch): return batch\n")
-    with pytest.raises(UnfitRow, match=r"own_code\.py:7: sample failed \(TypeError: .*, given 'x'"):
+    with pytest.raises(UnfitRow, match=r"own_code\.py:7: sample failed \(.*, given 'x'"):
         found.sample("x")
 
 

@@ -271,7 +271,7 @@ def be_replaced_at_the_end(world: World, path: Path, name: str) -> str:
 
 @pytest.mark.parametrize(
     "name, has_scored, is_recorded",
-    [("evaluate", False, False), ("_report", True, False), ("_record_scores", True, True)],
+    [("score_split", False, False), ("_report", True, False), ("_record_scores", True, True)],
 )
 def test_attempt_that_is_replaced_at_the_end_of_the_run_writes_nothing_more(
     lab: Lab, tmp_path: Path, name: str, has_scored: bool, is_recorded: bool

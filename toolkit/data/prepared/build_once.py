@@ -65,8 +65,7 @@ def publish_once(
             raise
         raise DataError(
             f"cannot write under {path.parent}: {error}. "
-            "Free space or raise your limits there, or set data.prepared_dir to a folder that you may write "
-            "and that has room"
+            "Set data.prepared_dir to a folder that you may write and that has room, or make room there"
         ) from error
 
 

@@ -68,14 +68,14 @@ def test_first_signal_stays_the_reason(flagged: Flagged) -> None:
 
 
 @pytest.mark.parametrize("before", [[], [signal.SIGTERM]])
-def test_the_warning_of_a_scheduler_stops_a_process_outside_of_slurm_too() -> None:
-    assert {signal.SIGTERM, signal.SIGUSR2, signal.SIGINT} <= set(stop_signals())
-
-
 def test_second_interrupt_ends_the_process_at_once(flagged: Flagged, before: list[signal.Signals]) -> None:
     assert flagged.reason_after(*before, signal.SIGINT) == (before or [signal.SIGINT])[0].name
     flagged.process.send_signal(signal.SIGINT)
     assert flagged.process.wait(60) == 130
+
+
+def test_the_warning_of_a_scheduler_stops_a_process_outside_of_slurm_too() -> None:
+    assert {signal.SIGTERM, signal.SIGUSR2, signal.SIGINT} <= set(stop_signals())
 
 
 def test_signal_blocked_during_the_start_reaches_the_flag() -> None:

@@ -7,6 +7,7 @@ the best one is given up.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from toolkit.run.run_dir import MANIFEST, RunDir
 
 #: Saves, of the last ones that events.jsonl names, whose folders are looked up.
 _RECORDED = 10
+#: Read errors of a network file system that may pass. EIO is none of them: a bad sector gives it too.
+_PASSING = frozenset({errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO})
 
 log = logging.getLogger("toolkit")
 
@@ -105,12 +108,17 @@ class _Examined:
         self._faults: dict[int, str | None] = {}
 
     def fault(self, step: int) -> str | None:
-        """The fault of the checkpoint of this step; None if it verifies."""
+        """The fault of the checkpoint of this step; None if it verifies.
+
+        Raises CheckpointError if it cannot be read now, but perhaps later: it may be intact.
+        """
         if step not in self._faults:
             try:
                 verify(self._run.checkpoint(step), None if step in self._forced else self._identity)
                 self._faults[step] = None
             except CheckpointError as error:
+                if isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING:
+                    raise
                 self._faults[step] = str(error)
         return self._faults[step]
 

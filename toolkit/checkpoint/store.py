@@ -7,6 +7,7 @@ Loading takes the newest checkpoint that verifies (select.py, verification.py).
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -219,6 +220,7 @@ class Checkpoints:
         self._group.main_first(lambda: found.append(self._start_up()))
         own = found[0] if found else None
         agreed = self._group.agree(own and asdict(own))
+        self._warn_of_newer((agreed or {}).get("step") or 0)
         if agreed is None:
             return False
         choice = Selection(**agreed)
@@ -249,6 +251,19 @@ class Checkpoints:
             state.progress.best_value = state.progress.best_loss = state.progress.best_step = None
             state.progress.since_best = 0
         return True
+
+    def _warn_of_newer(self, step: int) -> None:
+        """Log if a machine with a folder of its own has a checkpoint after this step. Collective."""
+        if self._group.shares_folder:
+            return
+        newest = max(self._run.checkpoint_steps(), default=0)
+        step_there, host = max(self._group.gather([newest, os.uname().nodename]))
+        if step_there > step and self._group.world.is_main:
+            log.warning(
+                "%s has a checkpoint of step %d, newer than those of the first machine. It is not used. "
+                "To continue from it, stop, and make %s the first machine",
+                *(host, step_there, host),
+            )
 
     def _start_up(self) -> Selection | None:
         clear_leftovers(self._run)

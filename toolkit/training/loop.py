@@ -15,7 +15,7 @@ from toolkit.data.order.batches import epoch_plan
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.distributed.replica_check import compare_weights
 from toolkit.distributed.step_sync import StepSync, StepTotals
-from toolkit.errors import CheckpointError
+from toolkit.errors import CheckpointError, UserError
 from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
@@ -177,6 +177,11 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
         return
     progress.awaits_evaluation = False
     name, goal = evaluation.metric.split(":")
+    if name not in metrics:
+        raise UserError(
+            f"evaluation.metric: {name} has no value on the validation set, which has {', '.join(metrics)}; "
+            "do its samples count?"
+        )
     progress.judge(metrics[name], metrics["loss"], goal)
     context.leave_if_replaced()
     context.metrics_writer.evaluation("validation", progress.step, metrics)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.toolkit.support.checkpointing import checkpoints, new_state, save
 from tests.toolkit.support.ranks import in_ranks, joined
+from toolkit.checkpoint import store
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.world import World
@@ -42,3 +44,23 @@ def test_a_copy_replaces_older_ones_that_rank_0_lacks_unless_there_is_a_newer_on
         (theirs.checkpoints / name).mkdir()
     found = [*(f"step_{step:08}" for step in after), "step_of_mine"]
     assert in_ranks(2, carry, tmp_path) == [["step_00000003", "step_00000009"], found]
+
+
+def warned(world: World, folder: Path) -> str:
+    """What a rank with a folder of its own logs when it resumes."""
+    with joined(world, folder) as group, pytest.MonkeyPatch.context() as patch:
+        said: list[str] = []
+        patch.setattr(store.log, "warning", lambda text, *facts: said.append(text % facts))
+        run = RunDir(folder / str(world.rank))
+        assert not checkpoints(run, replace(group, shares_folder=False)).load_latest(new_state())
+    return "".join(said)
+
+
+def test_a_newer_checkpoint_on_another_machine_is_named(tmp_path: Path) -> None:
+    """The machines may have been named in another order than before: the first one has no checkpoint."""
+    for number in range(2):
+        RunDir(tmp_path / str(number)).path.mkdir()
+    save(RunDir(tmp_path / "1"), 60)
+    first, second = in_ranks(2, warned, tmp_path)
+    assert "a checkpoint of step 60, newer than those of the first" in first
+    assert second == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -31,6 +32,7 @@ from toolkit.checkpoint.store import load, verify
 from toolkit.checkpoint.verification import wait_for_manifest
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
+from toolkit.run.failure.classes import describe
 from toolkit.run.run_dir import RunDir
 
 
@@ -80,6 +82,28 @@ def test_run_resumes_without_its_best_if_no_older_checkpoint_is_left(saved: RunD
     save(saved, 30, best=30)
     assert saved.checkpoint_steps() == [20, 30]
     assert saved.best.resolve() == saved.checkpoint(30)
+
+
+@pytest.mark.parametrize("number, is_kept", [(errno.ESTALE, True), (errno.EIO, False)])
+def test_checkpoint_that_cannot_be_read_for_a_moment_is_kept(
+    saved: RunDir, monkeypatch: pytest.MonkeyPatch, number: int, is_kept: bool
+) -> None:
+    """As by a server that restarts. A bad sector stays bad, so an older checkpoint is taken."""
+    newest = saved.checkpoint(20)
+
+    def read(path: Path) -> int:
+        if path.parent == newest:
+            raise OSError(number, os.strerror(number), path)
+        return crc32(path)
+
+    monkeypatch.setattr("toolkit.checkpoint.checksums.crc32", read)
+    if is_kept:
+        with pytest.raises(CheckpointError) as raised:
+            loaded(saved)
+        assert describe(raised.value)[0] == "io"
+        assert newest.is_dir()
+    else:
+        assert loaded(saved).progress.step == 10
 
 
 def test_rejected_checkpoint_is_logged(saved: RunDir, caplog: pytest.LogCaptureFixture) -> None:

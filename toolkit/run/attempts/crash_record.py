@@ -34,6 +34,7 @@ class CrashHint:
 
 
 _NOTHING_KNOWN = CrashHint()
+_UNKNOWN = "cause unknown"
 
 
 def record_crash(
@@ -77,7 +78,7 @@ def close_open_attempt(run: RunDir, world: World) -> None:
         # The scheduler ended it: a preemption without time to save, or a lost host.
         amend(run, {**_end(run, last), "why": REQUEUED, "concluded": True})
     else:
-        _complete(run, last, "cause unknown", _NOTHING_KNOWN)
+        _complete(run, last, _UNKNOWN, _NOTHING_KNOWN)
 
 
 def _is_of(last: AttemptRecord, given: dict[str, Any]) -> bool:
@@ -140,8 +141,8 @@ def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> di
     hosts = last.hosts or ("unknown",)
     what = f"all ranks exited without an error message ({how})"
     failure = silent_record(run, last.nonce, hint.kind, what, 0, hosts[0])
-    # With several hosts it is unknown which one failed.
-    return failure if len(hosts) == 1 else {**failure, "blamed": None}
+    # With several hosts it is unknown which one failed. Of unknown cause, it may have been cancelled.
+    return failure if len(hosts) == 1 and how != _UNKNOWN else {**failure, "blamed": None}
 
 
 def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:

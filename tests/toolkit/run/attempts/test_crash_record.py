@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -122,6 +123,14 @@ def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
     record_crash(run, 1)
     (line,) = read_attempts(run)
     assert (line.why, line.blamed) == (PEER_LOST, None)
+
+
+def test_attempt_of_unknown_end_blames_no_host(run: RunDir) -> None:
+    """It may have been cancelled while it saved, with its batch script."""
+    start(run, of=4, hosts=["w1"], job_id="7")
+    close_open_attempt(run, replace(World.single(), job="8"))
+    (line,) = read_attempts(run)
+    assert (line.why, line.blamed) == ("killed", None)
 
 
 def test_crash_without_any_report_blames_no_host(run: RunDir) -> None:

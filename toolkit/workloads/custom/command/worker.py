@@ -102,7 +102,8 @@ class _Rank:
     def work(self) -> Outcome:
         """Hold the run, run the command, record how it ended."""
         train = self._experiment.train
-        patience_s = max(3 * period_s(train.hang_timeout_s), 60.0)
+        # Less than the default of rendezvous_timeout_s, in which the others wait for this rank.
+        patience_s = max(3 * period_s(train.hang_timeout_s), 50.0)
         with ExitStack() as stack:
             try:
                 stack.enter_context(hold_run(self._run, self._world, patience_s))

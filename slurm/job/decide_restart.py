@@ -23,16 +23,18 @@ from pathlib import Path
 from slurm.client import programs
 from slurm.client.hostlist import expand
 from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_array_task, is_back, length_s
+from slurm.config.resources import Resources
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.job.stop_signals import margin_s
 from slurm.job.time_budget import measured_lead_s
 from slurm.status.liveness import is_training_here
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.batch_script import IN_PLACE
+from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit_job import names_of_slurm, without_hosts
 from toolkit.config import load, load_submitted
 from toolkit.config.secrets import concealed
-from toolkit.errors import SlurmUnavailable, StkError
+from toolkit.errors import SchedulerError, SlurmRefused, SlurmUnavailable, StkError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_end
 from toolkit.reliability import restart_policy
@@ -141,12 +143,26 @@ def _after_stop(step: Step, patience_s: float) -> str:
     assert step.attempt is not None
     assert step.attempt.time_end is not None
     if is_settled(step.run, step.attempt.time_end):
-        return "another job continues the run"
+        return "this stop has been handled: stk status says how"
     facts = step.job.facts(patience_s)
     why = why_of(step.job, facts, seen_before(step.run, step.job))
     explain_last(step.run, why)
     continue_run(step.run, step.job, facts, why, patience_s)
     return f"the run was stopped: {why}"
+
+
+def _if_others_are_left(hosts: list[str], resources: Resources) -> list[str]:
+    """Return the hosts to exclude; none if the job could then never start."""
+    if not hosts:
+        return hosts
+    try:
+        preflight(without_hosts(resources, hosts))
+    except SlurmRefused:
+        return []
+    except SchedulerError:
+        # No answer: the job may fit.
+        pass
+    return hosts
 
 
 def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
@@ -166,7 +182,8 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         note_event(run, "not_requeued", job_id=job.id, why=decision.why)
         notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
         return Outcome(f"not started again: {decision.why}")
-    resources, hosts = last_resources(run), names_of_slurm(decision.exclude, job.environ)
+    resources = last_resources(run)
+    hosts = _if_others_are_left(names_of_slurm(decision.exclude, job.environ), resources)
     nodes = set(expand(job.environ.get("SLURM_JOB_NODELIST", "")))
     # A requeued task of an array has left such a host: Slurm was told, and not the resources.
     has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)
@@ -179,7 +196,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         notify(run, "requeue", decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
     chained = avoids or is_ending or wants_chain(run, decision.why)
-    start_again(run, job, decision.why, chained, exclude=decision.exclude, patience_s=patience_s)
+    start_again(run, job, decision.why, chained, exclude=hosts, patience_s=patience_s)
     notify(run, "requeue", decision.why)
     return Outcome(f"starting again: {decision.why}")
 

@@ -54,6 +54,10 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
         job_id = launch()
     except programs.AnswerLost as lost:
         return _find_or_mark_lost(run, lost)
+    except KeyboardInterrupt:
+        # The controller may still create the job: the next command waits for it.
+        mark_lost(run)
+        raise
     except StkError:
         run.intent.unlink(missing_ok=True)
         raise

@@ -105,7 +105,12 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False
     known   all runs of the sweep; skipped runs may have other code, which is reported
     asked   whether runs with a checkpoint get it too
     """
-    there = [(one.run, one.experiment) for one in known if one.now is not None and not one.skipped]
+    # Without an answer of Slurm, a run may be live.
+    there = [
+        (one.run, one.experiment)
+        for one in known
+        if one.now is not None and not one.skipped and not one.now.may_live
+    ]
     warnings = edit_warnings_of_many(there, new_code=asked)
     for run, experiment in there if warnings and not dry_run else ():
         with exclusively(run):

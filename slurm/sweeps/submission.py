@@ -153,7 +153,7 @@ def _submit_arrays(
         handed.arrays += filter(None, ids)
         # Kept if the code of a run is a link to it.
         used = {os.path.realpath(one.run.code) for one in wanted}
-        for copy in set(map(str, code.values())) - used:
+        for copy in {os.path.realpath(copy) for copy in code.values()} - used:
             shutil.rmtree(copy, ignore_errors=True)
 
 

@@ -85,6 +85,9 @@ def submit_array(
             if not _script(sweep.array(name)).exists():
                 _forget(sweep.array(name), [one.run for one in wanted])
                 _remove_new_folders(made)
+            else:
+                for run in (one.run for one in wanted if one.run.intent.exists()):
+                    mark_lost(run)
             raise
         except (StkError, OSError) as error:
             _remove_new_folders(made)

@@ -32,6 +32,7 @@ class Facts:
     max_jobs         jobs that the controller keeps, each array task counts; None for unknown
     tracks_memory    whether Slurm allocates memory to jobs
     limits_submits   whether limits of accounts and QOS are enforced
+    has_subaccounts  whether AllowAccounts also allows accounts below those that it names
     qos_flags        flags of the requested QOS, which may lift a partition's limits; None for unknown
     """
 
@@ -41,6 +42,7 @@ class Facts:
     max_jobs: int | None = None
     tracks_memory: bool = False
     limits_submits: bool = False
+    has_subaccounts: bool = False
     qos_flags: frozenset[str] | None = frozenset()
 
 
@@ -67,6 +69,8 @@ def read_facts(resources: Resources) -> Facts:
         max_jobs=whole(config.get("MaxJobCount", "")),
         tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
         limits_submits=bool(_ENFORCING & set(config.get("AccountingStorageEnforce", "").lower().split(","))),
+        # As the manuals of newer versions say; 22.05 allows only the named ones.
+        has_subaccounts=config.get("SLURM_VERSION", "") >= "23",
         qos_flags=programs.qos_flags(str(qos)) if qos else frozenset(),
     )
 
@@ -118,7 +122,7 @@ def _partition(part: Component, partition: Partition, facts: Facts) -> Iterator[
         yield f"partition {partition.name} is {partition.state}: it accepts no jobs"
     yield from _time(part, partition, facts.qos_flags)
     yield from _node_count(part, partition, facts.qos_flags)
-    yield from _permissions(part, partition)
+    yield from _permissions(part, partition, facts.has_subaccounts)
     yield from host_reasons(part, partition, facts.hosts, tracks_memory=facts.tracks_memory)
 
 
@@ -153,9 +157,11 @@ def _is_lifted(flag: str, qos_flags: frozenset[str] | None) -> bool:
     return qos_flags is None or flag in qos_flags
 
 
-def _permissions(part: Component, partition: Partition) -> Iterator[str]:
+def _permissions(part: Component, partition: Partition, has_subaccounts: bool) -> Iterator[str]:
+    # Which account is below which is not known here.
+    accounts = None if has_subaccounts else partition.allow_accounts
     rules = (
-        ("account", "AllowAccounts", partition.allow_accounts, partition.deny_accounts),
+        ("account", "AllowAccounts", accounts, partition.deny_accounts),
         ("qos", "AllowQos", partition.allow_qos, partition.deny_qos),
     )
     for option, rule, allowed, denied in rules:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from slurm.config.resources import Resources
 from slurm.job import decide_restart
 from slurm.job.decide_restart import _rest_s, decide
 from slurm.submission.batch.batch_script import JobPlan
@@ -24,7 +25,7 @@ from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob, at
 from tests.slurm.support.user import CODE, User
 from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, receiving
-from toolkit.errors import SlurmUnavailable
+from toolkit.errors import SlurmRefused, SlurmUnavailable
 from toolkit.files import read_json
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import read_attempts
@@ -50,7 +51,7 @@ def hangs_twice(job: PretendJob, host: str = "bad", **facts: Any) -> None:
 def test_stop_that_was_requeued_needs_no_action(job: PretendJob) -> None:
     job.stops("preempted")
     note_event(job.run, "requeue", job_id="101")
-    assert "another job" in after(job, 75)
+    assert "has been handled" in after(job, 75)
     assert job.fake.calls("scontrol") == []
 
 
@@ -281,6 +282,22 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
     job.environ["SLURM_JOB_NODELIST"] = "good"
     job.starts(first_step=3, restart=1, job_id="101")
     assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+
+
+def test_host_is_not_excluded_if_too_few_others_are_left(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a partition of one host: the job would wait for ever."""
+
+    def refuse(resources: Resources) -> None:
+        if resources.exclude == "bad":
+            raise SlurmRefused("1 nodes, but partition main has 0 that are not excluded")
+
+    monkeypatch.setattr(decide_restart, "preflight", refuse)
+    hangs_twice(job)
+    after(job, 77)
+    assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
+    assert [call for call in job.fake.calls("scontrol") if call[0] == "update"] == []
 
 
 def test_requeued_job_of_named_hosts_excludes_none(fake: FakeSlurm, user: User) -> None:

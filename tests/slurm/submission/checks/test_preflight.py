@@ -288,3 +288,8 @@ def test_a_refusal_lists_every_reason(cluster: Stubs) -> None:
         "  - time 2-00:00:00 is above MaxTime 1-00:00:00 of partition main\n"
         "  - 5 nodes, but partition main has 4"
     )
+
+
+def test_an_account_may_be_below_an_allowed_one_in_newer_versions() -> None:
+    assert not _reasons(replace(FACTS, has_subaccounts=True), partition="small", account="optics")
+    assert _reasons(partition="small", account="optics")

@@ -115,6 +115,9 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["/usr/bin/true"], "true", "each"),
         (["..."], "command", "each"),
         (["/opt/bin/torchrun", "--nproc-per-node", "2", "a/b.py"], "b", "node"),
+        (["uv", "run", "torchrun", "train.py"], "train", "node"),
+        (["python", "-m", "torch.distributed.run", "train.py"], "train", "node"),
+        (["python", "train.py", "torchrun"], "train", "each"),
     ],
 )
 def test_the_run_is_named_after_the_script(words: list[str], name: str, launch: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -21,15 +22,19 @@ SCRIPTS = (".py", ".sh")
 _RUN_DIR = "${run.dir}"
 #: A path that begins with `..`, as a word or as the value of an option or key.
 _OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
-#: Programs that start the processes of a host themselves.
-_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
+#: Programs and modules that start the processes of a host themselves.
+_LAUNCHERS = frozenset(
+    {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "accelerate.commands.launch"}
+)
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
 
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
     """Return the experiment of a command, as in an experiment file: named after its script or program."""
-    launch = "node" if PurePath(words[0]).name in _LAUNCHERS else "each"
+    # A launcher may follow others, as in `uv run torchrun train.py`.
+    before = takewhile(lambda word: not _SCRIPT.fullmatch(word), words)
+    launch = "node" if any(PurePath(word).name in _LAUNCHERS for word in before) else "each"
     task = {"kind": "command", "run": literal(list(words)), "launch": launch}
     return {"name": _name(words), "task": task}
 

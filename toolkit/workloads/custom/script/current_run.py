@@ -84,6 +84,9 @@ class CurrentRun:
             return None
         self._resumed = step
         self._log.resumes()
+        if self._place.is_main and not self._place.is_in_run:
+            # No identity separates this script's trainings: this one may have other settings.
+            sys.stderr.write(f"stk: continues from step {step} in {self.folder}; delete it to start anew\n")
         return self._place.run.checkpoint(step)
 
     @told_if_misused
@@ -184,6 +187,12 @@ class CurrentRun:
             raise misuse(f"run.checkpoint({step})", f"expected a step of at most {_MOST_STEPS:,}")
         if keep < 1:
             raise misuse(f"run.checkpoint(keep={keep})", "expected at least 1")
+        if (found := group()) is not None and found.get_world_size() != self._place.size:
+            raise UserError(
+                f"the process group has {found.get_world_size()} processes, but WORLD_SIZE is "
+                f"{self._place.size}: let `stk run --procs N` or torchrun start the processes, or set RANK "
+                "and WORLD_SIZE in each process before stk.current_run()"
+            )
         if self._place.rank > 0 and group() is None:
             raise UserError(
                 f"rank {self._place.rank} of {self._place.size} calls run.checkpoint without a process "

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import read_json, write_json
+from toolkit.run.run_dir import MANIFEST
 from toolkit.workloads.custom.script.checkpoints import newest_good
 from toolkit.workloads.custom.script.place import Place
 from toolkit.workloads.custom.script.ranks import from_rank_0, group
+
+log = logging.getLogger("toolkit")
 
 _POLL_S = 0.1
 #: Rank 0 verifies checksums in the meantime, which takes a second for two gigabytes.
@@ -63,11 +67,23 @@ def _through_file(place: Place, call: int) -> dict[str, Any]:
 
 def _answer(place: Place) -> dict[str, Any]:
     try:
-        return {"step": newest_good(place.run)}
+        if (step := newest_good(place.run)) is not None:
+            _warn_of_other_size(place, step)
+        return {"step": step}
     except CheckpointError as error:
         return {"error": str(error)}
     except OSError as error:
         return {"error": f"{place.run.checkpoints} cannot be read: {error.strerror or error}"}
+
+
+def _warn_of_other_size(place: Place, step: int) -> None:
+    before = (read_json(place.run.checkpoint(step) / MANIFEST) or {}).get("world_size")
+    if before is not None and before != place.size:
+        log.warning(
+            "the checkpoint of step %d was saved by %d processes, and now there are %d: unless the script "
+            "allows for it, its batches have another size, and samples are repeated or left out",
+            *(step, before, place.size),
+        )
 
 
 def begin_once(what: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,7 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.recorded import final
+from toolkit.workloads.custom.script import current_run, resuming
 from toolkit.workloads.custom.script.current_run import CurrentRun
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked
 from toolkit.workloads.custom.script.place import Place, find_place
@@ -55,6 +58,32 @@ def test_saved_checkpoint_is_found_with_its_content(run: RunDir) -> None:
     assert run.last.resolve() == folder
     (event,) = save_events(run)
     assert event.bytes == len("state 7")
+
+
+def test_script_without_stk_says_that_it_continues(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may have been called with other settings, which no identity separates."""
+    save(start(run), 7)
+    assert start(run).latest_checkpoint() is not None
+    told = capsys.readouterr().err
+    assert "step 7" in told
+    assert str(run.path) in told
+
+
+def test_another_number_of_processes_is_warned_of(run: RunDir, caplog: pytest.LogCaptureFixture) -> None:
+    save(start(run), 7)
+    with caplog.at_level(logging.WARNING, "toolkit"):
+        assert resuming._answer(Place(run=run, rank=0, size=2)) == {"step": 7}
+    assert "saved by 1 processes, and now there are 2" in caplog.text
+
+
+def test_save_is_refused_in_a_process_group_of_another_size(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the processes of torch.multiprocessing.spawn, which all have the RANK of their parent."""
+    monkeypatch.setattr(current_run, "group", lambda: SimpleNamespace(get_world_size=lambda: 4))
+    with pytest.raises(UserError, match="has 4 processes, but WORLD_SIZE is 1"):
+        save(start(run), 7)
+    assert run.checkpoint_steps() == []
 
 
 def test_latest_checkpoint_is_none_before_the_first_save(run: RunDir) -> None:

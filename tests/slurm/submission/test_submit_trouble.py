@@ -26,7 +26,7 @@ from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
 from toolkit.errors import SlurmUnavailable, UserError
-from toolkit.files import read_json_lines
+from toolkit.files import read_json_lines, read_object
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
@@ -124,6 +124,17 @@ def test_job_with_a_lost_id_is_found_at_once(
     assert user.job_ids == ["101", "102"]
     assert len(fake.jobs) == 2
     assert last_resources(user.run()).time == "3:00:00"
+
+
+def test_submission_that_is_interrupted_counts_as_one_with_a_lost_answer(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(programs, "sbatch", interrupt)
+    assert user.stk("submit", user.config).code == 130
+    assert "lost" in read_object(user.run().intent)
 
 
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,16 @@ def test_all_runs_are_submitted_with_one_call_as_one_array(user: User, fake: Fak
     assert "#SBATCH --array=0-5\n" in array_script(user)
 
 
+def test_runs_of_a_linked_folder_of_sweeps_keep_their_code(
+    user: User, fake: FakeSlurm, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    user.experiments.mkdir(exist_ok=True)
+    (user.experiments / "sweeps").symlink_to(elsewhere)
+    assert all(run_of(line).code.is_dir() for line in sweep(user, SEEDS)["runs"])
+
+
 def test_each_run_is_the_one_that_a_single_submission_would_make(user: User, fake: FakeSlurm) -> None:
     for line, seed in zip(sweep(user, SEEDS)["runs"], (1, 2, 3), strict=True):
         run, experiment = run_of(line), user.experiment(f"seed={seed}")

@@ -12,6 +12,7 @@ from filelock import FileLock
 from slurm.runs.cancel_requeue import cancel as cancel_one
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import intend, record, submissions
+from slurm.sweeps import actions
 from slurm.sweeps.actions import cancel
 from slurm.sweeps.candidates import Candidate
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -79,6 +80,18 @@ def test_cancel_names_removed_runs_that_are_live(user: User, fake: FakeSlurm) ->
 def test_new_code_that_live_runs_do_not_get_is_named(user: User, fake: FakeSlurm) -> None:
     ask(user, user.config, "seed=1,2")
     assert "live and keep their code: 2" in user.stk("sweep", user.config, "seed=1,2", "--new-code").err
+
+
+def test_runs_that_may_be_live_keep_their_code(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy controller answers a ping, and not squeue."""
+    ask(user, user.config, "seed=1,2")
+    fake.refuses("squeue", "slurm_load_jobs error: Socket timed out on send/recv operation")
+    renewed: list[object] = []
+    monkeypatch.setattr(actions, "edit_warnings_of_many", lambda there, **_: renewed.extend(there) or [])
+    assert user.stk("sweep", "resume", "tiny", "--new-code").code == 3
+    assert renewed == []
 
 
 def test_status_says_why_a_pending_run_never_starts(user: User, fake: FakeSlurm) -> None:

@@ -83,7 +83,12 @@ def sweep(
         experiment_dir(),
     )
     chosen = choose_for(cluster, *(one.run for one in wanted.to_start))
-    warn([*check_candidates(wanted.to_start, chosen), *renew_code(wanted.known, asked=new_code)])
+    warn(
+        [
+            *check_candidates(wanted.to_start, chosen),
+            *renew_code(wanted.known, asked=new_code, cluster=chosen),
+        ]
+    )
     if chosen == "local":
         write_down(wanted.folder, wanted.record, wanted.to_start)
         for one in wanted.to_start:

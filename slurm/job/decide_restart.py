@@ -30,11 +30,11 @@ from slurm.job.time_budget import measured_lead_s
 from slurm.status.liveness import is_training_here
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.batch_script import IN_PLACE
-from slurm.submission.checks.preflight import preflight
+from slurm.submission.checks.preflight import check_fits, read_facts
 from slurm.submission.submit_job import names_of_slurm, without_hosts
 from toolkit.config import load, load_submitted
 from toolkit.config.secrets import concealed
-from toolkit.errors import SchedulerError, SlurmRefused, SlurmUnavailable, StkError
+from toolkit.errors import SchedulerError, SlurmUnavailable, StkError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_end
 from toolkit.reliability import restart_policy
@@ -152,17 +152,15 @@ def _after_stop(step: Step, patience_s: float) -> str:
 
 
 def _if_others_are_left(hosts: list[str], resources: Resources) -> list[str]:
-    """Return the hosts to exclude; none if the job could then never start."""
+    """Return the hosts to exclude; none of them if the job could not start without them."""
     if not hosts:
         return hosts
     try:
-        preflight(without_hosts(resources, hosts))
-    except SlurmRefused:
-        return []
+        facts = read_facts(resources)
     except SchedulerError:
-        # No answer: the job may fit.
-        pass
-    return hosts
+        return hosts
+    could_start = not check_fits(resources, facts)
+    return [] if could_start and check_fits(without_hosts(resources, hosts), facts) else hosts
 
 
 def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:

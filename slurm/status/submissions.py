@@ -174,8 +174,8 @@ def check_late(run: RunDir) -> None:
     left = read_object(run.intent).get("lost", 0.0) + _LATE_S - time.time()
     if left > 0:
         raise programs.AnswerLost(
-            f"Slurm gave no answer when {run.run_id} was submitted, and may still take its job: "
-            f"repeat the command in {left:.0f} s"
+            f"it is not known whether Slurm has taken the job of {run.run_id}: repeat the command in "
+            f"{left:.0f} s"
         )
 
 

@@ -72,10 +72,10 @@ def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
 
     The intent is then kept, because the controller may still create the job.
     """
+    mark_lost(run)
     with suppress(SchedulerError):
         if (found := recover(run)) is not None:
             return found
-    mark_lost(run)
     raise programs.AnswerLost(
         f"{lost}\nThe job may exist nevertheless: repeat the command. It looks for the job first, "
         "so that the run is never submitted twice."

@@ -99,18 +99,19 @@ def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> N
     keep_for_later(folder, [one for one in runs if one.now is None])
 
 
-def renew_code(known: Sequence[Candidate], *, asked: bool, dry_run: bool = False) -> list[str]:
+def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run: bool = False) -> list[str]:
     """Give the current code to runs of a sweep that accept it; return warnings about edited code.
 
     known   all runs of the sweep; skipped runs may have other code, which is reported
     asked   whether runs with a checkpoint get it too
+
+    Raises SlurmUnavailable if Slurm may have a job of a run and does not answer.
     """
-    # Without an answer of Slurm, a run may be live.
-    there = [
-        (one.run, one.experiment)
-        for one in known
-        if one.now is not None and not one.skipped and not one.now.may_live
-    ]
+    if cluster != "local" and not dry_run:
+        for one in known:
+            if one.now is not None:
+                one.now.check_known()
+    there = [(one.run, one.experiment) for one in known if one.now is not None and not one.skipped]
     warnings = edit_warnings_of_many(there, new_code=asked)
     for run, experiment in there if warnings and not dry_run else ():
         with exclusively(run):

@@ -256,13 +256,16 @@ class Checkpoints:
         """Log if a machine with a folder of its own has a checkpoint after this step. Collective."""
         if self._group.shares_folder:
             return
+        world = self._group.world
         newest = max(self._run.checkpoint_steps(), default=0)
-        step_there, host = max(self._group.gather([newest, os.uname().nodename]))
-        if step_there > step and self._group.world.is_main:
+        found = self._group.gather([newest, world.rank - world.local_rank, os.uname().nodename])
+        # Rank 0 has said why it uses none of its own newer ones.
+        newest_there, machine, host = max(found)
+        if newest_there > step and machine > 0 and world.is_main:
             log.warning(
-                "%s has a checkpoint of step %d, newer than those of the first machine. It is not used. "
-                "To continue from it, stop, and make %s the first machine",
-                *(host, step_there, host),
+                "%s has a checkpoint of step %d, newer than the one that is used. To continue from it, stop, "
+                "and make %s the first machine",
+                *(host, newest_there, host),
             )
 
     def _start_up(self) -> Selection | None:

@@ -179,8 +179,8 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     name, goal = evaluation.metric.split(":")
     if name not in metrics:
         raise UserError(
-            f"evaluation.metric: {name} has no value on the validation set, which has {', '.join(metrics)}; "
-            "do its samples count?"
+            f"evaluation.metric: {name} has no value on the validation set, which has "
+            f"{', '.join(metrics) or 'none'}; are all weights 0?"
         )
     progress.judge(metrics[name], metrics["loss"], goal)
     context.leave_if_replaced()

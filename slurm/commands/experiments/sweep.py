@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
     runs = [one.run for one in wanted.to_start]
     cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
     warn(check_candidates(wanted.to_start, cluster))
-    warn(renew_code(wanted.known, asked=arguments.new_code, dry_run=arguments.dry_run))
+    warn(renew_code(wanted.known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if not arguments.json:
         # Imported here: rich is slow to import, and --json does not need it.
         from slurm.status.layout import console_for_tables

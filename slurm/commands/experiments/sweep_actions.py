@@ -99,7 +99,7 @@ def _resume(arguments: Namespace) -> int:
     here = "training here, one run after the other"
     cluster = choose(arguments.cluster, *(one.run for one in runs), otherwise=here)
     handed = SubmittedRuns()
-    warn(renew_code(known, asked=arguments.new_code, dry_run=arguments.dry_run))
+    warn(renew_code(known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:
         if cluster == "local":
             handed = train(runs, arguments)

@@ -158,7 +158,7 @@ def _is_lifted(flag: str, qos_flags: frozenset[str] | None) -> bool:
 
 
 def _permissions(part: Component, partition: Partition, has_subaccounts: bool) -> Iterator[str]:
-    # Which account is below which is not known here.
+    # The tree of accounts is not known here.
     accounts = None if has_subaccounts else partition.allow_accounts
     rules = (
         ("account", "AllowAccounts", accounts, partition.deny_accounts),

@@ -25,7 +25,7 @@ from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob, at
 from tests.slurm.support.user import CODE, User
 from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, receiving
-from toolkit.errors import SlurmRefused, SlurmUnavailable
+from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import read_attempts
@@ -289,11 +289,10 @@ def test_host_is_not_excluded_if_too_few_others_are_left(
 ) -> None:
     """As in a partition of one host: the job would wait for ever."""
 
-    def refuse(resources: Resources) -> None:
-        if resources.exclude == "bad":
-            raise SlurmRefused("1 nodes, but partition main has 0 that are not excluded")
+    def reasons(resources: Resources, facts: object) -> list[str]:
+        return ["0 hosts are left"] if resources.exclude == "bad" else []
 
-    monkeypatch.setattr(decide_restart, "preflight", refuse)
+    monkeypatch.setattr(decide_restart, "check_fits", reasons)
     hangs_twice(job)
     after(job, 77)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])

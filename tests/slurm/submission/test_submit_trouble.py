@@ -102,7 +102,7 @@ def test_hanging_sbatch_is_given_up_and_not_repeated_at_once(
         # A busy controller may still take what it was sent.
         answer = user.stk("submit", user.config, *words)
         assert (answer.code, len(fake.jobs)) == (3, 0)
-        assert "may still take its job" in answer.err
+        assert "it is not known whether Slurm has taken the job" in answer.err
     monkeypatch.setattr(submissions, "_LATE_S", 0.0)
     assert user.stk("submit", user.config).code == 0
     assert user.job_ids == ["101"]

@@ -52,7 +52,9 @@ def warned(world: World, folder: Path) -> str:
         said: list[str] = []
         patch.setattr(store.log, "warning", lambda text, *facts: said.append(text % facts))
         run = RunDir(folder / str(world.rank))
-        assert not checkpoints(run, replace(group, shares_folder=False)).load_latest(new_state())
+        placed = replace(world, local_rank=0, local_size=1)
+        apart = replace(group, world=placed, shares_folder=False)
+        assert not checkpoints(run, apart).load_latest(new_state())
     return "".join(said)
 
 
@@ -62,5 +64,5 @@ def test_a_newer_checkpoint_on_another_machine_is_named(tmp_path: Path) -> None:
         RunDir(tmp_path / str(number)).path.mkdir()
     save(RunDir(tmp_path / "1"), 60)
     first, second = in_ranks(2, warned, tmp_path)
-    assert "a checkpoint of step 60, newer than those of the first" in first
+    assert "a checkpoint of step 60, newer than the one that is used" in first
     assert second == ""

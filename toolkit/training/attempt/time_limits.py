@@ -17,9 +17,10 @@ _COMPILE_S = 1800.0
 def lock_patience_s(train: Train) -> float:
     """Seconds to wait for the lock of an earlier attempt of the same job, which may be frozen.
 
-    Less than the default of rendezvous_timeout_s, in which the other ranks wait for rank 0.
+    If possible less than rendezvous_timeout_s, in which the other ranks wait for rank 0.
     """
-    return max(3 * period_s(train.hang_timeout_s), min(50.0, train.hang_timeout_s))
+    patience_s = min(60.0, train.hang_timeout_s, 0.8 * train.rendezvous_timeout_s)
+    return max(3 * period_s(train.hang_timeout_s), patience_s)
 
 
 def hang_limit_s(train: Train, phase: Phase, save_s: float, *, compiles: bool = False) -> float:

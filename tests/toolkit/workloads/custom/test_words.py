@@ -118,6 +118,8 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["uv", "run", "torchrun", "train.py"], "train", "node"),
         (["python", "-m", "torch.distributed.run", "train.py"], "train", "node"),
         (["python", "train.py", "torchrun"], "train", "each"),
+        (["uv", "run", "--with", "accelerate", "train.py"], "train", "each"),
+        (["python", "-m", "train", "--backend", "deepspeed"], "train", "each"),
     ],
 )
 def test_the_run_is_named_after_the_script(words: list[str], name: str, launch: str) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -26,17 +25,23 @@ _OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
 _LAUNCHERS = frozenset(
     {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "accelerate.commands.launch"}
 )
+_WRAPPERS = frozenset({"uv", "poetry", "pdm", "pipenv", "pixi"})
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
 
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
     """Return the experiment of a command, as in an experiment file: named after its script or program."""
-    # A launcher may follow others, as in `uv run torchrun train.py`.
-    before = takewhile(lambda word: not _SCRIPT.fullmatch(word), words)
-    launch = "node" if any(PurePath(word).name in _LAUNCHERS for word in before) else "each"
+    launch = "node" if PurePath(_program(words)).name in _LAUNCHERS else "each"
     task = {"kind": "command", "run": literal(list(words)), "launch": launch}
     return {"name": _name(words), "task": task}
+
+
+def _program(words: Sequence[str]) -> str:
+    """Return the program, that after `uv run` and its like, or the module after `python -m`."""
+    if len(words) > 2 and (words[1] == "-m" or (words[1] == "run" and words[0] in _WRAPPERS)):
+        return words[2]
+    return words[0]
 
 
 def _name(words: Sequence[str]) -> str:

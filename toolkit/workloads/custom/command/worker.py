@@ -102,8 +102,8 @@ class _Rank:
     def work(self) -> Outcome:
         """Hold the run, run the command, record how it ended."""
         train = self._experiment.train
-        # Less than the default of rendezvous_timeout_s, in which the others wait for this rank.
-        patience_s = max(3 * period_s(train.hang_timeout_s), 50.0)
+        # If possible less than rendezvous_timeout_s, in which the others wait for this rank.
+        patience_s = max(3 * period_s(train.hang_timeout_s), min(60.0, 0.8 * train.rendezvous_timeout_s))
         with ExitStack() as stack:
             try:
                 stack.enter_context(hold_run(self._run, self._world, patience_s))

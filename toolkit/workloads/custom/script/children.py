@@ -18,6 +18,7 @@ from typing import Any
 class Protection:
     """Lets processes that `multiprocessing` forks from now on obey only their parent's signals.
 
+    The same holds for the library `multiprocess`.
     A signal from another process is dropped. One from the parent, such as that of `Pool.terminate`, does
     what it would do in a script without `stk`.
 
@@ -28,6 +29,15 @@ class Protection:
         self._before = before
         # Not os.register_at_fork: a program that a child of Popen executes would keep the blocked signals.
         multiprocessing.util.register_after_fork(self, Protection._protect)
+        self._is_in_multiprocess = False
+        os.register_at_fork(before=self._register_in_multiprocess)
+
+    def _register_in_multiprocess(self) -> None:
+        """Protect also what the library multiprocess forks, as `datasets.map` does, once it is imported."""
+        util = sys.modules.get("multiprocess.util")
+        if util is not None and not self._is_in_multiprocess:
+            self._is_in_multiprocess = True
+            util.register_after_fork(self, Protection._protect)
 
     def _protect(self) -> None:
         """Called in the new process, before its own code."""

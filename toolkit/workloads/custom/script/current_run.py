@@ -187,7 +187,7 @@ class CurrentRun:
             raise misuse(f"run.checkpoint({step})", f"expected a step of at most {_MOST_STEPS:,}")
         if keep < 1:
             raise misuse(f"run.checkpoint(keep={keep})", "expected at least 1")
-        if (found := group()) is not None and found.get_world_size() != self._place.size:
+        if (found := group()) is not None and found.get_world_size() > self._place.size:
             raise UserError(
                 f"the process group has {found.get_world_size()} processes, but WORLD_SIZE is "
                 f"{self._place.size}: let `stk run --procs N` or torchrun start the processes, or set RANK "

@@ -80,7 +80,7 @@ def _warn_of_other_size(place: Place, step: int) -> None:
     before = (read_json(place.run.checkpoint(step) / MANIFEST) or {}).get("world_size")
     if before is not None and before != place.size:
         log.warning(
-            "the checkpoint of step %d was saved by %d processes, and now there are %d: unless the script "
+            "the checkpoint of step %d was saved with WORLD_SIZE %d, and now it is %d: unless the script "
             "allows for it, its batches have another size, and samples are repeated or left out",
             *(step, before, place.size),
         )

@@ -52,13 +52,6 @@ class Signals:
         for number in numbers:
             self._before[number] = signal.signal(number, self._handle)
         self._children = Protection(self._before)
-        os.register_at_fork(after_in_child=self._restore)
-
-    def _restore(self) -> None:
-        """In a child: a pool that is not multiprocessing's, as of datasets, waits for its end at SIGTERM."""
-        for number, handler in self._before.items():
-            # None: it was not set from Python.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._is_abandoned():

@@ -118,3 +118,21 @@ def test_started_program_has_no_blocked_signals(tmp_path: Path) -> None:
 def test_pool_of_a_fork_server_ends(tmp_path: Path) -> None:
     """Its processes are children of the server, and SIGTERM comes from the script."""
     assert in_a_run(tmp_path, POOL) == "12\n"
+
+
+def test_library_multiprocess_is_told_at_the_first_fork_after_its_import(tmp_path: Path) -> None:
+    program = """
+import os, sys, types
+import stk
+stk.current_run().should_stop()
+told = []
+util = types.SimpleNamespace(register_after_fork=lambda *given: told.append(given))
+sys.modules["multiprocess.util"] = util
+for _ in range(2):
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+print(len(told))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr

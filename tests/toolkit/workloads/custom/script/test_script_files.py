@@ -73,7 +73,7 @@ def test_another_number_of_processes_is_warned_of(run: RunDir, caplog: pytest.Lo
     save(start(run), 7)
     with caplog.at_level(logging.WARNING, "toolkit"):
         assert resuming._answer(Place(run=run, rank=0, size=2)) == {"step": 7}
-    assert "saved by 1 processes, and now there are 2" in caplog.text
+    assert "saved with WORLD_SIZE 1, and now it is 2" in caplog.text
 
 
 def test_save_is_refused_in_a_process_group_of_another_size(

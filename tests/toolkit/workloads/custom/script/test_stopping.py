@@ -51,36 +51,6 @@ def test_script_that_another_program_executes_is_asked_by_a_signal(tmp_path: Pat
     assert done.stdout == "asked True\n", done.stderr
 
 
-#: Its child is forked by the library multiprocess, for example, whose pools end their processes with SIGTERM.
-FORKS = """
-import os, signal
-import stk
-run = stk.current_run()
-run.should_stop()
-ready, begun = os.pipe()
-child = os.fork()
-if child == 0:
-    os.write(begun, b".")
-    signal.pause()
-os.read(ready, 1)
-os.kill(child, signal.SIGTERM)
-print("ended by", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_child_that_the_script_forks_itself_ends_at_sigterm(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(FORKS)
-    done = subprocess.run(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "ended by -15\n", done.stderr
-
-
 def dead_process() -> int:
     process = subprocess.Popen(["true"])
     process.wait()

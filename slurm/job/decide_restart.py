@@ -151,16 +151,19 @@ def _after_stop(step: Step, patience_s: float) -> str:
     return f"the run was stopped: {why}"
 
 
-def _if_others_are_left(hosts: list[str], resources: Resources) -> list[str]:
-    """Return the hosts to exclude; none of them if the job could not start without them."""
+def _if_others_are_left(run: RunDir, hosts: list[str], resources: Resources) -> list[str]:
+    """Return the hosts to exclude; none of them, with an event, if the job could not start without them."""
     if not hosts:
         return hosts
     try:
         facts = read_facts(resources)
     except SchedulerError:
         return hosts
-    could_start = not check_fits(resources, facts)
-    return [] if could_start and check_fits(without_hosts(resources, hosts), facts) else hosts
+    reasons = check_fits(without_hosts(resources, hosts), facts)
+    if not reasons or check_fits(resources, facts):
+        return hosts
+    note_event(run, "not_excluded", hosts=hosts, reasons=reasons)
+    return []
 
 
 def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
@@ -181,7 +184,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
         return Outcome(f"not started again: {decision.why}")
     resources = last_resources(run)
-    hosts = _if_others_are_left(names_of_slurm(decision.exclude, job.environ), resources)
+    hosts = _if_others_are_left(run, names_of_slurm(decision.exclude, job.environ), resources)
     nodes = set(expand(job.environ.get("SLURM_JOB_NODELIST", "")))
     # A requeued task of an array has left such a host: Slurm was told, and not the resources.
     has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)

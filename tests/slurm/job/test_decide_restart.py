@@ -6,10 +6,7 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +20,13 @@ from slurm.submission.batch.batch_script import JobPlan
 from tests.mounts import fill, small_disk
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob, at
-from tests.slurm.support.user import CODE, User
-from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, receiving
+from tests.slurm.support.user import User
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.events import note_event
-
-
-def after(job: PretendJob, code: int) -> str:
-    return decide(job.run, code, job.environ, 0.0).text
 
 
 def hangs_twice(job: PretendJob, host: str = "bad", **facts: Any) -> None:
@@ -51,7 +43,7 @@ def hangs_twice(job: PretendJob, host: str = "bad", **facts: Any) -> None:
 def test_stop_that_was_requeued_needs_no_action(job: PretendJob) -> None:
     job.stops("preempted")
     note_event(job.run, "requeue", job_id="101")
-    assert "has been handled" in after(job, 75)
+    assert "has been handled" in job.after(75)
     assert job.fake.calls("scontrol") == []
 
 
@@ -61,20 +53,20 @@ def test_stop_whose_requeue_failed_is_requeued_again(job: PretendJob, code: int)
     job.stops("SIGTERM")
     note_event(job.run, "requeue_failed", job_id="101", reason="no answer")
     job.is_preempted()
-    assert "preempted" in after(job, code)
+    assert "preempted" in job.after(code)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "preempted")
 
 
 def test_reason_noted_by_rank_0_decides_the_restart(job: PretendJob) -> None:
     job.stops("time_limit")
     note_event(job.run, "signal", job_id="101", reason="time_limit", requested=False, signals=[])
-    after(job, 75)
+    job.after(75)
     assert job.submitted == ["101", "102"]
 
 
 def test_recorded_reason_decides_if_rank_0_was_killed_after_its_save(job: PretendJob) -> None:
     job.stops("time_limit")
-    after(job, 137)
+    job.after(137)
     assert job.submitted == ["101", "102"]
 
 
@@ -85,7 +77,7 @@ def test_submitted_but_unrecorded_job_is_found_instead_of_submitted_again(job: P
     name = f"{job.run.run_id}.1"
     job.fake.add("102", work_dir=str(job.run.path), name=name)
     job.run.intent.write_text(json.dumps({"name": name, "time": 0, "host": "here", "pid": 1}))
-    after(job, 75)
+    job.after(75)
     assert job.submitted == ["101", "102"]
     assert job.fake.calls("sbatch") == []
 
@@ -97,7 +89,7 @@ def test_a_preemption_without_time_to_save_is_no_failure(job: PretendJob) -> Non
     """No host is blamed for it, and no crash is counted."""
     job.starts()
     job.is_preempted()
-    after(job, 137)
+    job.after(137)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "preempted")
     assert not job.run.failure.exists()
 
@@ -109,7 +101,7 @@ def test_a_step_that_scancel_ended_is_not_started_again(job: PretendJob, code: i
     if has_begun:
         job.starts()
     job.is_cancelled()
-    after(job, code)
+    job.after(code)
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "cancelled")
 
 
@@ -117,14 +109,14 @@ def test_step_preempted_before_it_recorded_anything_is_requeued(job: PretendJob)
     """The signal found the interpreter still starting; the line of an earlier attempt stays what it is."""
     job.starts(why="finished", time_end=1.0, last_step=1, restart=7)
     job.is_preempted()
-    after(job, 143)
+    job.after(143)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "finished")
 
 
 def test_job_requeued_by_slurm_is_left_alone(job: PretendJob) -> None:
     job.starts()
     job.is_back()
-    after(job, 137)
+    job.after(137)
     assert (job.requeues, job.outcome) == ([], "requeue")
 
 
@@ -156,7 +148,7 @@ def test_crash_near_the_end_of_a_job_keeps_the_job_if_that_is_asked_for(fake: Fa
     job = PretendJob(fake, user, "resources.requeue=same_job")
     job.starts(first_step_s=40.0)
     job.says(EndTime=at(60 + 65))
-    assert "starting again" in after(job, 137)
+    assert "starting again" in job.after(137)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 
 
@@ -180,7 +172,7 @@ def test_crash_is_recorded_when_the_file_system_answers_again(
     monkeypatch.setattr(decide_restart, "record_crash", recorded)
     monkeypatch.setattr(decide_restart, "_REPEAT_S", (0.0,))
     job.starts()
-    assert "starting again" in after(job, 137)
+    assert "starting again" in job.after(137)
     assert job.why == "killed"
 
 
@@ -193,7 +185,7 @@ def test_unanswered_requests_are_repeated_until_the_job_ends() -> None:
 def test_step_that_srun_could_not_create_is_started_again(job: PretendJob) -> None:
     """The batch script lets srun report its own errors with this status."""
     assert "SLURM_EXIT_ERROR=200" in str(JobPlan(experiment=job.user.experiment(), run=job.run))
-    assert "starting again" in after(job, 200)
+    assert "starting again" in job.after(200)
     assert job.why == "launch"
 
 
@@ -222,7 +214,7 @@ def test_max_crashes_limits_restarts_in_place(fake: FakeSlurm, user: User) -> No
 
 def test_silently_killed_rank_counts_as_a_crash(job: PretendJob) -> None:
     job.starts()
-    after(job, 137)
+    job.after(137)
     assert (job.requeues, job.why) == ([["requeue", "101"]], "killed")
     failure = read_json(job.run.failure)
     assert failure["class"] == "killed"
@@ -238,7 +230,7 @@ def test_a_run_on_a_full_disk_is_not_started_again(job: PretendJob, tmp_path: Pa
         fill(job.run.path)
         if is_told:
             job.failure("full_disk")
-        assert os.strerror(errno.ENOSPC) in after(job, 4)
+        assert os.strerror(errno.ENOSPC) in job.after(4)
         assert (job.requeues, job.submitted) == ([], ["101"])
         assert read_json(job.run.failure)["class"] == "full_disk"
 
@@ -247,13 +239,13 @@ def test_max_crashes_is_that_of_the_last_submission(job: PretendJob) -> None:
     job.run.job.write_text("max_crashes: 0\n")
     job.starts()
     job.failure("io")
-    assert "max_crashes" in after(job, 1)
+    assert "max_crashes" in job.after(1)
     assert job.requeues == []
 
 
 def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:
     """Its ranks found no interpreter, for example: there is no line and no failure.json."""
-    after(job, 127)
+    job.after(127)
     (line,) = read_attempts(job.run)
     assert (line.job_id, line.restart) == ("101", 0)
     assert job.run.failure.exists()
@@ -261,7 +253,7 @@ def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:
 
 def test_next_job_excludes_a_host_after_two_failures(job: PretendJob) -> None:
     hangs_twice(job)
-    after(job, 77)
+    job.after(77)
     assert (job.requeues, job.submitted) == ([], ["101", "102"])
     assert "#SBATCH --exclude=bad\n" in job.script("102")
     assert "#SBATCH --dependency=afterany:101\n" in job.script("102")
@@ -273,7 +265,7 @@ def test_requeued_task_of_an_array_excludes_a_host_after_two_failures(fake: Fake
     job.environ["SLURM_JOB_NODELIST"] = "bad"
     job.says(ExcNodeList="other")
     hangs_twice(job, job_id="101")
-    after(job, 77)
+    job.after(77)
     assert (job.requeues, job.submitted) == ([["requeue", "101_2"]], ["101_2"])
     assert ["update", "jobid=101_2", "excnodelist=other,bad"] in fake.calls("scontrol")
     # On another host, the next crash costs no requeue.
@@ -294,15 +286,17 @@ def test_host_is_not_excluded_if_too_few_others_are_left(
 
     monkeypatch.setattr(decide_restart, "check_fits", reasons)
     hangs_twice(job)
-    after(job, 77)
+    job.after(77)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
     assert [call for call in job.fake.calls("scontrol") if call[0] == "update"] == []
+    (event,) = job.events("not_excluded")
+    assert (event["hosts"], event["reasons"]) == (["bad"], ["0 hosts are left"])
 
 
 def test_requeued_job_of_named_hosts_excludes_none(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.hosts={bad: 1}", "resources.requeue=same_job")
     hangs_twice(job)
-    after(job, 77)
+    job.after(77)
     assert job.requeues == [["requeue", "101"]]
     assert [call for call in fake.calls("scontrol") if call[0] == "update"] == []
 
@@ -310,14 +304,14 @@ def test_requeued_job_of_named_hosts_excludes_none(fake: FakeSlurm, user: User) 
 def test_excluded_host_needs_no_new_job(fake: FakeSlurm, user: User) -> None:
     job = PretendJob(fake, user, "resources.exclude=bad")
     hangs_twice(job)
-    after(job, 77)
+    job.after(77)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
 
 
 def test_run_without_progress_is_held(job: PretendJob) -> None:
     for _ in range(3):
         job.starts()
-        outcome = after(job, 137)
+        outcome = job.after(137)
         job.job_id = f"{int(job.job_id) + 1}"
         job.environ["SLURM_JOB_ID"] = job.job_id
         job.says()
@@ -332,20 +326,20 @@ def test_run_without_progress_is_held(job: PretendJob) -> None:
 def test_finished_run_needs_no_action(job: PretendJob) -> None:
     job.stops()
     job.run.result.write_text("{}")
-    assert "finished" in after(job, 143)
+    assert "finished" in job.after(143)
     assert job.fake.calls("scontrol") == []
 
 
 def test_run_taken_over_by_another_attempt_is_left_alone(job: PretendJob) -> None:
     job.starts()
     job.starts(job_id="999")
-    assert "another attempt" in after(job, 1)
+    assert "another attempt" in job.after(1)
     assert job.requeues == []
 
 
 def test_run_locked_by_another_attempt_is_left_alone(job: PretendJob) -> None:
     with FileLock(job.run.alive):
-        assert "another attempt" in after(job, 2)
+        assert "another attempt" in job.after(2)
     assert not job.run.attempts.exists()
 
 
@@ -356,110 +350,5 @@ def test_unreachable_controller_is_recorded_as_requeue_failed(job: PretendJob) -
     job.stops()
     job.fake.goes_away()
     with pytest.raises(SlurmUnavailable):
-        after(job, 75)
+        job.after(75)
     assert job.outcome == "requeue_failed"
-
-
-# ---- the command
-
-
-def call(job: PretendJob, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "slurm.job.decide_restart", *arguments],
-        env={**job.environ, **CODE, "STK_EXPERIMENT_DIR": str(job.user.experiments)},
-        cwd=job.user.root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("what", ["the folder", "the id", "the experiment file"])
-def test_command_accepts_the_folder_the_id_or_the_experiment_file(job: PretendJob, what: str) -> None:
-    job.stops()
-    run = job.run
-    names = {"the folder": str(run.path), "the id": run.run_id, "the experiment file": "tiny.yaml"}
-    done = call(job, names[what], "75")
-    assert (done.returncode, done.stdout) == (0, "stk: the run was stopped: requested\n")
-    assert job.requeues == [["requeue", "101"]]
-
-
-def test_command_reports_errors_without_a_traceback(job: PretendJob) -> None:
-    done = call(job, "nosuch", "75")
-    assert (done.returncode, done.stderr) == (2, "")
-    assert "stk resume" in done.stdout
-    assert "no run 'nosuch'" in done.stdout
-
-
-# ---- what the webhook is told
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    with receiving() as receiver:
-        monkeypatch.setenv("HOOK_URL", receiver.url)
-        yield receiver
-
-
-def with_webhook(fake: FakeSlurm, user: User, *overrides: str) -> PretendJob:
-    events = "resources.webhook_events=[end,failure,hold,requeue]"
-    return PretendJob(fake, user, "resources.webhook_env=HOOK_URL", events, *overrides)
-
-
-def test_failure_of_user_code_ends_the_run_and_the_webhook_is_told_once(
-    fake: FakeSlurm, user: User, told: Receiver
-) -> None:
-    job = with_webhook(fake, user)
-    job.starts()
-    job.failure("exception")
-    assert "not started again" in after(job, 1)
-    after(job, 1)
-    assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
-    (message,) = told.messages
-    assert (message["event"], message["job"], message["reason"]) == (
-        "failure",
-        "101",
-        "exception, rank 0 on here, at step 3",
-    )
-
-
-def test_webhook_is_told_of_a_requeue_after_a_failure(fake: FakeSlurm, user: User, told: Receiver) -> None:
-    job = with_webhook(fake, user)
-    job.starts()
-    job.failure("io")
-    after(job, 1)
-    assert [message["event"] for message in told.messages] == ["requeue"]
-
-
-def test_webhook_is_told_of_a_held_run(fake: FakeSlurm, user: User, told: Receiver) -> None:
-    job = with_webhook(fake, user)
-    for _ in range(3):
-        job.starts(time_end=1500.0, last_step=0, why="preempted")
-    after(job, 75)
-    (message,) = told.messages
-    assert (message["event"], message["state"]) == ("hold", "held")
-    assert "3 attempts in a row made no step" in message["reason"]
-
-
-def test_cancelled_job_is_not_requeued_and_the_webhook_not_told(
-    fake: FakeSlurm, user: User, told: Receiver
-) -> None:
-    job = with_webhook(fake, user)
-    job.stops("SIGTERM")
-    job.is_cancelled()
-    after(job, 75)
-    assert told.messages == []
-    assert (job.requeues, job.submitted, job.why) == ([], ["101"], "cancelled")
-
-
-def test_infrastructure_failure_requeues_the_job_even_if_the_webhook_fails(
-    fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = with_webhook(fake, user)
-    monkeypatch.setenv("HOOK_URL", nobody())
-    job.starts()
-    job.failure("io")
-    assert "starting again" in after(job, 1)
-    assert (job.requeues, job.why) == ([["requeue", "101"]], "io")
-    (event,) = job.events("not_notified")
-    assert event["what"] == "requeue"

@@ -6,6 +6,7 @@ import os
 from datetime import datetime, timedelta
 from typing import Any
 
+from slurm.job.decide_restart import decide
 from slurm.status.submissions import record
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
@@ -75,6 +76,10 @@ class PretendJob:
         nonce = f"{self.job_id}.0.{number - 1}"
         line = {"attempt": number, "job_id": self.job_id, "restart": 0, "nonce": nonce, "hosts": ["here"]}
         append_json_line(self.run.attempts, {**line, "time_start": 1000.0 * number, "first_step": 0, **facts})
+
+    def after(self, code: int) -> str:
+        """What the batch script does after a step that ended with this exit status."""
+        return decide(self.run, code, self.environ, 0.0).text
 
     def stops(self, why: str = "SIGTERM", step: int = 5) -> None:
         """As `starts`, and it saved and left."""

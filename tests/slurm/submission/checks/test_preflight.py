@@ -293,3 +293,11 @@ def test_a_refusal_lists_every_reason(cluster: Stubs) -> None:
 def test_an_account_may_be_below_an_allowed_one_in_newer_versions() -> None:
     assert not _reasons(replace(FACTS, has_subaccounts=True), partition="small", account="optics")
     assert _reasons(partition="small", account="optics")
+
+
+@pytest.mark.parametrize("version, counts", [("22.05.8", False), ("23.02.1", True), ("25.11.0", True)])
+def test_version_says_whether_accounts_below_an_allowed_one_count(
+    cluster: Stubs, version: str, counts: bool
+) -> None:
+    cluster.answers("scontrol", (RECORDED / "config.txt").read_text().replace("22.05.8", version))
+    assert read_facts(Resources()).has_subaccounts == counts

@@ -142,11 +142,9 @@ def test_every_misspelling_is_in_one_split(listed, seed):
 
 
 def test_the_case_of_a_misspelling_does_not_change_its_split():
-    listed = {"the": ["teh"], "The": ["Teh"]} | {f"{n}": [f"w{n}", f"W{n}"] for n in range(50)}
+    listed = {f"{n}": [f"w{n}", f"W{n}"] for n in range(50)}
     for split in divide(listed, SHARES, 22).values():
-        for word, wrongs in split.items():
-            if word.isdecimal():
-                assert len(wrongs) == 2
+        assert all(len(wrongs) == 2 for wrongs in split.values())
 
 
 def test_added_misspellings_do_not_change_the_splits_of_others():

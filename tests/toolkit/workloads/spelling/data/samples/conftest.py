@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 
 Make = Callable[..., SpellingTexts]
 
@@ -40,3 +42,9 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> int:
     """Shards of so few lines that the 84 texts and the 11 of the test set make 11 of them."""
     monkeypatch.setattr(layout, "SHARD", 10)
     return 11
+
+
+def row(prepared: SpellingSet, name: str, index: int, split: str = "train") -> list[int]:
+    """Return a list of a sample by its name in the layout; -1 stands for an empty list."""
+    found: list[int] = prepared.split(split).rows(name, np.array([index]), -1)[0].tolist()
+    return found

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.toolkit.workloads.spelling.spelling_files import write_pairs
-from toolkit.workloads.spelling.config.data import SpellingTexts
+from tests.toolkit.workloads.spelling.data.samples.conftest import Make, row
+from tests.toolkit.workloads.spelling.spelling_files import WORDS, write_pairs
 from toolkit.workloads.spelling.config.noise import (
     ArtificialNoise,
     ChainedNoise,
@@ -26,8 +26,6 @@ from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, 
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 
-Make = Callable[..., SpellingTexts]
-
 SPACES = ChainedNoise(steps=(WhitespaceNoise(), SubstringNoise(max_characters=40)))
 _TWO_TARGETS = (SaveNoise(), ReplaceNoise())
 PLUS = ChainedNoise(steps=(ArtificialNoise(rate=0.3), *_TWO_TARGETS, *SPACES.steps))
@@ -42,11 +40,6 @@ def made(make: Make, tmp_path: Path) -> Callable[..., SpellingSet]:
         return prepare(make(tokenizer_path=str(tmp_path / "characters.json"), **settings))
 
     return prepared
-
-
-def row(found: SpellingSet, name: str, index: int, split: str = "train") -> list[int]:
-    samples = found.split(split)
-    return samples.lists[name].gather(samples.ids[[index]], -1)[0].tolist()
 
 
 def text_of(found: SpellingSet, index: int, split: str = "train") -> str:
@@ -86,10 +79,9 @@ def test_labels_compare_the_repaired_words_with_the_clean_words(made: Callable[.
         words = repaired(text, row(found, layout.REPAIRS, index)[1:-1]).split()
         labels = row(found, layout.LABELS, index)
         assert len(words) == len(labels)
-        known = {"stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under"}
         errors += sum(labels)
         for word, label in zip(words, labels, strict=True):
-            if word.strip(",") in known:
+            if word.strip(",") in WORDS:
                 assert not label
     assert errors
     # Labels compare with the clean text also without the noises save and replace.

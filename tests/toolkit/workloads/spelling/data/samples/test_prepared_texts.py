@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.toolkit.support.tiny import query as rows
-from tests.toolkit.workloads.spelling.data.samples.conftest import Make
+from tests.toolkit.workloads.spelling.data.samples.conftest import Make, row
 from tests.toolkit.workloads.spelling.spelling_files import WORDS, texts, write_pairs, write_texts
 from toolkit.data.provenance import origins
 from toolkit.data.sources.file_digests import memory_of
@@ -31,11 +31,7 @@ from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 def words_wrong(prepared: SpellingSet, split: str) -> list[list[int]]:
-    samples = prepared.split(split)
-    every = np.arange(len(samples))
-    sizes = samples.sizes(layout.LABELS, every)
-    found = samples.rows(layout.LABELS, every, layout.UNKNOWN).tolist()
-    return [labels[:size] for labels, size in zip(found, sizes, strict=True)]
+    return [row(prepared, layout.LABELS, index, split) for index in range(prepared.splits[split])]
 
 
 def test_texts_are_divided_into_splits_and_labelled_by_their_errors(make: Make) -> None:
@@ -240,11 +236,11 @@ def test_an_invalid_line_is_refused_with_file_and_line(
 def test_tokens_of_targets_are_kept_for_correction(make: Make) -> None:
     data = make()
     prepared = prepare(dataclasses.replace(data, output_tokenizer_path=data.tokenizer_path))
-    tokenizer, samples = load_tokenizer(Path(data.tokenizer_path)), prepared.split("test")
+    tokenizer = load_tokenizer(Path(data.tokenizer_path))
     for number, text in enumerate(texts(11, first=1000)):
         tokens, words = tokenizer.encode_words(text)
-        assert samples.rows(layout.OUTPUTS, np.array([number]), -1)[0].tolist() == tokens.tolist()
-        assert samples.rows(layout.OUTPUT_WORDS, np.array([number]), -1)[0].tolist() == words.tolist()
+        assert row(prepared, layout.OUTPUTS, number, "test") == tokens.tolist()
+        assert row(prepared, layout.OUTPUT_WORDS, number, "test") == words.tolist()
 
 
 def test_set_is_reused_unless_a_setting_changes_its_content(make: Make) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolkit.workloads.spelling.data.texts import token_types
 from toolkit.workloads.spelling.data.texts.token_types import is_special
-from toolkit.workloads.spelling.data.texts.words import normalised, pieces_of, word_labels
+from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 
 KINDS = {
     "punctuation": token_types.is_punctuation,
@@ -40,10 +40,6 @@ def test_pieces_have_all_characters_but_white_space(text):
     pieces = pieces_of(text)
     assert "".join(piece.text for piece in pieces) == "".join(text.split())
     assert all(text[slice(*piece.characters)] == piece.text for piece in pieces)
-
-
-def test_normalised_text_has_single_spaces():
-    assert normalised("  a\t b\n\nc ") == "a b c"
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,6 @@ def correction(kind: str, **data: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_default_search_is_greedy(kind):
-    assert check(correction(kind)).task.search == "greedy"
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_width_of_a_beam_is_refused_without_a_beam(kind, faults):
     tree = correction(kind)
     tree["task"]["beam_width"] = 10

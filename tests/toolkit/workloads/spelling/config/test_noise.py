@@ -32,10 +32,6 @@ def test_the_kind_decides_the_keys(working_folder):
     assert noise == MixedNoise(misspellings=str(working_folder / "m.json"), rate=0.3)
 
 
-def test_the_name_of_a_kind_means_its_defaults():
-    assert noise_in("whitespace") == WhitespaceNoise()
-
-
 def test_noises_can_be_nested():
     noise = noise_in({"kind": "chained", "steps": ["whitespace", {"kind": "substring", "max_characters": 9}]})
     assert noise == ChainedNoise(steps=(WhitespaceNoise(), SubstringNoise(max_characters=9)))

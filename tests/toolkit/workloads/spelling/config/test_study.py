@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -131,12 +132,9 @@ def test_finetuning_continues_the_same_model_with_listed_misspellings(
     assert finetuned.train.start_from_checkpoint == "/runs/source"
     assert finetuned.model == trained.model
     assert finetuned.data.tokenizer_path == trained.data.tokenizer_path
-    assert "realistic" in {finetuned.data.noise.kind, *kinds_within(finetuned.data.noise)}
+    noise = finetuned.data.noise
+    assert "realistic" in {noise.kind, *(each.kind for each in getattr(noise, "choices", ()))}
     assert (finetuned.lr_scheduler.kind, finetuned.train.eval_per_epoch) == ("linear", 10)
-
-
-def kinds_within(noise: object) -> list[str]:
-    return [each.kind for each in getattr(noise, "choices", ())]
 
 
 @pytest.mark.parametrize("name", NEEDS)
@@ -154,15 +152,9 @@ def test_a_missing_variable_is_named_with_its_key(name: str) -> None:
 def test_a_variable_sets_its_key(
     name: str, variable: str, value: str, key: str, expected: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert found(shape(name, monkeypatch), key) != expected
+    assert attrgetter(key)(shape(name, monkeypatch)) != expected
     monkeypatch.setenv(variable, value)
-    assert found(shape(name, monkeypatch), key) == expected
-
-
-def found(experiment: object, key: str) -> object:
-    for part in key.split("."):
-        experiment = getattr(experiment, part)
-    return experiment
+    assert attrgetter(key)(shape(name, monkeypatch)) == expected
 
 
 def test_noises_are_those_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,18 +170,16 @@ def test_noises_are_those_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> N
     assert (clean.kind, wrong.kind, wrong.rate, wrong.at_least) == ("none", "mixed", 0.05, 1)
 
 
-@pytest.mark.parametrize("part", sorted((CONFIGS / "optimizer").iterdir()), ids=lambda path: path.stem)
-def test_another_optimizer_can_be_chosen(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = f"optimizer=${{from_file:optimizer/{part.name}}}"
+@pytest.mark.parametrize(
+    "part",
+    sorted(path for section in ("optimizer", "lr_scheduler") for path in (CONFIGS / section).iterdir()),
+    ids=lambda path: path.stem,
+)
+def test_another_optimizer_or_schedule_can_be_chosen(part: Path) -> None:
+    section = part.parent.name
+    chosen = f"{section}=${{from_file:{section}/{part.name}}}"
     experiment = load(CONFIGS / "spelling" / "sed_words.yaml", [chosen])
-    assert experiment.optimizer.kind == part.stem
-
-
-@pytest.mark.parametrize("part", sorted((CONFIGS / "lr_scheduler").iterdir()), ids=lambda path: path.stem)
-def test_another_schedule_can_be_chosen(part: Path) -> None:
-    chosen = f"lr_scheduler=${{from_file:lr_scheduler/{part.name}}}"
-    experiment = load(CONFIGS / "spelling" / "sed_words.yaml", [chosen])
-    assert experiment.lr_scheduler.kind == part.stem.partition("_")[0]
+    assert attrgetter(section)(experiment).kind == part.stem.partition("_")[0]
 
 
 def test_every_part_is_used_by_an_experiment() -> None:

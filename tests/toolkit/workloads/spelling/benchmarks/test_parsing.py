@@ -12,6 +12,13 @@ from toolkit.errors import DataError, UserError
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
 from toolkit.workloads.spelling.benchmarks.parsing import Figures, Sheet, open_sheet
 
+#: Kind, texts, right answers.
+Benchmark = tuple[str, tuple[str, ...], tuple[str, ...]]
+OF_WORDS: Benchmark = ("sed_words", ("teh cat", "a dgo"), ("1 0", "0 1"))
+OF_LINES: Benchmark = ("sed_sequence", ("teh cat", "a dog"), ("1", "0"))
+OF_TEXTS: Benchmark = ("sec", ("teh cat", "1"), ("the cat", "1"))
+OF_SPACES: Benchmark = ("tokenization_repair", ("thec at", "a b"), ("the cat", "a b"))
+
 
 def sheet(
     folder: Path,
@@ -36,7 +43,7 @@ def score(of: Sheet, *predictions: str) -> Figures:
 
 
 def test_labels_of_words_are_compared_one_by_one(tmp_path: Path) -> None:
-    found = score(sheet(tmp_path, "sed_words", ("teh cat", "a dgo"), ("1 0", "0 1")), "1 1", "0 0")
+    found = score(sheet(tmp_path, *OF_WORDS), "1 1", "0 0")
     assert found == {"f1": 0.5, "precision": 0.5, "recall": 0.5, "word_accuracy": 0.5}
 
 
@@ -47,7 +54,7 @@ def test_a_dictionary_separates_errors_that_are_words(tmp_path: Path) -> None:
 
 
 def test_labels_of_lines_are_compared_one_by_one(tmp_path: Path) -> None:
-    found = score(sheet(tmp_path, "sed_sequence", ("teh cat", "a dog"), ("1", "0")), "1", "1")
+    found = score(sheet(tmp_path, *OF_LINES), "1", "1")
     assert (found["precision"], found["recall"], found["sequence_accuracy"]) == (0.5, 1.0, 0.5)
 
 
@@ -70,9 +77,7 @@ def test_many_lines_are_scored_in_parts_and_each_part_is_reported(tmp_path: Path
 
 
 def test_white_space_is_compared_where_it_changes(tmp_path: Path) -> None:
-    found = score(
-        sheet(tmp_path, "tokenization_repair", ("thec at", "a b"), ("the cat", "a b")), "the c at", "ab"
-    )
+    found = score(sheet(tmp_path, *OF_SPACES), "the c at", "ab")
     assert (found["precision"], found["recall"]) == (0.5, 0.5)
     assert found["sequence_f1"] == pytest.approx(1 / 3)
 
@@ -98,7 +103,7 @@ def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
 
 
 def test_labels_are_not_accepted_as_corrections(tmp_path: Path) -> None:
-    of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
+    of = sheet(tmp_path, *OF_TEXTS)
     for labels in (("1 0", "0"), ("", "1")):
         with pytest.raises(DataError, match=r"^mine\.txt: found only 0 and 1 in 2 lines, expected t"):
             score(of, *labels)
@@ -116,36 +121,25 @@ def test_lines_that_are_too_different_are_those_of_the_file_that_has_them(tmp_pa
 
 
 def test_a_model_that_writes_nothing_is_scored(tmp_path: Path) -> None:
-    of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
+    of = sheet(tmp_path, *OF_TEXTS)
     assert score(of, "", "")["f1"] == 0
 
 
 @pytest.mark.parametrize(
-    "predictions, told",
+    "benchmark, predictions, told",
     [
-        (("1", "0 1"), r"mine\.txt:1: found 1 labels, expected 2: one for each word of the input"),
-        (("1 0", "0 2"), r"mine\.txt:2: found '2', expected 0 \(right\) and 1 \(wrong\) only"),
-        (("1 0", "a " + "b" * 99), r"mine\.txt:2: found 'a', expected 0"),
+        (OF_WORDS, ("1", "0 1"), r"1: found 1 labels, expected 2: one for each word of the input"),
+        (OF_WORDS, ("1 0", "0 2"), r"2: found '2', expected 0 \(right\) and 1 \(wrong\) only"),
+        (OF_WORDS, ("1 0", "a " + "b" * 99), r"2: found 'a', expected 0"),
+        (OF_LINES, ("1 0", "0"), r"1: found 2 labels, expected 1: one for the line$"),
+        (OF_SPACES, ("the hat", "a b"), r"1: found 'the hat', .* \('thec at'\): only white"),
     ],
 )
-def test_labels_that_do_not_fit_are_refused_with_their_line(
-    tmp_path: Path, predictions: tuple[str, ...], told: str
+def test_predictions_that_do_not_fit_are_refused_with_their_line(
+    tmp_path: Path, benchmark: Benchmark, predictions: tuple[str, ...], told: str
 ) -> None:
-    of = sheet(tmp_path, "sed_words", ("teh cat", "a dgo"), ("1 0", "0 1"))
-    with pytest.raises(DataError, match=f"^{told}"):
-        score(of, *predictions)
-
-
-def test_a_line_has_exactly_one_label(tmp_path: Path) -> None:
-    of = sheet(tmp_path, "sed_sequence", ("teh cat",), ("1",))
-    with pytest.raises(DataError, match=r"^mine\.txt:1: found 2 labels, expected 1: one for the line$"):
-        score(of, "1 0")
-
-
-def test_a_repair_may_change_only_white_space(tmp_path: Path) -> None:
-    of = sheet(tmp_path, "tokenization_repair", ("thec at",), ("the cat",))
-    with pytest.raises(DataError, match=r"^mine\.txt:1: found 'the hat', .* \('thec at'\): only white"):
-        score(of, "the hat")
+    with pytest.raises(DataError, match=rf"^mine\.txt:{told}"):
+        score(sheet(tmp_path, *benchmark), *predictions)
 
 
 def test_files_of_a_benchmark_must_match_the_input(tmp_path: Path) -> None:
@@ -159,12 +153,6 @@ def test_files_of_a_benchmark_must_match_the_input(tmp_path: Path) -> None:
         sheet(tmp_path, "sec", (), ())
     with pytest.raises(DataError, match=r"lowercase\.txt: found 1 lines, expected 2"):
         sheet(tmp_path, "sec", ("a", "b"), ("a", "b"), lowercase=("1",))
-
-
-def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    (tmp_path / "latin.txt").write_bytes("caf\xe9\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.txt is not UTF-8"):
-        read_lines(tmp_path / "latin.txt")
 
 
 def test_lowercase_file_is_refused_for_labels(tmp_path: Path) -> None:

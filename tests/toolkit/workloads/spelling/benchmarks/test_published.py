@@ -1,24 +1,17 @@
 """Published scores of real predictions are reproduced to the last digit: 34 figures.
 
 Detection of words: F1 of ten predictions, precision and recall of two, accuracy of two. Correction: F1 and
-edit distance of eight predictions, F1 of two more. The published rates of real-word errors need a dictionary
-that is not available, so their rule is checked on the published texts with another dictionary.
+edit distance of eight predictions, F1 of two more.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import string
 from pathlib import Path
 
 import pytest
 
-from tests.toolkit.workloads.spelling.benchmarks.folders import write_lines
-from toolkit.workloads.spelling.benchmarks.baselines import english_words
 from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
-from toolkit.workloads.spelling.benchmarks.lines import read_lines
-from toolkit.workloads.spelling.benchmarks.parsing import open_sheet
 from toolkit.workloads.spelling.benchmarks.scoring import Result, entries, score_entries
 from toolkit.workloads.spelling.benchmarks.tables import tables
 
@@ -98,46 +91,3 @@ def test_published_correction_scores_are_reproduced() -> None:
     }
     assert {model: f1 for model, (f1, _) in both.pop("whitespace/high-high").items()} == WHITESPACE
     assert both == CORRECTIONS
-
-
-@pytest.mark.parametrize("split", ["wikidump/realistic", "neuspell/jfleg"])
-def test_errors_are_real_words_by_the_published_rule(split: str) -> None:
-    folder, dictionary = published("sed_words", split), english_words()
-    words = [word for line in read_lines(folder / "corrupt.txt") for word in line.split()]
-    golds = [label == "1" for line in read_lines(folder / "correct.txt") for label in line.split()]
-    real = [
-        all(
-            piece in dictionary or set(piece) <= set(string.punctuation)
-            for piece in re.findall(r"\w\S+\w|\w+|[^\w\s]+", word)
-        )
-        for word in words
-    ]
-    benchmark = open_sheet("sed_words", folder / "corrupt.txt", folder / "correct.txt", dictionary=dictionary)
-    for path in (folder / "predictions").glob("*.txt"):
-        lines = read_lines(path)
-        labels = [label == "1" for line in lines for label in line.split()]
-        rates = {True: [0, 0], False: [0, 0]}
-        for label, gold, kind in zip(labels, golds, real, strict=True):
-            rates[kind][0] += gold and label
-            rates[kind][1] += gold
-        figures = benchmark.score(lines, path.name, lambda lines: None)
-        assert (figures["real_word_rate"], figures["non_word_rate"]) == tuple(
-            found / every for found, every in (rates[True], rates[False])
-        )
-
-
-def test_scores_without_case_are_those_of_lower_case_texts(tmp_path: Path) -> None:
-    folder = published("sec", "neuspell", "jfleg")
-    lower = {
-        path.relative_to(folder): write_lines(
-            tmp_path / path.relative_to(folder), *map(str.lower, read_lines(path))
-        )
-        for path in folder.rglob("*.txt")
-    }
-    corrupt, correct = Path("corrupt.txt"), Path("correct.txt")
-    without = open_sheet("sec", folder / corrupt, folder / correct, lowercase=True)
-    within = open_sheet("sec", lower.pop(corrupt), lower.pop(correct))
-    for name, path in lower.items():
-        assert without.score(read_lines(folder / name), name.name, lambda lines: None) == within.score(
-            read_lines(path), name.name, lambda lines: None
-        )

@@ -101,30 +101,17 @@ def test_characters_outside_the_basic_plane_are_one_character() -> None:
     assert edits_between(["a🙂c"], ["a🙃c"]) == [[Edit("replace", 1, 1)]]
 
 
-def words_edited(text: str, other: str) -> tuple[set[int], set[int]]:
+@pytest.mark.parametrize(
+    "text, other, touched",
+    [
+        ("tihs is a test", "this is a tests", ({0, 3}, {0, 3})),
+        ("the catsat there", "the cat sat there", ({1}, {1, 2})),  # both parts of a split word
+        ("the c a t sat", "the cat sat", ({1, 2, 3}, {1})),  # all merged words
+    ],
+)
+def test_an_edit_touches_words_of_both_texts(
+    text: str, other: str, touched: tuple[set[int], set[int]]
+) -> None:
     (edits,) = edits_between([text], [other])
     one, two = edited_words(text, other, edits)
-    return set(one), set(two)
-
-
-def test_an_edited_letter_touches_its_word_in_both_texts() -> None:
-    assert words_edited("tihs is a test", "this is a tests") == ({0, 3}, {0, 3})
-
-
-def test_a_split_word_touches_both_parts() -> None:
-    assert words_edited("the catsat there", "the cat sat there") == ({1}, {1, 2})
-
-
-def test_all_merged_words_are_touched() -> None:
-    assert words_edited("the c a t sat", "the cat sat") == ({1, 2, 3}, {1})
-
-
-def test_matching_words_may_be_at_other_places() -> None:
-    # The longest common subsequence is: the cat sat.
-    ((one, two),) = matching_words(["oh the black cat sat"], ["the cat on sat sits"])
-    assert (one, two) == ({1, 3, 4}, {0, 1, 3})
-
-
-def test_the_last_of_equally_long_subsequences_is_taken() -> None:
-    ((one, two),) = matching_words(["a a"], ["a"])
-    assert (one, two) == ({1}, {0})
+    assert (set(one), set(two)) == touched

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.errors import DataError
 from toolkit.nlp.tokens import tokenizer as words_of
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import (
-    SPECIAL,
     byte_values,
     characters,
     save,
@@ -137,19 +135,6 @@ def test_tokens_that_are_adjacent_once_are_not_merged():
     assert len(TextTokenizer(train_bpe(["qzx"], 400, min_frequency=1))) == 260 + 3
 
 
-def test_texts_are_read_as_a_stream():
-    read = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal read
-        for text in TEXTS:
-            read += 1
-            yield text
-
-    assert train_bpe(lines(), 300).get_vocab_size() == 300
-    assert read == len(TEXTS)
-
-
 # ---- files
 
 
@@ -162,9 +147,6 @@ def test_a_missing_or_invalid_file_is_refused(tmp_path):
 
 
 def test_a_tokenizer_without_our_special_tokens_is_refused(tmp_path):
-    from tokenizers import models
-
     save(Tokenizer(models.WordLevel({"<unk>": 0, "<pad>": 1}, unk_token="<unk>")), tmp_path / "t.json")
     with pytest.raises(DataError, match=r"t\.json lacks <bos>, <eos>; make it with"):
         load_tokenizer(tmp_path / "t.json")
-    assert SPECIAL == ("<pad>", "<unk>", "<bos>", "<eos>")

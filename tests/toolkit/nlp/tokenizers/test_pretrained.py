@@ -148,16 +148,12 @@ def test_max_tokens_must_leave_room_for_one_token(tmp_path: Path) -> None:
     PretrainedEncoder(path, 3)
 
 
-def described(path: str) -> dict[str, object]:
-    return tokenizer_files.content(path)
-
-
 def test_a_tokenizer_is_identified_by_its_content_not_by_its_path(tmp_path: Path) -> None:
     first, copy = bert(tmp_path / "first"), str(shutil.copytree(tmp_path / "first", tmp_path / "copy"))
-    assert described(first) == described(copy)
+    assert tokenizer_files.content(first) == tokenizer_files.content(copy)
     (Path(copy) / "tokenizer_config.json").write_text('{"pad_token": "c"}')
-    assert described(first) != described(copy)
-    assert described(first) != described(byte_level(tmp_path / "other"))
+    assert tokenizer_files.content(first) != tokenizer_files.content(copy)
+    assert tokenizer_files.content(first) != tokenizer_files.content(byte_level(tmp_path / "other"))
 
 
 # -- what is missing -------------------------------------------------------------------------------
@@ -166,7 +162,7 @@ def test_a_tokenizer_is_identified_by_its_content_not_by_its_path(tmp_path: Path
 def test_a_folder_without_a_tokenizer_is_refused_with_its_file_names(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").touch()
     with pytest.raises(DataError, match=r"there is no tokenizer\.json.*it holds: vocab\.txt.*AutoTokenizer"):
-        described(str(tmp_path))
+        tokenizer_files.content(str(tmp_path))
 
 
 def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
@@ -179,7 +175,7 @@ def test_a_damaged_tokenizer_config_is_named(tmp_path: Path) -> None:
     path = bert(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(DataError, match=r"tokenizer_config\.json: no JSON"):
-        described(path)
+        tokenizer_files.content(path)
 
 
 @pytest.fixture
@@ -195,7 +191,7 @@ def test_a_hub_name_is_read_from_the_cache(tmp_path: Path, hub_cache: Path) -> N
     bert(snapshot)
     (snapshot.parents[1] / "refs").mkdir()
     (snapshot.parents[1] / "refs" / "main").write_text("abc")
-    assert described("some/encoder") == described(str(snapshot))
+    assert tokenizer_files.content("some/encoder") == tokenizer_files.content(str(snapshot))
 
 
 @pytest.mark.usefixtures("hub_cache")
@@ -204,10 +200,10 @@ def test_a_name_that_is_neither_folder_nor_hub_model_is_refused(name: str) -> No
     with pytest.raises(
         DataError, match=rf"'{name}' is not a folder here, and no hub gave a model of that name"
     ):
-        described(name)
+        tokenizer_files.content(name)
 
 
 @pytest.mark.usefixtures("hub_cache")
 def test_an_absolute_path_is_never_taken_for_a_hub_name() -> None:
     with pytest.raises(DataError, match="there is no folder /no/such/folder"):
-        described("/no/such/folder")
+        tokenizer_files.content("/no/such/folder")

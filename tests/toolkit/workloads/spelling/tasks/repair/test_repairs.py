@@ -142,22 +142,17 @@ def test_files_of_a_plus_model_have_a_line_for_each_text(
 ) -> None:
     found = scored(plus, plus.model())
     plus.write_report(run, "test", found)
-    files = [
-        SpellingFiles(run).repairs("test"),
-        SpellingFiles(run).detections("test"),
-        SpellingFiles(run).corrections("test"),
-    ]
-    repairs, detections, corrections = (file.read_text(encoding="utf-8").splitlines() for file in files)
+    files = SpellingFiles(run)
+    repairs, detections, corrections = (
+        file("test").read_text(encoding="utf-8").splitlines()
+        for file in (files.repairs, files.detections, files.corrections)
+    )
     samples = plus.splits["test"]
+    texts, targets = zip(*samples.texts(np.arange(len(samples))), strict=True)
     assert len(repairs) == len(detections) == len(corrections) == len(samples)
-    for (text, target), line, labels in zip(
-        samples.texts(np.arange(len(samples))), repairs, detections, strict=True
-    ):
+    for text, target, line, labels in zip(texts, targets, repairs, detections, strict=True):
         assert line.replace(" ", "") == text.replace(" ", "")
-        assert len(labels.split()) == len((target or text).split())
-    lines = [(text, target) for text, target in samples.texts(np.arange(len(samples))) if target is not None]
-    assert len(lines) == len(samples)
-    texts, targets = zip(*lines, strict=True)
+        assert len(labels.split()) == len(target.split())
     whole = score_corrections(texts, corrections, targets).counts
     assert plus.metrics("test", found)["correction_f1"] == whole.f1
 
@@ -201,23 +196,14 @@ def test_unsuitable_repair_run_is_refused_before_anything_starts(tmp_path: Path)
     check_inputs(experiment)
 
 
-def test_correction_reads_the_words_of_the_repairs_of_the_model(plus: TokenizationRepairPlusTask) -> None:
-    samples, model = plus.splits["test"], plus.model()
+def test_a_correction_reads_the_same_as_an_evaluation_if_its_repair_is_right(
+    plus: TokenizationRepairPlusTask,
+) -> None:
+    samples = plus.splits["test"]
     every = np.arange(len(samples))
-    evaluation = scored(plus, model)
-    made = plus.correct(model.eval(), "test", every, CPU)
     texts = [text for text, _ in samples.texts(every)]
-    made_right = plus.repair(model, "test", every, CPU)
-    classes = evaluation.outputs["classes"]
-    assert made_right == [repaired(text, each.tolist()) for text, each in zip(texts, classes, strict=True)]
-    # If its repair is right, it reads the same as an evaluation.
     read = plus.texts_repaired(texts, [" ".join(words) for words in words_read(samples, every)], CPU)
     whole = plus.collate("test", every, CPU).texts
     for name in ("tokens", "lengths", "pieces", "words", "features"):
         assert torch.equal(getattr(read, name), getattr(whole, name)), name
     assert read.word_count == whole.word_count
-    assert [len(text.split()) for text in made] == [len(text.split()) for text in made_right]
-
-
-def test_correct_applies_the_repairs_of_the_model(task: TokenizationRepairTask) -> None:
-    assert task.correct(_Deletes(), "test", np.arange(3), CPU) == ["thecat", "thecat", "thecat"]

@@ -207,8 +207,7 @@ def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
 
 
 def test_predictions_for_other_texts_are_not_kept_after_a_failure(detects: RunDir, tmp_path: Path) -> None:
-    run = RunDir(tmp_path / "run")
-    shutil.copytree(detects.path, run.path, symlinks=True)
+    run = RunDir(shutil.copytree(detects.path, tmp_path / "run", symlinks=True))
     first, second = (find_benchmarks(word_benchmark(tmp_path / name)) for name in ("first", "second"))
     second[0].corrupt.write_text("a\nb\nc\n", encoding="utf-8")
     (found, unused) = predict([run], first, _Writes("0 0 0"), lambda line: None)
@@ -244,10 +243,9 @@ def test_a_run_that_cannot_be_scored_does_not_affect_the_others(
     detects: RunDir, corrects: RunDir, user: User, tmp_path: Path
 ) -> None:
     word_benchmark(tmp_path / "bench")
-    unfinished, damaged = RunDir(tmp_path / "under-way"), RunDir(tmp_path / "damaged")
-    shutil.copytree(corrects.path, unfinished.path, symlinks=True)
+    unfinished = RunDir(shutil.copytree(corrects.path, tmp_path / "under-way", symlinks=True))
     unfinished.result.unlink()
-    shutil.copytree(corrects.path, damaged.path, symlinks=True)
+    damaged = RunDir(shutil.copytree(corrects.path, tmp_path / "damaged", symlinks=True))
     shutil.rmtree(damaged.checkpoint(read_json(damaged.result)["best"]["step"]))
     runs = (unfinished.path, damaged.path, detects.path)
     answer = user.stk("evaluate", *runs, "--benchmark", "bench", "--markdown", "all.md", "--json")
@@ -264,8 +262,7 @@ def test_tables_of_an_earlier_call_stay_if_there_are_no_results(
 ) -> None:
     folder = word_benchmark(tmp_path / "bench")
     (tmp_path / "bench" / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
-    run = RunDir(tmp_path / "under-way")
-    shutil.copytree(detects.path, run.path, symlinks=True)
+    run = RunDir(shutil.copytree(detects.path, tmp_path / "under-way", symlinks=True))
     run.result.unlink()
     Path("all.md").write_text("of yesterday", encoding="utf-8")
     assert user.stk("evaluate", run.path, "--benchmark", folder, "--markdown", "all.md").code == 4

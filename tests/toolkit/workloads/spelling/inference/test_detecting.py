@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,12 +25,6 @@ from toolkit.workloads.spelling.inference.detecting import open_detector
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
-def labels_written(run: RunDir) -> list[list[int]]:
-    return [
-        [*map(int, line.split())] for line in SpellingFiles(run).detections("test").read_text().splitlines()
-    ]
-
-
 @pytest.fixture(params=first_quick(["of_words", "of_graphs", "of_texts"]))
 def run(request: pytest.FixtureRequest) -> RunDir:
     found: RunDir = request.getfixturevalue(request.param)
@@ -39,19 +32,14 @@ def run(request: pytest.FixtureRequest) -> RunDir:
 
 
 @pytest.fixture
-def moved(of_words: RunDir, lab: Lab, tmp_path: Path) -> Iterator[RunDir]:
-    """A copy of a run whose data, texts and tokenizers are missing."""
-    copy = RunDir(tmp_path / of_words.run_id)
-    shutil.copytree(of_words.path, copy.path, symlinks=True)
-    folder = lab.folder / "tiny_words"
-    away = folder.rename(tmp_path / "away")
-    yield copy
-    away.rename(folder)
+def copy(of_words: RunDir, tmp_path: Path) -> RunDir:
+    return RunDir(shutil.copytree(of_words.path, tmp_path / of_words.run_id, symlinks=True))
 
 
 def test_labels_are_those_of_the_evaluation(run: RunDir) -> None:
     found = open_detector(run, "cpu").detect(texts_of_test(run))
-    assert found == labels_written(run)
+    written = SpellingFiles(run).detections("test").read_text().splitlines()
+    assert found == [[*map(int, line.split())] for line in written]
     assert {1, 0} == {label for labels in found for label in labels}
 
 
@@ -75,12 +63,6 @@ def test_a_gpu_computes_as_in_the_evaluation(of_words: RunDir) -> None:
             detector.detect(texts_of_test(of_words))
     assert set(found) == {(False, False)}
     assert (cuda.cudnn_sdp_enabled(), cudnn.allow_tf32) == (True, True)
-
-
-def test_labels_depend_on_the_threshold(of_words: RunDir) -> None:
-    detector, texts = open_detector(of_words, "cpu"), texts_of_test(of_words)
-    assert all(all(labels) for labels in detector.detect(texts, threshold=-0.1))
-    assert not any(any(labels) for labels in detector.detect(texts, threshold=1.0))
 
 
 def test_texts_of_any_length_have_a_label_for_each_word(of_words: RunDir) -> None:
@@ -122,20 +104,20 @@ def test_a_long_text_has_the_highest_probability_of_its_passages(of_texts: RunDi
     assert min(alone) < found
 
 
-def test_damaged_weights_are_refused(moved: RunDir) -> None:
-    weights = moved.best.resolve() / "model.safetensors"
+def test_damaged_weights_are_refused(copy: RunDir) -> None:
+    weights = copy.best.resolve() / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"?")
     with pytest.raises(CheckpointError, match="safetensors"):
-        open_detector(moved, "cpu")
+        open_detector(copy, "cpu")
 
 
-def test_runs_that_cannot_detect_are_refused(lab: Lab, moved: RunDir) -> None:
+def test_runs_that_cannot_detect_are_refused(lab: Lab, copy: RunDir) -> None:
     other = lab.train(tiny(lab.folder / "tiny"), Attempt())
     with pytest.raises(UserError, match=r"a run of toy_texts.*expected one of sed_words"):
         open_detector(other, "cpu")
-    (ExportedFiles(moved).encoding / "tokenizer.json").unlink()
+    (ExportedFiles(copy).encoding / "tokenizer.json").unlink()
     with pytest.raises(DataError, match=r"encoding has no tokenizer\.json"):
-        open_detector(moved, "cpu")
-    moved.result.unlink()
+        open_detector(copy, "cpu")
+    copy.result.unlink()
     with pytest.raises(UserError, match="has not finished"):
-        open_detector(moved, "cpu")
+        open_detector(copy, "cpu")

@@ -87,10 +87,13 @@ def test_a_text_that_fits_becomes_its_correction() -> None:
         ("the stoen river", "tow river", [0, 1, 0], "the ow river"),
         ("teh  cta", "the cat", [0], "teh cta"),
         ("teh cta", "the cat", [1], "the cat"),
+        # A marked word without a correction stays.
+        ("ab xy river", "ab river", [0, 1, 0], "ab xy river"),
+        ("teh xy river", "", [1, 1, 0], "teh xy river"),
         ("", "", [], ""),
     ],
 )
-def test_unmarked_words_stay(text: str, made: str, labels: list[int], expected: str) -> None:
+def test_only_marked_words_are_corrected(text: str, made: str, labels: list[int], expected: str) -> None:
     assert only_marked(text, made, labels) == expected
 
 
@@ -137,11 +140,6 @@ def test_unmarked_words_are_not_lost_beside_marked_words(
     # Marked words may be merged with others.
     found = only_marked(" ".join(words), made, labels)
     assert all(word in found for word, own in zip(words, labels, strict=True) if not own)
-
-
-def test_a_marked_word_without_a_correction_stays() -> None:
-    assert only_marked("ab xy river", "ab river", [0, 1, 0]) == "ab xy river"
-    assert only_marked("teh xy river", "", [1, 1, 0]) == "teh xy river"
 
 
 def test_words_that_were_written_separately_are_matched_by_place() -> None:

@@ -35,10 +35,7 @@ def refusal(experiment: Experiment) -> list[str]:
         ),
     ],
 )
-def test_a_missing_file_is_named_with_its_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, override: str, key: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_missing_file_is_named_with_its_key(tmp_path: Path, override: str, key: str) -> None:
     assert refusal(tiny_words(tmp_path, override)) == [f"{key}: {tmp_path}/none.txt does not exist"]
 
 

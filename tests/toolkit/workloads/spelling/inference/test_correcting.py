@@ -15,8 +15,7 @@ pytestmark = pytest.mark.usefixtures("threads_restored")
 
 @pytest.fixture(params=first_quick(["of_corrections", "of_word_corrections", "of_repaired_corrections"]))
 def run(request: pytest.FixtureRequest) -> RunDir:
-    found: RunDir = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 def test_corrections_are_those_of_the_evaluation(run: RunDir) -> None:

@@ -27,8 +27,7 @@ pytestmark = pytest.mark.usefixtures("threads_restored")
 
 @pytest.fixture(params=first_quick(["of_words", "of_graphs", "of_texts"]))
 def run(request: pytest.FixtureRequest) -> RunDir:
-    found: RunDir = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture

@@ -22,8 +22,7 @@ _LONG = " ".join(["the stoen, rivver"] * 60 + ["x" * 400] + ["under"] * 60)
 
 @pytest.fixture(scope="module", params=["of_word_corrections", "of_plus"])
 def corrector(request: pytest.FixtureRequest) -> Corrector:
-    run: RunDir = request.getfixturevalue(request.param)
-    return open_corrector(run, "cpu")
+    return open_corrector(request.getfixturevalue(request.param), "cpu")
 
 
 def untrained(corrector: Corrector, seed: int, **options: object) -> Corrector:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from tests.toolkit.workloads.spelling.spelling_files import write_texts
 from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.correcting import Corrector
@@ -18,8 +19,13 @@ from toolkit.workloads.spelling.inference.requests import Job, Request
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def test_texts_of_several_jobs_are_corrected_only_once(
-    of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of_word_corrections: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
     correct = Corrector.correct
@@ -30,14 +36,12 @@ def test_texts_of_several_jobs_are_corrected_only_once(
 
     monkeypatch.setattr(Corrector, "correct", counted)
     texts = texts_of_test(of_word_corrections)
-    (tmp_path / "corrupt.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    write_texts(Path("corrupt.txt"), texts)
     forms = ("text", "changed", "any_change")
-    jobs = tuple(
-        Job(input=str(tmp_path / "corrupt.txt"), output=str(tmp_path / form), form=form) for form in forms
-    )
+    jobs = tuple(Job(input="corrupt.txt", output=form, form=form) for form in forms)
     work(of_word_corrections, Request(jobs=jobs, device="cpu"), io.StringIO())
     assert asked == [texts]
-    made, *others = ((tmp_path / form).read_text(encoding="utf-8").splitlines() for form in forms)
+    made, *others = (Path(form).read_text(encoding="utf-8").splitlines() for form in forms)
     for form, lines in zip(forms[1:], others, strict=True):
         assert lines == [OF_TEXTS[form](*each) for each in zip(texts, made, strict=True)]
 
@@ -54,16 +58,15 @@ def test_texts_of_several_jobs_are_corrected_only_once(
     ],
 )
 def test_files_are_checked_before_a_model_is_loaded_for_an_output_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: bytes, labels: str | None, told: str
+    texts: bytes, labels: str | None, told: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("texts.txt").write_bytes(texts)
     if labels is not None:
         Path("labels.txt").write_text(labels)
     detections = None if labels is None else "labels.txt"
     job = Job(input="texts.txt", output="made.txt", form="text", detections=detections)
     with pytest.raises(DataError) as refused:
-        work(RunDir(tmp_path / "without a model"), Request(jobs=(job,), device="cpu"), io.StringIO())
+        work(RunDir(Path("without a model")), Request(jobs=(job,), device="cpu"), io.StringIO())
     assert str(refused.value) == told
     assert not Path("made.txt").exists()
 
@@ -79,14 +82,8 @@ def test_files_are_checked_before_a_model_is_loaded_for_an_output_file(
     ],
 )
 def test_labels_that_do_not_fit_the_texts_are_refused_after_the_lines_before_them(
-    of_word_corrections: RunDir,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    labels: str,
-    told: str,
-    answered: int,
+    of_word_corrections: RunDir, labels: str, told: str, answered: int
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("texts.txt").write_text("the stoen river\nover the brigde\n")
     Path("labels.txt").write_text(labels)
     job, output = Job(input="texts.txt", form="text", detections="labels.txt"), io.StringIO()
@@ -96,10 +93,7 @@ def test_labels_that_do_not_fit_the_texts_are_refused_after_the_lines_before_the
     assert output.getvalue().count("\n") == answered
 
 
-def test_lines_before_one_without_labels_are_answered(
-    of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_lines_before_one_without_labels_are_answered(of_word_corrections: RunDir) -> None:
     Path("detected.txt").write_text("the stoen river\t0 1 0\nover the brigde\nthe river\t0 0\n")
     job, output = Job(input="detected.txt", form="text", detected=True), io.StringIO()
     with pytest.raises(DataError, match=r"detected\.txt:2: found no tab"):

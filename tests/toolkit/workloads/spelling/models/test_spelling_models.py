@@ -47,12 +47,6 @@ def test_content_of_padding_changes_nothing(case: Case) -> None:
     compare(scores(model, batch), wanted, labels(batch))
 
 
-def test_order_of_the_batch_changes_nothing(case: Case) -> None:
-    model, (_, batch_of, scores, labels) = made(case), case
-    batch, turned = batch_of(TEXTS), batch_of(TEXTS[::-1])
-    compare(scores(model, turned).flip(0), scores(model, batch), labels(batch))
-
-
 def test_part_of_a_batch_has_the_scores_of_the_whole_batch(case: Case) -> None:
     """torch's DataParallel cuts batches."""
     model, (_, batch_of, _, _) = made(case), case

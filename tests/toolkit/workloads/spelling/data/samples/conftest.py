@@ -46,5 +46,4 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> int:
 
 def row(prepared: SpellingSet, name: str, index: int, split: str = "train") -> list[int]:
     """Return a list of a sample by its name in the layout; -1 stands for an empty list."""
-    found: list[int] = prepared.split(split).rows(name, np.array([index]), -1)[0].tolist()
-    return found
+    return prepared.split(split).rows(name, np.array([index]), -1)[0].tolist()

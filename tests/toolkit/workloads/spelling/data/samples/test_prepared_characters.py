@@ -26,13 +26,15 @@ from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, 
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 
+Made = Callable[..., SpellingSet]
+
 SPACES = ChainedNoise(steps=(WhitespaceNoise(), SubstringNoise(max_characters=40)))
 _TWO_TARGETS = (SaveNoise(), ReplaceNoise())
 PLUS = ChainedNoise(steps=(ArtificialNoise(rate=0.3), *_TWO_TARGETS, *SPACES.steps))
 
 
 @pytest.fixture
-def made(make: Make, tmp_path: Path) -> Callable[..., SpellingSet]:
+def made(make: Make, tmp_path: Path) -> Made:
     """Prepares the texts as characters."""
     save(characters(), tmp_path / "characters.json")
 
@@ -46,7 +48,7 @@ def text_of(found: SpellingSet, index: int, split: str = "train") -> str:
     return found.split(split).origins(np.array([index]))[index].text
 
 
-def test_each_character_is_a_token_and_spaces_have_no_piece(made: Callable[..., SpellingSet]) -> None:
+def test_each_character_is_a_token_and_spaces_have_no_piece(made: Made) -> None:
     found = made(noise=SPACES)
     for index in range(20):
         text = text_of(found, index)
@@ -56,7 +58,7 @@ def test_each_character_is_a_token_and_spaces_have_no_piece(made: Callable[..., 
         assert [piece == layout.NO_PIECE for piece in pieces] == [True, *are_spaces, True]
 
 
-def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., SpellingSet]) -> None:
+def test_pieces_and_words_are_those_of_the_repaired_text(made: Made) -> None:
     found = made(noise=SPACES)
     for index in range(20):
         text = text_of(found, index)
@@ -71,7 +73,7 @@ def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., Spe
         assert not any(row(found, layout.LABELS, index))
 
 
-def test_labels_compare_the_repaired_words_with_the_clean_words(made: Callable[..., SpellingSet]) -> None:
+def test_labels_compare_the_repaired_words_with_the_clean_words(made: Made) -> None:
     found, other = made(noise=PLUS), made(noise=ChainedNoise(steps=(*PLUS.steps[:1], *PLUS.steps[3:])))
     errors = 0
     for index in range(20):
@@ -99,12 +101,7 @@ def test_labels_compare_the_repaired_words_with_the_clean_words(made: Callable[.
     ],
 )
 def test_known_repairs_and_labels_are_derived_from_files(
-    made: Callable[..., SpellingSet],
-    tmp_path: Path,
-    text: str,
-    gold: str,
-    repairs: list[int],
-    labels: list[int],
+    made: Made, tmp_path: Path, text: str, gold: str, repairs: list[int], labels: list[int]
 ) -> None:
     folder = write_pairs(tmp_path / "benchmark", [text], [gold])
     found = made(noise=NoNoise(), test=(str(folder),))
@@ -114,7 +111,7 @@ def test_known_repairs_and_labels_are_derived_from_files(
 
 @pytest.mark.parametrize("gold, tokens", [("0 1", 0), ("a b", 2), ("a b c", 3)])
 def test_labels_give_no_tokens_to_write(
-    made: Callable[..., SpellingSet], make: Make, tmp_path: Path, gold: str, tokens: int
+    made: Made, make: Make, tmp_path: Path, gold: str, tokens: int
 ) -> None:
     write_pairs(tmp_path, ["a b"], [gold])
     found = made(test=(str(tmp_path),), output_tokenizer_path=make().tokenizer_path)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.slurm.support.user import User
 from tests.toolkit.nlp.sentences import TEXTS
+from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
@@ -22,20 +22,15 @@ def texts(user: User) -> User:
 WORDS = ("the", "and", "their", "which", "river", "about", "north", "council", "sold", "lost", "mill")
 
 
-def words_of(path: Path) -> dict[str, int]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {word: int(count) for word, count in (line.split("\t") for line in lines)}
-
-
 def test_words_are_counted_and_dictionaries_are_merged(texts: User) -> None:
     answer = texts.stk("spelling", "dictionary", "a.txt", "--text", "texts.txt", "--top", "20")
     assert (answer.code, answer.err) == (0, "")
-    counted = words_of(texts.root / "a.txt")
+    counted = read_dictionary(texts.root / "a.txt")
     assert len(counted) == 20
     assert answer.out == f"wrote a.txt: 20 of 68 words, which occur {sum(counted.values())} times\n"
     texts.write("b.txt", "the\t1000\nnew\t7\n")
     told = texts.stk("spelling", "dictionary", "c.txt", "--dictionary", "a.txt", "b.txt", "--json").out
-    merged = words_of(texts.root / "c.txt")
+    merged = read_dictionary(texts.root / "c.txt")
     assert merged == counted | {"the": counted["the"] + 1000, "new": 7}
     assert next(iter(merged)) == "the"
     assert json.loads(told) == {"path": "c.txt", "words": 21, "occurrences": sum(merged.values())}

@@ -54,11 +54,9 @@ def test_only_marked_words_are_corrected(of_word_corrections: RunDir) -> None:
 @pytest.mark.parametrize("kind", ["beam", "best_first"])
 def test_the_search_can_be_changed(of_corrections: RunDir, kind: str) -> None:
     texts = texts_of_test(of_corrections)[:3]
-    alone = {"search": kind, "beam_width": 1}
+    narrow = open_corrector(of_corrections, "cpu", options={"search": kind, "beam_width": 1})
     # With a width of 1, all searches find the same.
-    assert open_corrector(of_corrections, "cpu", options=alone).correct(texts) == open_corrector(
-        of_corrections, "cpu"
-    ).correct(texts)
+    assert narrow.correct(texts) == open_corrector(of_corrections, "cpu").correct(texts)
     wider = open_corrector(of_corrections, "cpu", options={"search": kind, "beam_width": 3})
     assert len(wider.correct(texts)) == 3
 

@@ -62,15 +62,11 @@ def graph_of(batch: DetectionBatch, *, between_pieces: bool = True, between_toke
 @given(texts, st.booleans())
 def test_edges_connect_the_nodes_that_belong_together(every: list[Text], tokens: bool) -> None:
     graph = graph_of(detection_batch(every), between_tokens=tokens)
-    found = {name: list(map(tuple, edges.T.tolist())) for name, edges in written_out(graph).items()}
+    complete = {name: pairs(part.real.sum(1)) + part.first for name, part in graph.complete.items()}
+    written = {**graph.edges, **complete}
+    found = {name: list(map(tuple, edges.T.tolist())) for name, edges in written.items()}
     assert {name: set(edges) for name, edges in found.items()} == edges_of(every, tokens)
     assert all(len(edges) == len(set(edges)) for edges in found.values())
-
-
-def written_out(graph: Graph) -> dict[str, torch.Tensor]:
-    """Return all edges, also those of fully connected nodes."""
-    more = {name: pairs(part.real.sum(1)) + part.first for name, part in graph.complete.items()}
-    return {**graph.edges, **more}
 
 
 @given(texts)

@@ -1,4 +1,4 @@
-"""Undisturbed runs, trained once for all tests that compare with them."""
+"""Runs to disturb, and undisturbed ones, trained once for all tests that compare with them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 def experiment(data: Path) -> Experiment:
     """Two epochs of eight steps: bucketed by length, with dropout, saved every other step."""
     return tiny(data, "train.reduction=exact", "checkpoint.every_steps=2")
+
+
+@pytest.fixture
+def run(runs: Runs, experiment: Experiment) -> Run:
+    return runs.run(experiment)
 
 
 @pytest.fixture(scope="session")

@@ -84,11 +84,9 @@ def lose_the_loss(*, step: int, rank: int = 0) -> str:
     return _fault("nan", "forward", step, rank)
 
 
-def _fault(action: str, at: str, step: int | None, rank: int | None) -> str:
-    numbers = {"step": step, "rank": rank}
-    return " ".join(
-        [action, f"at={at}", *(f"{name}={value}" for name, value in numbers.items() if value is not None)]
-    )
+def _fault(action: str, at: str, step: int, rank: int | None) -> str:
+    fault = f"{action} at={at} step={step}"
+    return fault if rank is None else f"{fault} rank={rank}"
 
 
 # ---- what can happen to its files

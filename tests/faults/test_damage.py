@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, flip_a_byte, preempt_at, tear
-from toolkit.config import Experiment
+from tests.faults.story import Run, assert_as_if_nothing_had_happened, flip_a_byte, preempt_at, tear
 
 FILES = ("model.safetensors", "training.safetensors", "progress.json", "MANIFEST.json")
 
 
-def test_damaged_newest_checkpoint_is_rejected_and_the_one_before_is_used(
-    runs: Runs, experiment: Experiment, undisturbed: Run
-) -> None:
+def test_damaged_newest_checkpoint_is_rejected_and_the_one_before_is_used(run: Run, undisturbed: Run) -> None:
     """Each of its files in turn, and after each the one before is used.
 
     tests/toolkit/checkpoint/test_damage.py has other kinds of damage.
     """
-    run = runs.run(experiment)
     for number, name in enumerate(FILES):
         newest = run.yields(1, preempt_at(3 + 3 * number))
         flip_a_byte(run.folder.checkpoint(newest) / name)
@@ -26,8 +22,7 @@ def test_damaged_newest_checkpoint_is_rejected_and_the_one_before_is_used(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_run_resumes_over_torn_lines(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
-    run = runs.run(experiment)
+def test_run_resumes_over_torn_lines(run: Run, undisturbed: Run) -> None:
     run.yields(2, preempt_at(9))
     for file in (run.folder.metrics, run.folder.events, run.folder.attempts, run.folder.step_records):
         tear(file)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.faults.story import (
     Run,
-    Runs,
     assert_as_if_nothing_had_happened,
     fill_disk,
     kill,
@@ -18,8 +15,6 @@ from tests.faults.story import (
     wait_for_the_writer,
 )
 from tests.tiers import first_quick
-from tests.toolkit.support.tiny import tiny
-from toolkit.config import Experiment
 from toolkit.files import read_json
 from toolkit.reliability.fault_injection import SAVE_POINTS
 from toolkit.run.attempts.records import read_attempts
@@ -29,10 +24,9 @@ POINTS = [point.partition(":")[2] for point in SAVE_POINTS if "fsync" not in poi
 
 
 @pytest.mark.parametrize("at", first_quick(["communication", "forward", "optimizer", "evaluation", "save"]))
-def test_run_survives_a_killed_rank(runs: Runs, experiment: Experiment, undisturbed: Run, at: str) -> None:
+def test_run_survives_a_killed_rank(run: Run, undisturbed: Run, at: str) -> None:
     """By turns rank 0, which saves, and rank 1, which does not. What was not saved is done again."""
     step = {"evaluation": 8, "save": 10}.get(at, 9)
-    run = runs.run(experiment)
     # When six steps are done there is time for their save to reach the disk.
     run.breaks(2, wait_for_the_writer(5), wait_for_the_writer(7), kill(rank=step % 2, step=step, at=at))
     run.finish(1)
@@ -43,26 +37,21 @@ def test_run_survives_a_killed_rank(runs: Runs, experiment: Experiment, undistur
 
 @pytest.mark.parametrize("point", first_quick(POINTS))
 def test_run_survives_a_kill_at_any_point_of_the_save_before_a_stop(
-    runs: Runs, experiment: Experiment, undisturbed: Run, point: str
+    run: Run, undisturbed: Run, point: str
 ) -> None:
-    run = runs.run(experiment)
     run.breaks(2, preempt_at(9), kill_during_save(point, step=10))
     run.finish(1)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
 @pytest.mark.parametrize("point", first_quick(["before_manifest", "after_rename"]))
-def test_run_survives_a_kill_during_a_background_save(
-    runs: Runs, experiment: Experiment, undisturbed: Run, point: str
-) -> None:
-    run = runs.run(experiment)
+def test_run_survives_a_kill_during_a_background_save(run: Run, undisturbed: Run, point: str) -> None:
     run.breaks(1, kill_during_save(point, step=10))
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_run_survives_kills_before_any_save(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
-    run = runs.run(experiment)
+def test_run_survives_kills_before_any_save(run: Run, undisturbed: Run) -> None:
     run.breaks(2, kill(rank=0, step=1))
     run.breaks(2, kill_during_save("write", step=2))
     run.finish(2)
@@ -73,11 +62,8 @@ def test_run_survives_kills_before_any_save(runs: Runs, experiment: Experiment, 
 
 
 @pytest.mark.parametrize("point", first_quick(["write", "open", "before_manifest"]))
-def test_full_disk_does_not_end_the_run(
-    runs: Runs, experiment: Experiment, undisturbed: Run, point: str
-) -> None:
+def test_full_disk_does_not_end_the_run(run: Run, undisturbed: Run, point: str) -> None:
     """It says so, keeps what it has, and the next save succeeds."""
-    run = runs.run(experiment)
     run.finish(2, fill_disk(step=6, point=point))
     (failed,) = run.events("save_failed")
     assert failed["step"] == 6
@@ -85,26 +71,10 @@ def test_full_disk_does_not_end_the_run(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_nan_loss_ends_the_attempt_not_the_run(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+def test_nan_loss_ends_the_attempt_not_the_run(run: Run, undisturbed: Run) -> None:
     """It is neither saved nor learnt from; the next attempt computes the step again."""
-    run = runs.run(experiment)
     run.breaks(2, lose_the_loss(step=5, rank=1))
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["step"]) == ("diverged", 5)
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-@pytest.mark.slow
-def test_run_survives_a_rank_that_exits_early(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
-    run = runs.run(experiment)
-    assert [end.exit_status for end in run.breaks(2, "exit 3 at=optimizer step=4 rank=1")][1] == 3
-    run.finish(2)
-    assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-def test_unknown_fault_is_refused_before_training(runs: Runs, data: Path) -> None:
-    run = runs.run(tiny(data, "train.epochs=1"))
-    (ended,) = run.start(1, "explode at=forward")
-    assert ended.error.startswith("UserError")
-    assert "allowed are kill, term, stop" in ended.error

@@ -8,17 +8,7 @@ from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, pre
 from tests.tiers import first_quick
 from tests.toolkit.support.tiny import STEPS_PER_EPOCH
 from toolkit.config import Experiment
-from toolkit.files import read_json_lines
-
-TOTAL_STEPS = 2 * STEPS_PER_EPOCH
-
-
-def left(run: Run) -> list[tuple[int, int]]:
-    """First and last step of each attempt."""
-    starts: dict[int, dict[str, int]] = {}
-    for line in read_json_lines(run.folder.attempts):
-        starts.setdefault(line["attempt"], {}).update(line)
-    return [(line["first_step"], line["last_step"]) for line in starts.values()]
+from toolkit.run.attempts.records import read_attempts
 
 
 @pytest.mark.parametrize(
@@ -47,25 +37,23 @@ def left(run: Run) -> list[tuple[int, int]]:
     ),
 )
 def test_run_asked_to_stop_at_any_point_resumes_without_losing_a_step(
-    runs: Runs, experiment: Experiment, undisturbed: Run, what: list[str], step: int
+    run: Run, undisturbed: Run, what: list[str], step: int
 ) -> None:
-    run = runs.run(experiment)
     run.yields(2, *what)
     run.finish(2)
-    ((_, stopped), (resumed, _)) = left(run)
+    stopped, resumed = read_attempts(run.folder)
+    assert stopped.last_step == resumed.first_step
     # A signal that the writer's thread raised reaches the loop a moment later.
-    assert stopped == resumed
-    assert stopped >= step if "save:write" in what[0] else stopped == step, what
+    assert stopped.last_step >= step if "save:write" in what[0] else stopped.last_step == step, what
     assert not run.folder.failure.exists()
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
 @pytest.mark.slow
 def test_run_asked_to_stop_during_data_preparation_does_one_step_and_resumes(
-    runs: Runs, experiment: Experiment, undisturbed: Run
+    run: Run, undisturbed: Run
 ) -> None:
     """The run is held to its promise: a step is done before it leaves."""
-    run = runs.run(experiment)
     assert run.yields(2, early=True) == 1
     run.finish(1)
     assert_as_if_nothing_had_happened(run, undisturbed)

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.story import Runs, kill, preempt_at, samples_by_epoch
+from tests.faults.story import Run, kill, preempt_at, samples_by_epoch
 from tests.toolkit.support.tiny import SIZES, STEPS_PER_EPOCH
-from toolkit.config import Experiment
 
 
 @pytest.mark.parametrize("sizes", [(1, 2), (4, 3)])
 def test_every_sample_is_trained_on_once_in_each_epoch(
-    runs: Runs, experiment: Experiment, tmp_path: Path, sizes: tuple[int, int]
+    run: Run, tmp_path: Path, sizes: tuple[int, int]
 ) -> None:
     """Stopped in one, killed in the other epoch; what was not saved is read again, and alike."""
     journals = [tmp_path / name for name in ("stopped", "killed", "finished")]
-    run = runs.run(experiment)
     run.yields(sizes[0], preempt_at(3), journal=journals[0])
     run.start(sizes[1], kill(rank=sizes[1] - 1, step=STEPS_PER_EPOCH + 3), journal=journals[1])
     run.finish(sizes[0], journal=journals[2])

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 import stk
 
 EXAMPLE = Path(__file__).parents[5] / "examples" / "digits"
+CELLS = json.loads((EXAMPLE / "notebook.ipynb").read_text())["cells"]
 
 #: Runs the cells of a notebook as Jupyter would, and names the cell that raises.
 _READER = """
@@ -37,31 +37,28 @@ def execute(notebook: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def notebook_of(folder: Path, cells: Iterable[str]) -> Path:
-    file = folder / "notebook.ipynb"
-    file.write_text(json.dumps({"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}))
-    return file
+@pytest.fixture
+def notebook(tmp_path: Path) -> Path:
+    """A copy of the notebook, in a copy of its folder."""
+    return shutil.copytree(EXAMPLE, tmp_path / "digits") / "notebook.ipynb"
 
 
-def test_first_cells_plan_the_run_and_all_cells_use_public_names(tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLE, tmp_path / "digits")
-    cells = json.loads((EXAMPLE / "notebook.ipynb").read_text())["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    assert set(re.findall(r"stk\.(\w+)", "\n".join(code))) <= set(stk.__all__)
-    done = execute(notebook_of(folder, code[:2]))
+def test_first_cells_plan_the_run_and_all_cells_use_public_names(notebook: Path) -> None:
+    code = [cell for cell in CELLS if cell["cell_type"] == "code"]
+    used = {name for cell in code for name in re.findall(r"stk\.(\w+)", "".join(cell["source"]))}
+    assert used <= set(stk.__all__)
+    notebook.write_text(json.dumps({"cells": code[:2]}))
+    done = execute(notebook)
     assert "#SBATCH" in done.stdout, done.stderr
 
 
 @pytest.mark.slow
-def test_all_cells_of_the_notebook_run(tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLE, tmp_path / "digits")
-    done = execute(folder / "notebook.ipynb")
+def test_all_cells_of_the_notebook_run(notebook: Path) -> None:
+    done = execute(notebook)
     assert done.returncode == 0, done.stderr
-    assert "#SBATCH" in done.stdout
-    (run,) = (folder / "experiments").glob("digits-*")
+    (run,) = (notebook.parent / "experiments").glob("digits-*")
     assert (run / "result.json").is_file()
 
 
 def test_notebook_is_stored_without_outputs() -> None:
-    cells = json.loads((EXAMPLE / "notebook.ipynb").read_text())["cells"]
-    assert all(not cell.get("outputs") for cell in cells)
+    assert all(not cell.get("outputs") for cell in CELLS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -11,15 +10,25 @@ import torch
 from toolkit.workloads.custom.script.ranks import _device
 
 
-def chosen(
+@pytest.mark.parametrize(
+    "local_rank, current, visible, bound, index",
+    [
+        ("3", 0, 4, None, 3),
+        ("3", 2, 4, None, 2),
+        ("3", 0, 4, torch.device("cuda", 1), 1),
+        ("3", 0, 1, None, 0),
+        ("", 1, 4, None, 1),
+    ],
+    ids=["no current device", "a current device", "a device of the group", "one visible", "no launcher"],
+)
+def test_ranks_of_a_script_use_their_own_gpu(
+    local_rank: str,
+    current: int,
+    visible: int,
+    bound: torch.device | None,
+    index: int,
     monkeypatch: pytest.MonkeyPatch,
-    *,
-    local_rank: str = "",
-    current: int = 0,
-    visible: int = 4,
-    bound: Any = None,
-) -> torch.device:
-    """The device of a rank in a group of NCCL."""
+) -> None:
     monkeypatch.setenv("LOCAL_RANK", local_rank)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: visible)
@@ -27,21 +36,4 @@ def chosen(
     distributed = SimpleNamespace(
         get_backend=lambda: "nccl", distributed_c10d=SimpleNamespace(_get_default_group=lambda: group)
     )
-    found: torch.device = _device(torch, distributed)
-    return found
-
-
-CASES: dict[str, tuple[dict[str, Any], int]] = {
-    "no current device": ({"local_rank": "3"}, 3),
-    "a current device": ({"local_rank": "3", "current": 2}, 2),
-    "a device of the group": ({"local_rank": "3", "bound": torch.device("cuda", 1)}, 1),
-    "one visible": ({"local_rank": "3", "visible": 1}, 0),
-    "without a launcher": ({"current": 1}, 1),
-}
-
-
-@pytest.mark.parametrize("case, index", CASES.values(), ids=CASES)
-def test_ranks_of_a_script_use_their_own_gpu(
-    case: dict[str, Any], index: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert chosen(monkeypatch, **case) == torch.device("cuda", index)
+    assert _device(torch, distributed) == torch.device("cuda", index)

@@ -45,10 +45,6 @@ def steps(run: RunDir, split: str = "train") -> list[int]:
     return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == split]
 
 
-def damage(folder: Path) -> None:
-    (folder / "parts" / "0.txt").write_text("STATE 0")
-
-
 def test_saved_checkpoint_is_found_with_its_content(run: RunDir) -> None:
     save(start(run), 7)
     folder = start(run).latest_checkpoint()
@@ -94,7 +90,7 @@ def test_latest_checkpoint_is_none_before_the_first_save(run: RunDir) -> None:
 def test_damaged_checkpoint_is_rejected_and_the_previous_checkpoint_is_used(run: RunDir) -> None:
     for step in (1, 2):
         save(start(run), step)
-    damage(run.checkpoint(2))
+    (run.checkpoint(2) / "parts" / "0.txt").write_text("STATE 0")
     assert start(run).latest_checkpoint() == run.checkpoint(1)
     assert run.checkpoint_steps() == [1]
     assert run.last.resolve() == run.checkpoint(1)
@@ -314,11 +310,6 @@ def test_metric_with_a_non_finite_last_value_is_null_in_the_result(run: RunDir) 
     assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": None}}
     script.log(step=3, loss=2.0)
     assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": 2.0}}
-
-
-def test_should_stop_is_false_without_a_stop_request(run: RunDir) -> None:
-    script = start(run)
-    assert [script.should_stop() for _ in range(3)] == [False] * 3
 
 
 def test_leave_exits_with_status_75(run: RunDir) -> None:

@@ -72,8 +72,8 @@ def last_attempt() -> AttemptRecord:
     return read_attempts(the_run())[-1]
 
 
-def start(*words: str) -> subprocess.Popen[str]:
-    """Start a run; return when its script has begun."""
+def terminated(*words: str) -> int:
+    """Start a run, and send it SIGTERM once its script has begun; return the exit status."""
     command = [sys.executable, "-P", "-m", "slurm", "run", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while not any(
@@ -81,7 +81,10 @@ def start(*words: str) -> subprocess.Popen[str]:
     ):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    return process
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    print(output)
+    return process.returncode
 
 
 def test_each_process_gets_its_rank_and_parameters(stk: Stk) -> None:
@@ -105,15 +108,10 @@ def test_each_process_gets_its_rank_and_parameters(stk: Stk) -> None:
     assert [(each["RANK"], each["LOCAL_RANK"]) for each in found] == [("0", "0"), ("1", "1")]
     for each in found:
         assert (each["WORLD_SIZE"], each["LOCAL_WORLD_SIZE"], each["GROUP_RANK"]) == ("2", "2", "0")
-        assert (each["words"], json.loads(each["STK_PARAMS"])) == (
-            ["--out", "a b", "--lr", "0.5"],
-            {"lr": 0.5},
-        )
-        assert (each["STK_RUN_DIR"], each["STK_ATTEMPT"], each["STK_LATEST_CHECKPOINT"]) == (
-            str(run.path),
-            "1",
-            "",
-        )
+        assert each["words"] == ["--out", "a b", "--lr", "0.5"]
+        assert json.loads(each["STK_PARAMS"]) == {"lr": 0.5}
+        assert each["STK_RUN_DIR"] == str(run.path)
+        assert (each["STK_ATTEMPT"], each["STK_LATEST_CHECKPOINT"]) == ("1", "")
         assert each["data"] == "1,2"
     assert found[0]["MASTER_ADDR"] == found[1]["MASTER_ADDR"]
     assert found[0]["MASTER_PORT"] == found[1]["MASTER_PORT"]
@@ -157,10 +155,7 @@ def test_launch_node_starts_one_process_on_each_node(stk: Stk) -> None:
 def test_command_saves_on_sigterm_and_resumes_at_its_next_start(stk: Stk) -> None:
     script(SAVES)
     words = ("--", sys.executable, "train.py")
-    process = start(*words)
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate()
-    assert process.returncode == 130, output
+    assert terminated(*words) == 130
     first = last_attempt()
     assert (first.why, first.resumed, first.saved) == ("SIGTERM", False, True)
     # Later edits are for another run.
@@ -184,10 +179,7 @@ def test_command_that_ends_with_0_when_asked_has_finished_unless_steps_are_missi
         "pathlib.Path('started').touch()\n"
         "signal.pause()\n"
     )
-    process = start("--", sys.executable, "train.py")
-    process.send_signal(signal.SIGTERM)
-    process.communicate()
-    assert process.returncode == (130 if total > 3 else 0)
+    assert terminated("--", sys.executable, "train.py") == (130 if total > 3 else 0)
     assert last_attempt().why == ("SIGTERM" if total > 3 else "finished")
 
 
@@ -200,10 +192,7 @@ def test_script_in_a_wrapper_that_ends_before_it_saves_and_resumes(stk: Stk) -> 
     script("import os\nshell = os.getppid()\n" + saves_later)
     Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
     words = ("code=[train.py,train.sh]", "--", "sh", "train.sh")
-    process = start(*words)
-    process.send_signal(signal.SIGTERM)
-    process.communicate()
-    assert process.returncode == 130
+    assert terminated(*words) == 130
     assert last_attempt().saved is True
     assert stk("run", *words).returncode == 0
     assert last_attempt().resumed is True
@@ -227,19 +216,6 @@ def test_process_that_outlives_its_killed_rank_does_not_meet_the_next_attempt(st
     assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"], done.stderr
 
 
-@pytest.mark.slow
-def test_status_says_that_a_stopped_command_saved_nothing(stk: Stk) -> None:
-    script("import pathlib, signal\npathlib.Path('started').touch()\nsignal.pause()\n")
-    process = start("--procs", "2", "--", sys.executable, "train.py")
-    process.send_signal(signal.SIGTERM)
-    process.communicate()
-    assert process.returncode == 130
-    assert last_attempt().saved is False
-    (row,) = json.loads(stk("status", "--json").stdout)
-    assert row["state"] == "cancelled"
-    assert "saved nothing" in row["reason"]
-
-
 @pytest.mark.parametrize("is_written", [True, False])
 def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written: bool) -> None:
     script(
@@ -258,13 +234,6 @@ def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written:
     "line, kind, shown",
     [
         ("import no_such_module", "import", "no_such_module"),
-        ("raise ValueError('the 7th row')", "exception", "the 7th row"),
-        ("raise SystemExit(3)", "exception", "status 3"),
-        (
-            "raise RuntimeError('CUDA out of memory. Tried to allocate')",
-            "out_of_memory",
-            "CUDA out of memory",
-        ),
         (
             "raise SystemExit('[rank0]: Traceback\\n[rank0]: ValueError: as torch writes it')",
             "exception",
@@ -304,13 +273,6 @@ def test_a_rank_that_fails_ends_the_others(stk: Stk) -> None:
     done = stk("run", "--procs", "2", "--", sys.executable, "train.py")
     assert done.returncode == 4
     assert read_json(the_run().failure)["rank"] == 1
-
-
-def test_a_killed_command_starts_again(stk: Stk) -> None:
-    script("import os, signal\nif os.environ['STK_ATTEMPT'] == '1': os.kill(os.getpid(), signal.SIGKILL)\n")
-    done = stk("run", "--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"]
 
 
 def test_command_ended_by_the_warning_signal_has_not_failed(stk: Stk) -> None:
@@ -362,6 +324,7 @@ def test_wrong_call_to_the_toolkit_removes_only_a_run_that_has_done_nothing(
     )
     done = stk("run", "--", sys.executable, "train.py")
     assert done.returncode == 2, done.stderr
+    assert "run.log(step='three'): expected a whole number" in done.stderr
     assert len(list(find_runs(Path(os.environ["STK_EXPERIMENT_DIR"])))) == is_kept
 
 

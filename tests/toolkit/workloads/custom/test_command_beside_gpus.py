@@ -12,7 +12,6 @@ from slurm.commands.experiments.local_world import machines_here
 from slurm.submission.checks.early_checks import ranks_without_gpus
 from tests.toolkit.support.nvml import Library, gpu
 from toolkit.config import Experiment, load
-from toolkit.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +33,3 @@ def test_local_run_may_have_more_processes_than_gpus() -> None:
 def test_a_job_may_have_more_ranks_than_gpus() -> None:
     experiment = experiment_of("plan", "resources.tasks_per_node=2", "resources.gres=gpu:1")
     assert [*ranks_without_gpus(experiment)] == []
-
-
-def test_zero_processes_are_refused() -> None:
-    arguments = _parse(["run", "--procs", "0", "--", "true"])
-    with pytest.raises(UserError, match="--procs"):
-        machines_here(arguments, experiment_of("run"), {})

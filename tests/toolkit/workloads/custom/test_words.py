@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +36,6 @@ def test_parameters_become_options(params: dict[str, Any], words: list[str]) -> 
     assert words_of(command("python", "train.py", params=params), RUN) == ["python", "train.py", *words]
 
 
-def test_script_in_a_linked_folder_is_replaced_by_the_copy_of_the_run(tmp_path: Path) -> None:
-    folder, run = tmp_path / "real", RunDir(tmp_path / "train-1")
-    for place in (folder, run.user_code):
-        place.mkdir(parents=True)
-        (place / "train.py").touch()
-    (tmp_path / "home").symlink_to(folder)
-    experiment = command("python", str(tmp_path / "home/train.py"))
-    assert words_of(replace(experiment, task=replace(experiment.task, folder=str(folder))), run) == [
-        "python",
-        str(run.work / "train.py"),
-    ]
-
-
-@pytest.mark.parametrize("word", ["../data", "--root=../data", "data.root=../data", "+data.root=../data"])
-def test_path_above_the_folder_becomes_absolute(word: str) -> None:
-    experiment = command("python", "train.py", word)
-    name, equals, _ = word.rpartition("=")
-    above = f"{name}{equals}{experiment.task.folder}/../data"
-    assert words_of(experiment, RUN)[-1] == above
-
-
 def test_all_parameters_are_also_handed_over_as_json() -> None:
     params = {"amp": False, "lr": 0.5, "out": "${run.dir}"}
     assert json.loads(params_json(command("a", params=params), RUN)) == {**params, "out": "/runs/train-1"}
@@ -73,25 +51,36 @@ def test_run_dir_is_replaced_in_an_experiment_file(tmp_path: Path) -> None:
 
 
 def test_absolute_path_of_a_script_is_replaced_by_the_copy_of_the_run(tmp_path: Path) -> None:
+    """Also one that leads through a link to the folder."""
     folder, run = tmp_path / "mine", RunDir(tmp_path / "run")
     kept, other, data = (str(folder / name) for name in ("train.py", "other.py", "data.csv"))
+    linked = str(tmp_path / "home" / "train.py")
     for name in ("train.py", "data.csv"):
         (run.user_code / name).parent.mkdir(parents=True, exist_ok=True)
         (run.user_code / name).touch()
-    task = {"kind": "command", "run": ["python", kept, other, data, "/x.py"], "folder": str(folder)}
+    task = {"kind": "command", "run": ["python", kept, linked, other, data, "/x.py"], "folder": str(folder)}
     folder.mkdir()
+    (tmp_path / "home").symlink_to(folder)
     experiment = check({"name": "train", "task": task, "code": [str(folder)]})
-    assert words_of(experiment, run) == ["python", str(run.work / "train.py"), other, data, "/x.py"]
+    copy = str(run.work / "train.py")
+    assert words_of(experiment, run) == ["python", copy, copy, other, data, "/x.py"]
 
 
 def test_relative_path_outside_the_folder_refers_to_the_user_folder(tmp_path: Path) -> None:
-    run = ["cat", "../data", "--data=../data/a.csv", "--up", "..", "...", "..a", "a/../b", "-c", "ls ../data"]
-    task = {"kind": "command", "run": run, "folder": str(tmp_path)}
+    up = f"{tmp_path}/.."
+    outside = {
+        "../data": f"{up}/data",
+        "--data=../data/a.csv": f"--data={up}/data/a.csv",
+        "data.root=../data": f"data.root={up}/data",
+        "+data.root=../data": f"+data.root={up}/data",
+        "..": up,
+    }
+    others = ["...", "..a", "a/../b", "-c", "ls ../data"]
+    task = {"kind": "command", "run": ["cat", *outside, *others], "folder": str(tmp_path)}
     params = {"more": ["../x", 1], "text": "../x y"}
     experiment = check({"name": "train", "task": task, "code": [str(tmp_path)], "params": params})
-    outside = [f"{tmp_path}/../data", f"--data={tmp_path}/../data/a.csv", "--up", f"{tmp_path}/.."]
-    options = ["--more", f"{tmp_path}/../x", "1", "--text", f"{tmp_path}/../x y"]
-    assert words_of(experiment, RUN) == ["cat", *outside, *run[5:], *options]
+    options = ["--more", f"{up}/x", "1", "--text", f"{up}/x y"]
+    assert words_of(experiment, RUN) == ["cat", *outside.values(), *others, *options]
 
 
 #: Arguments that a process can get, except those that are replaced.

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def step(model, batch):
 """
 _YAML = "name: mine\ntask: mine.py\noptimizer: {lr: 0.01}\ntrain: {epochs: 2, batch_size: 8}\n"
 
+Found = Callable[..., dict[str, try_experiment.Finding]]
+
 
 def _written(folder: Path, change: str) -> Path:
     (folder / "mine.py").write_text(_FILE.replace("CHANGE", change))
@@ -54,15 +57,18 @@ def _written(folder: Path, change: str) -> Path:
     return folder / "mine.yaml"
 
 
-def _found(
-    folder: Path, change: str, monkeypatch: pytest.MonkeyPatch, *words: str
-) -> dict[str, try_experiment.Finding]:
-    """What the checks of single steps find, by their names."""
-    monkeypatch.chdir(folder)
-    run = create_run(load(_written(folder, change), words), folder / "runs")
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Found:
+    """What the checks of single steps find in a changed file, by their names."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(try_experiment, "_of_runs", lambda *_: iter(()))
-    found = [each for each in try_experiment.findings(run) if isinstance(each, try_experiment.Finding)]
-    return {each.check: each for each in found}
+
+    def findings(change: str, *words: str) -> dict[str, try_experiment.Finding]:
+        run = create_run(load(_written(tmp_path, change), words), tmp_path / "runs")
+        found = [each for each in try_experiment.findings(run) if isinstance(each, try_experiment.Finding)]
+        return {each.check: each for each in found}
+
+    return findings
 
 
 def _check(config: Path, *words: str) -> tuple[int, str]:
@@ -83,10 +89,7 @@ def test_valid_task_passes_and_its_cost_is_reported(tmp_path: Path) -> None:
     assert {"1 process = 2", "stopped = not stopped"} <= {each["check"] for each in answer["checks"]}
     assert answer["cost"]["steps"] == 10
     assert answer["cost"]["memory_mb"] > 0
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == [
-        "mine.py",
-        "mine.yaml",
-    ]
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"mine.py", "mine.yaml"}
 
 
 def test_trial_has_two_logical_ranks_and_neither_restarts_nor_notifications(tmp_path: Path) -> None:
@@ -103,12 +106,10 @@ def test_dependence_of_training_on_the_process_is_found(tmp_path: Path) -> None:
     assert "failed: 1 process = 2, stopped = not stopped" in printed
 
 
-def test_model_that_ignores_its_inputs_fails_to_learn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = _found(tmp_path, "inputs = inputs * 0", monkeypatch)
-    assert found["loss is finite"].is_good
-    assert found["overfits a batch"].is_good is False
+def test_model_that_ignores_its_inputs_fails_to_learn(found: Found) -> None:
+    checks = found("inputs = inputs * 0")
+    assert checks["loss is finite"].is_good
+    assert checks["overfits a batch"].is_good is False
 
 
 def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Path) -> None:
@@ -120,44 +121,41 @@ def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Pa
     assert checks == ["ok", "ok", "FAILED", "", "failed: loss is finite"]
 
 
-def test_sums_are_not_compared_if_step_is_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _found(tmp_path, "inputs = inputs + torch.randn(4)", monkeypatch)
-    assert (found["loss adds up"].is_good, found["scores add up"].is_good) == (None, None)
-    assert found["same seed, same model"].is_good
+def test_sums_are_not_compared_if_step_is_random(found: Found) -> None:
+    checks = found("inputs = inputs + torch.randn(4)")
+    assert (checks["loss adds up"].is_good, checks["scores add up"].is_good) == (None, None)
+    assert checks["same seed, same model"].is_good
 
 
-def test_parameters_without_a_gradient_are_named_and_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parameters_without_a_gradient_are_named_and_pass(found: Found) -> None:
     """For example the parameters of an unused pretrained layer."""
-    found = _found(tmp_path, "model[1].unused = nn.Linear(2, 2)", monkeypatch)
-    assert found["loss is finite"].is_good
-    assert "no gradient for 1.unused.weight, 1.unused.bias" in found["loss is finite"].found
+    check = found("model[1].unused = nn.Linear(2, 2)")["loss is finite"]
+    assert check.is_good
+    assert "no gradient for 1.unused.weight, 1.unused.bias" in check.found
 
 
-def test_a_loss_that_is_not_finite_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _found(tmp_path, 'inputs = inputs * float("inf")', monkeypatch)
-    assert found["loss is finite"].is_good is False
+def test_a_loss_that_is_not_finite_fails(found: Found) -> None:
+    assert found('inputs = inputs * float("inf")')["loss is finite"].is_good is False
 
 
 def test_compilation_for_a_gpu_is_skipped_without_a_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    found: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(try_experiment, "choose_device", lambda wanted: torch.device("cpu"))
-    found = _found(tmp_path, "", monkeypatch, "train.compile=on", "train.deterministic=false")
-    assert found["compiles"].is_good is None
-    assert found["time and memory"].is_good
+    checks = found("", "train.compile=on", "train.deterministic=false")
+    assert checks["compiles"].is_good is None
+    assert checks["time and memory"].is_good
 
 
-def test_a_model_that_cannot_be_compiled_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_compiled_fails(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError("no compiler")
 
     monkeypatch.setattr(torch.nn.Module, "compile", refuse)
     words = ("train.compile=on", "train.deterministic=false", "train.reduction=fast", "train.device=cpu")
-    found = _found(tmp_path, "", monkeypatch, *words)
-    assert "no compiler" in found["time and memory"].found
-    assert found["time and memory"].is_good is False
+    check = found("", *words)["time and memory"]
+    assert "no compiler" in check.found
+    assert check.is_good is False
 
 
 @pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGINT]))

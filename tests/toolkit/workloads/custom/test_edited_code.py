@@ -92,17 +92,6 @@ def test_missing_user_code_is_reported_and_not_compared(begun: Begun, tmp_path: 
     assert "digits.py" in message
 
 
-def test_new_code_replaces_the_code_of_the_run_and_leaves_an_event(begun: Begun, tmp_path: Path) -> None:
-    run, experiment = begun
-    edit(tmp_path, "digits.py")
-    take_new_code(run, experiment, asked=True)
-    assert not edits_since(run, experiment)
-    (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
-    assert event.facts["files"] == ["digits.py"]
-    assert event.facts["step"] == 0
-    assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
-
-
 def test_run_without_a_checkpoint_uses_the_edited_code(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
@@ -120,8 +109,10 @@ def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_pat
     take_new_code(run, experiment, asked=False)
     assert edits_since(run, experiment)
     take_new_code(run, experiment, asked=True)
+    assert not edits_since(run, experiment)
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
-    assert event.facts["step"] == 3
+    assert (event.facts["files"], event.facts["step"]) == (["digits.py"], 3)
+    assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
 
 
 def test_link_to_the_code_of_a_sweep_is_replaced_by_a_copy(begun: Begun, tmp_path: Path) -> None:
@@ -157,10 +148,12 @@ def test_messages_name_the_file_that_the_user_edits(begun: Begun, tmp_path: Path
 
 # ---- the commands, on a command of the user's own
 
+Stk = Callable[..., str]
+
 
 @pytest.fixture
-def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs `stk` beside a script that wants another attempt each time."""
+def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Stk:
+    """Runs `stk` beside a script that wants another attempt each time; returns its warnings and errors."""
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))
     work = tmp_path / "work"
     work.mkdir()
@@ -168,41 +161,36 @@ def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     edit(tmp_path, "train.py", _TRAIN.format(75))
     edit(tmp_path, "helper.py", "SAYS = 'first'\n")
     edit(tmp_path, "train.yaml", "name: own\ntask: {kind: command, run: [python3, train.py]}\n")
-    return lambda *words: main([*words])
+
+    def stk(*words: str, code: int | None = 0) -> str:
+        capfd.readouterr()
+        ended = main([*words])
+        said = capfd.readouterr().err
+        assert code in (None, ended), said
+        return said
+
+    return stk
 
 
-def said(tmp_path: Path) -> str:
-    (run,) = find_runs(tmp_path / "runs")
-    return (run.work / "said").read_text()
-
-
-def test_run_keeps_its_code_until_new_code_is_requested(
-    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stk("run", "train.yaml")
+def test_run_keeps_its_code_until_new_code_is_requested(stk: Stk, tmp_path: Path) -> None:
+    stk("run", "train.yaml", code=None)
     (run,) = find_runs(tmp_path / "runs")
     edit(tmp_path, "helper.py", "SAYS = 'second'\n")
-    capfd.readouterr()
-    stk("run", "train.yaml")
-    warning = capfd.readouterr().err
+    warning = stk("run", "train.yaml", code=None)
     assert all(each in warning for each in ("helper.py", "--new-code", "--fresh"))
-    assert said(tmp_path) == "first"
+    assert (run.work / "said").read_text() == "first"
     (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
-    assert stk("run", run.run_id, "--new-code") == 0
-    assert said(tmp_path) == "second"
+    stk("run", run.run_id, "--new-code")
+    assert (run.work / "said").read_text() == "second"
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
     assert event.facts["files"] == ["helper.py", "train.py"]
     edit(tmp_path, "helper.py")
-    capfd.readouterr()
-    assert stk("run", "train.yaml", "--new-code") == 0
-    assert "has finished with other code" in capfd.readouterr().err
-    assert stk("report", run.run_id) == 0
+    assert "has finished with other code" in stk("run", "train.yaml", "--new-code")
+    stk("report", run.run_id)
     assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
 
 
-def test_new_code_does_not_replace_files_that_the_run_has_written(
-    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_new_code_does_not_replace_files_that_the_run_has_written(stk: Stk, tmp_path: Path) -> None:
     writes = (
         "import pathlib\nfor name in ('model.pt', 'both.pt'): pathlib.Path(name).write_text('of the run')\n"
     )
@@ -212,15 +200,13 @@ def test_new_code_does_not_replace_files_that_the_run_has_written(
     (work / "sub").mkdir()
     (work / "sub" / "data").symlink_to(tmp_path)
     (work / "train.py").write_text(writes + "raise SystemExit(1)\n")
-    stk("run", "train.yaml")
+    stk("run", "train.yaml", code=None)
     (run,) = find_runs(tmp_path / "runs")
     assert (run.work / "sub").is_symlink()
     edit(tmp_path, "train.py")
     edit(tmp_path, "both.pt", "edited")
     edit(tmp_path, "sub/new.py", "new")
-    capfd.readouterr()
-    stk("run", "train.yaml")
-    warning = capfd.readouterr().err
+    warning = stk("run", "train.yaml", code=None)
     assert "continues with new code; changed: both.pt, sub/new.py, train.py" in warning
     assert "has written both.pt itself" in warning
     assert "model.pt" not in warning
@@ -233,47 +219,38 @@ def test_new_code_does_not_replace_files_that_the_run_has_written(
 
 
 def test_plan_in_another_folder_warns_and_the_run_keeps_its_code(
-    stk: Callable[..., int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
     other = tmp_path / "other"
     shutil.copytree(tmp_path / "work", other)
     monkeypatch.chdir(other)
     (other / "train.py").write_text("")
-    assert stk("plan", "train.yaml") == 0
-    warning = capfd.readouterr().err
+    warning = stk("plan", "train.yaml")
     assert all(each in warning for each in (str(tmp_path / "work"), str(other), "name=", "--new-code"))
     take_new_code(run, load(other / "train.yaml"), asked=False)
     assert (run.user_code / "train.py").read_text() == _TRAIN.format(75)
     # A moved folder is not another folder.
     shutil.rmtree(tmp_path / "work")
-    assert stk("plan", "train.yaml") == 0
-    assert "name=" not in capfd.readouterr().err
+    assert "name=" not in stk("plan", "train.yaml")
 
 
-@pytest.mark.parametrize("command", ["submit", "sweep"])
+@pytest.mark.parametrize(
+    "words, overrides",
+    [(["submit", "train.yaml"], []), (["sweep", "train.yaml", "params.x=1", "--dry-run"], ["params.x=1"])],
+    ids=["submit", "sweep"],
+)
 def test_submit_and_sweep_name_edited_files(
-    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+    stk: Stk, tmp_path: Path, words: list[str], overrides: list[str]
 ) -> None:
-    words = {"submit": ["submit", "train.yaml"], "sweep": ["sweep", "train.yaml", "params.x=1", "--dry-run"]}
-    overrides = [] if command == "submit" else ["params.x=1"]
-    experiment = load(tmp_path / "work" / "train.yaml", overrides)
-    create_run(experiment, tmp_path / "runs")
+    create_run(load(tmp_path / "work" / "train.yaml", overrides), tmp_path / "runs")
     (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
-    stk(*words[command], "--cluster", "local")
-    assert "changed: train.py" in capfd.readouterr().err
+    assert "changed: train.py" in stk(*words, "--cluster", "local", code=None)
 
 
 @pytest.mark.parametrize("command", ["submit", "resume"])
 def test_refused_live_run_is_not_said_to_go_on_with_new_code(
-    stk: Callable[..., int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    command: str,
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
     edit(tmp_path, "train.py")
@@ -282,36 +259,27 @@ def test_refused_live_run_is_not_said_to_go_on_with_new_code(
         raise RunBusy(f"{run.run_id} is running")
 
     monkeypatch.setattr("slurm.submission.submit.refuse_if_live", refuse)
-    assert stk(command, "train.yaml" if command == "submit" else run.run_id, "--cluster", "local") == 2
-    said = capfd.readouterr().err
+    said = stk(command, "train.yaml" if command == "submit" else run.run_id, "--cluster", "local", code=2)
     assert "is running" in said
-    assert "goes on" not in said
+    assert "changed: train.py" not in said
 
 
-def test_plan_of_an_existing_run_names_edited_files(
-    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_of_an_existing_run_names_edited_files(stk: Stk, tmp_path: Path) -> None:
     create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
-    assert stk("plan", "train.yaml") == 0
-    assert "changed" not in capfd.readouterr().err
+    assert "changed" not in stk("plan", "train.yaml")
     edit(tmp_path, "helper.py")
-    assert stk("plan", "train.yaml") == 0
-    assert "changed: helper.py" in capfd.readouterr().err
+    assert "changed: helper.py" in stk("plan", "train.yaml")
     with pytest.warns(UserWarning, match=r"changed: helper\.py"):
         api_plan("train.yaml")
 
 
 def test_ranks_of_a_launcher_refuse_new_code(
-    stk: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
     for name, value in {**world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
-    assert stk("run", "train.yaml", "--new-code") == 2
-    assert "--new-code" in capfd.readouterr().err
+    assert "--new-code" in stk("run", "train.yaml", "--new-code", code=2)
     assert not (tmp_path / "runs").exists()
 
 

@@ -87,8 +87,8 @@ def test_class_keeps_the_task_contract(config: Path, check) -> None:
     [
         ("class Points(", "class Others(", "has no class Points"),
         ("count=60", "count", "Points.__init__ takes count"),
-        ("def data(self, split: str)", "def data(self)", r"found data\(\)"),
-        ("def step(model, batch)", "def step(model)", r"found step\(model\)"),
+        ("def data(self, split: str)", "def data(self)", "found data()"),
+        ("def step(model, batch)", "def step(model)", "found step(model)"),
         ("    def model(", "    def models(", "has no function model"),
         (
             "def model(self, width: int = WIDTH,",
@@ -108,7 +108,7 @@ def test_class_keeps_the_task_contract(config: Path, check) -> None:
 def test_errors_of_a_class_are_found_without_executing_it(old: str, new: str, said: str) -> None:
     with pytest.raises(Unfit) as raised:
         _read(_FILE.replace(old, new))
-    assert any(said.replace("\\", "") in each.problem for each in raised.value.problems)
+    assert any(said in each.problem for each in raised.value.problems)
 
 
 @pytest.mark.parametrize("method, times", [("", 1), ("    def prepare(self): pass\n", 2)])

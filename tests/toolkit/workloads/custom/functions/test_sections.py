@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -113,14 +115,11 @@ def test_module_that_is_not_in_the_named_folder_is_kept_from_where_it_is(
     assert "task.module_folder" in fault
 
 
-@pytest.mark.parametrize("name, where", [("kind", "model"), ("prepare", "data")])
-def test_parameter_with_a_reserved_name_is_refused(config: Path, name: str, where: str) -> None:
-    written = DIGITS.replace(
-        f"def {where}(", f"def {where}(split, {name}=0, " if where == "data" else "def model(kind=0, "
-    )
-    (config.parent / "digits.py").write_text(
-        written.replace("split, prepare=0, split: str", "split, prepare=0")
-    )
+@pytest.mark.parametrize(
+    "name, before", [("kind", "def model("), ("prepare", "def data(split: str, ")], ids=["model", "data"]
+)
+def test_parameter_with_a_reserved_name_is_refused(config: Path, name: str, before: str) -> None:
+    (config.parent / "digits.py").write_text(DIGITS.replace(before, f"{before}{name}=0, "))
     (fault,) = faults(config)
     assert name in fault
 
@@ -196,17 +195,15 @@ def test_path_becomes_absolute_and_a_list_stays_a_list(config: Path, tmp_path: P
     assert load(config).data.values() == {"few": True, "root": str(tmp_path / "data"), "sizes": [1, 2]}
 
 
-def test_run_keeps_the_file_and_the_modules_that_it_imports(config: Path, tmp_path: Path) -> None:
-    run = create_run(load(config), tmp_path / "experiments")
-    kept = run.code / "project"
-    assert (kept / "digits.py").read_text() == DIGITS
-    assert (kept / "my_project/models.py").is_file()
-    assert not (kept / "digits.yaml").exists()
+def validity(*files: Path) -> Callable[[Any], bool]:
+    """Return what tells whether an experiment is valid by the schema."""
+    schema = json.loads(json.dumps(experiment_schema({}, files)))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema).is_valid
 
 
 def test_schema_accepts_an_experiment_with_three_functions(config: Path) -> None:
-    valid = Draft202012Validator(json.loads(json.dumps(experiment_schema({})))).is_valid
-    experiment = yaml.safe_load(EXPERIMENT)
+    valid, experiment = validity(), yaml.safe_load(EXPERIMENT)
     assert valid(experiment)
     assert valid({"name": "digits", "task": "digits.py"})
     assert valid({**experiment, "task": {"kind": "three_functions", "module": "digits.py"}})
@@ -214,10 +211,7 @@ def test_schema_accepts_an_experiment_with_three_functions(config: Path) -> None
 
 
 def test_schema_of_an_experiment_has_the_parameters_of_its_functions(config: Path) -> None:
-    schema = json.loads(json.dumps(experiment_schema({}, [config])))
-    Draft202012Validator.check_schema(schema)
-    valid = Draft202012Validator(schema).is_valid
-    experiment = yaml.safe_load(EXPERIMENT)
+    valid, experiment = validity(config), yaml.safe_load(EXPERIMENT)
     assert valid(experiment)
     assert valid({**experiment, "model": {"hidden": 4}, "data": {"few": True}})
     assert not valid({**experiment, "model": {"hiden": 4}})
@@ -232,7 +226,7 @@ def test_schema_has_the_parameters_if_task_is_a_section(config: Path) -> None:
     experiment = yaml.safe_load(EXPERIMENT)
     experiment["task"] = {"kind": "three_functions", "module": "digits.py"}
     config.write_text(json.dumps(experiment))
-    valid = Draft202012Validator(json.loads(json.dumps(experiment_schema({}, [config])))).is_valid
+    valid = validity(config)
     assert valid({**experiment, "model": {"hidden": 4}})
     assert not valid({**experiment, "model": {"hiden": 4}})
 

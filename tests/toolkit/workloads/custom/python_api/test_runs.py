@@ -82,7 +82,7 @@ def test_run_of_a_command_has_its_logged_metrics_and_no_model(folder: Path) -> N
     (run.folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     # Of two lines for a step the later one counts.
     assert [(line["step"], line["loss"]) for line in run.metrics()] == [(2, 2.0), (1, 3.0)]
-    with pytest.raises(stk.UserError, match="predicts nothing"):
+    with pytest.raises(stk.UserError, match="predicts nothing: a command trains no model that is known here"):
         run.predict([])
     with pytest.raises(stk.UserError, match="no known model"):
         run.load_model()

@@ -118,9 +118,3 @@ def test_missing_predict_function_is_reported_with_an_example(tmp_path: Path) ->
     assert (
         "digits.py has no function predict: add it to your file, such as 'def predict(model, batch)" in said
     )
-
-
-def test_run_of_a_command_cannot_predict(tmp_path: Path) -> None:
-    project = project_in(tmp_path / "project", DIGITS)
-    project.stk("run", "name=done", "--", sys.executable, "-c", "pass")
-    assert "a command trains no model that is known here" in project.stk("predict", "done", code=2)

@@ -15,24 +15,24 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command import code
 from toolkit.workloads.custom.command.code import import_path, kept_files, make_work_folder
 
+#: More than a file of code may have.
+LARGE = bytes(code.LARGEST_FILE + 1)
+
+
+def add(folder: Path, *names: str, content: bytes | None = None) -> None:
+    """Add files, each with its own name as its content, unless another is given."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content or name.encode())
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder in which somebody works."""
     made = tmp_path / "it's mine"
-    for name in (
-        "train.py",
-        "models/net.py",
-        "data/rows.csv",
-        ".hidden/key",
-        ".venv/pyvenv.cfg",
-        ".venv/x.py",
-        "env/conda-meta/history",
-        "env/x.py",
-    ):
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(name)
-    (made / "data/large.bin").write_bytes(bytes(code.LARGEST_FILE + 1))
+    add(made, "train.py", "models/net.py", "data/rows.csv", ".hidden/key")
+    add(made, ".venv/pyvenv.cfg", ".venv/x.py", "env/conda-meta/history", "env/x.py")
+    add(made, "data/large.bin", content=LARGE)
     return made
 
 
@@ -93,9 +93,7 @@ def test_copied_packages_are_imported_before_the_edited_ones(
     folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By PYTHONPATH, or after `pip install -e` of a folder whose packages are in src/."""
-    for name in ("lib/mine.py", "project/src/ours/__init__.py"):
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).write_text("")
+    add(folder, "lib/mine.py", "project/src/ours/__init__.py")
     monkeypatch.setattr(code, "editable_folders", lambda: [folder / "project", Path("/elsewhere")])
     make_work_folder(run, keep(run, folder, folder))
     given = os.pathsep.join(["/site", str(folder / "lib")])
@@ -147,11 +145,8 @@ def test_files_added_later_are_linked_at_the_next_start_unless_they_are_code(
     experiment = keep(run, folder, folder)
     make_work_folder(run, experiment)
     (run.work / "models" / "net.py").unlink()
-    for name in ("more.bin", "data/more.bin"):
-        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
-    for name in ("more.py", "data/more.py", "new/more.py"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).touch()
+    add(folder, "more.bin", "data/more.bin", content=LARGE)
+    add(folder, "more.py", "data/more.py", "new/more.py")
     make_work_folder(run, experiment)
     found = {str(path.relative_to(run.work)) for path in run.work.rglob("*more*")}
     assert found == {"more.bin", "data/more.bin"}
@@ -165,9 +160,7 @@ def test_later_output_in_the_user_folder_is_not_linked_into_the_run(folder: Path
     experiment = keep(run, folder, folder)
     make_work_folder(run, experiment)
     (run.work / "states").mkdir()
-    for name in ("base.pt", "last.pt", "states/7.bin", "checkpoints/7.bin"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
+    add(folder, "base.pt", "last.pt", "states/7.bin", "checkpoints/7.bin", content=LARGE)
     make_work_folder(run, experiment)
     assert (run.work / "base.pt").exists()
     assert not (run.work / "last.pt").exists()
@@ -176,11 +169,8 @@ def test_later_output_in_the_user_folder_is_not_linked_into_the_run(folder: Path
 
 
 def test_outputs_shared_by_all_runs_are_named_in_a_warning(folder: Path) -> None:
-    for name in ("out/.gitkeep", "logs/small.txt", "src/out.py", "results/large"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).touch()
-    for name in ("last.pt", "base.pt", "results/large"):
-        (folder / name).write_bytes(bytes(code.LARGEST_FILE + 1))
+    add(folder, "out/.gitkeep", "logs/small.txt", "src/out.py")
+    add(folder, "last.pt", "base.pt", "results/large", content=LARGE)
     task = SimpleNamespace(folder=str(folder), run=())
     experiment = SimpleNamespace(task=task, code=(str(folder),), inputs=(str(folder / "base.pt"),))
     (warning,) = code.shared_outputs(experiment)
@@ -195,9 +185,7 @@ def test_empty_folder_is_created_and_not_linked(folder: Path, run: RunDir) -> No
 
 
 def test_folders_of_runs_are_not_code(folder: Path, run: RunDir) -> None:
-    for name in ("attempts.jsonl", "config.yaml", "logs/a.log"):
-        (folder / "of before" / "train-1" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "of before" / "train-1" / name).touch()
+    add(folder / "of before" / "train-1", "attempts.jsonl", "config.yaml", "logs/a.log")
     keep(run, folder, folder)
     assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
 

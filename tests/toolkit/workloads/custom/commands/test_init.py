@@ -22,10 +22,6 @@ ROOT = Path(__file__).parents[5]
 EXAMPLE = ROOT / "examples" / "digits"
 
 
-def init(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return ended("init", *words, cwd=folder)
-
-
 def without_schema(text: str) -> str:
     """The text of an experiment without its first line for editors: its schema may lie in another place."""
     return re.sub(r"\A# yaml-language-server: .*\n", "", text)
@@ -33,7 +29,7 @@ def without_schema(text: str) -> str:
 
 @pytest.mark.slow
 def test_init_writes_an_example_that_passes_its_own_test(tmp_path: Path) -> None:
-    done = init(tmp_path, "mine")
+    done = ended("init", "mine", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     written = {path.name: path.read_text() for path in (tmp_path / "mine").iterdir()}
     for name in ("digits.py", "digits.yaml", "test_digits.py"):
@@ -45,7 +41,7 @@ def test_init_writes_an_example_that_passes_its_own_test(tmp_path: Path) -> None
 
 
 def test_written_experiment_names_an_existing_schema_and_is_valid_by_it(tmp_path: Path) -> None:
-    assert init(tmp_path).returncode == 0
+    assert ended("init", cwd=tmp_path).returncode == 0
     text = (tmp_path / "digits" / "digits.yaml").read_text()
     name = text.splitlines()[0].partition("# yaml-language-server: $schema=")[2]
     valid = Draft202012Validator(json.loads((tmp_path / "digits" / name).read_text())).is_valid
@@ -57,20 +53,19 @@ def test_written_experiment_names_an_existing_schema_and_is_valid_by_it(tmp_path
 def test_init_does_not_overwrite_files(tmp_path: Path) -> None:
     (tmp_path / "digits").mkdir()
     (tmp_path / "digits" / "digits.yaml").write_text("mine")
-    done = init(tmp_path)
+    done = ended("init", cwd=tmp_path)
     assert done.returncode == 2
     assert "digits.yaml" in done.stderr
     assert [path.read_text() for path in (tmp_path / "digits").iterdir()] == ["mine"]
 
 
 def test_shipped_experiment_is_written_with_its_included_files(tmp_path: Path) -> None:
-    done = init(tmp_path, "--from", "quickstart")
+    done = ended("init", "--from", "quickstart", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.yaml")}
     assert written == {"quickstart/quickstart.yaml", "quickstart/model/docnn.yaml"}
     theirs, ours = (
-        load(tmp_path / "quickstart" / "quickstart.yaml"),
-        load(ROOT / "configs" / "quickstart.yaml"),
+        load(folder / "quickstart.yaml") for folder in (tmp_path / "quickstart", ROOT / "configs")
     )
     assert (theirs.model, theirs.train) == (ours.model, ours.train)
 

@@ -53,12 +53,6 @@ def test_relative_paths_refer_to_the_working_folder_of_the_command(
     assert FunctionsTask(load_resolved(run.config)).fingerprint == task.fingerprint
 
 
-def test_sections_model_and_data_are_optional(config: Path) -> None:
-    config.write_text("name: digits\ntask: digits.py\n")
-    experiment = load(config)
-    assert (experiment.model.hidden, experiment.data.few) == (64, False)
-
-
 @pytest.mark.parametrize("override", ["model.hiden=3", "model.hidden=many", "data.few=7", "data.rest=1"])
 def test_a_wrong_key_or_value_is_refused(config: Path, override: str) -> None:
     (fault,) = faults(config, override)
@@ -83,11 +77,6 @@ def test_a_file_is_found_beside_the_experiment_or_in_the_working_folder(
     assert "no file digits.py" in fault
     monkeypatch.chdir(config.parent)
     assert load(moved).task.module == beside.task.module
-
-
-def test_a_module_in_a_package_is_named_with_dots(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (config.parent / "digits.py").rename(config.parent / "my_project" / "digits.py")
-    assert load(config, ["task=my_project.digits"]).model.hidden == 32
 
 
 def test_module_beside_an_experiment_that_is_submitted_from_another_folder_is_kept(

@@ -88,16 +88,12 @@ def test_samples_of_unequal_sizes_go_through_collate() -> None:
         ("[[1], [2.5, 3]]", [[1.0], [2.5, 3.0]]),
         ("[batch, torch.arange(0)]", [[1.0, 2.0], []]),
         ("tuple(batch[:n] for n in (1, 2))", [[1.0], [1.0, 2.0]]),
+        ("[batch[:1], batch[1:]]", [[1.0], [2.0]]),
     ],
 )
-def test_predict_may_return_lists_of_different_lengths(returned: str, expected: list[Any]) -> None:
+def test_predict_may_return_a_list_of_numbers_or_of_lists(returned: str, expected: list[Any]) -> None:
     found = predictor(f"def predict(model, batch): return {returned}\n")
     assert predicted(found, 1, 2) == expected
-
-
-def test_list_of_rows_with_one_value_stays_a_list_of_lists() -> None:
-    found = predictor("def predict(model, batch): return [row[:1] for row in batch]\n")
-    assert predicted(found, [1, 2], [3, 4]) == [[1.0], [3.0]]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,8 @@ import numpy as np
 
 from toolkit.data.ragged import Lists
 
-LISTS = Lists(np.array([4, 5, 6, 7]), np.array([0, 2, 2, 3, 4]))
-
-
-def test_gather_pads_lists_to_rows():
-    assert LISTS.gather(np.array([3, 0, 1]), -1).tolist() == [[7, -1], [4, 5], [-1, -1]]
-
 
 def test_lasts_returns_the_last_number_of_each_list():
-    assert LISTS.lasts(np.array([1, 0, 3, 2]), -1).tolist() == [-1, 5, 7, 6]
+    lists = Lists(np.array([4, 5, 6, 7]), np.array([0, 2, 2, 3, 4]))
+    assert lists.lasts(np.array([1, 0, 3, 2]), -1).tolist() == [-1, 5, 7, 6]
     assert Lists(np.array([]), np.array([0, 0])).lasts(np.array([0]), 9).tolist() == [9]

@@ -21,11 +21,6 @@ def test_epoch_steps_equal_the_steps_of_the_plan(train: Train, steps: int) -> No
     assert plan.micro_batches == train.logical_ranks * train.accumulation
 
 
-@pytest.mark.parametrize("samples, steps", [(64, 8), (65, 9), (1, 1), (0, 0)])
-def test_an_incomplete_last_step_is_counted(samples: int, steps: int) -> None:
-    assert epoch_steps(SAMPLES, LENGTHS[:samples]) == steps
-
-
 def test_an_evaluation_is_cut_by_samples_or_by_tokens() -> None:
     assert len(evaluation_plan(Evaluation(batch_size=60), LENGTHS).step(0)) == 60
     last = evaluation_plan(Evaluation(batch_max_length=100), LENGTHS)

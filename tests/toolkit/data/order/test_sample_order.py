@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from toolkit.data.order.sample_order import EpochPlan, plan_epoch, plan_evaluation, steps_per_epoch
 from toolkit.data.order.shuffle import permutation, stream
 
+Lengths = npt.NDArray[np.int32]
+
 LENGTHS = st.lists(st.integers(1, 30), max_size=200).map(lambda lengths: np.array(lengths, dtype=np.int32))
 ARGUMENTS = st.fixed_dictionaries(
     {
@@ -35,11 +37,11 @@ USUAL: dict[str, Any] = {
 }
 
 
-def some_lengths(n: int) -> npt.NDArray[np.int32]:
+def some_lengths(n: int) -> Lengths:
     return (np.arange(n, dtype=np.int32) * 7919 % 97) + 1
 
 
-def padding(plan: EpochPlan, lengths: npt.NDArray[np.int32]) -> float:
+def padding(plan: EpochPlan, lengths: Lengths) -> float:
     """Share of a plan's padded tokens that are padding."""
     parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
     padded = sum(len(part) * int(lengths[part].max(initial=0)) for part in parts)
@@ -47,9 +49,7 @@ def padding(plan: EpochPlan, lengths: npt.NDArray[np.int32]) -> float:
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_every_sample_is_in_one_micro_batch(
-    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
-) -> None:
+def test_every_sample_is_in_one_micro_batch(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **arguments)
     parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
     assert sorted(np.concatenate([*parts, []]).tolist()) == list(range(len(lengths)))
@@ -57,7 +57,7 @@ def test_every_sample_is_in_one_micro_batch(
 
 @given(LENGTHS, ARGUMENTS)
 def test_all_steps_but_the_last_are_full_and_split_evenly(
-    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
+    lengths: Lengths, arguments: dict[str, Any]
 ) -> None:
     plan = plan_epoch(lengths, **arguments)
     assert plan.steps == steps_per_epoch(len(lengths), arguments["batch_size"])
@@ -69,9 +69,7 @@ def test_all_steps_but_the_last_are_full_and_split_evenly(
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_the_same_arguments_give_the_same_bytes(
-    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
-) -> None:
+def test_the_same_arguments_give_the_same_bytes(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **arguments)
     np.random.seed(0)
     again = plan_epoch(lengths.astype(np.int64), **arguments)
@@ -82,7 +80,7 @@ def test_the_same_arguments_give_the_same_bytes(
 
 @given(LENGTHS, ARGUMENTS, st.integers(1, 24))
 def test_the_number_of_micro_batches_changes_no_step(
-    lengths: npt.NDArray[np.int32], arguments: dict[str, Any], micro_batches: int
+    lengths: Lengths, arguments: dict[str, Any], micro_batches: int
 ) -> None:
     one = plan_epoch(lengths, **arguments)
     other = plan_epoch(lengths, **(arguments | {"micro_batches": micro_batches}))
@@ -99,9 +97,7 @@ def test_epoch_seed_and_data_each_change_the_order(changed: dict[str, Any], pool
 
 
 @given(LENGTHS, ARGUMENTS)
-def test_a_batch_contains_samples_of_similar_length(
-    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
-) -> None:
+def test_a_batch_contains_samples_of_similar_length(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **(arguments | {"pool_batches": 1000}))
     spans = sorted(
         (int(lengths[plan.step(step)].min()), int(lengths[plan.step(step)].max()))
@@ -130,12 +126,6 @@ def test_batches_do_not_come_in_order_of_length() -> None:
     assert means != sorted(means)
 
 
-def test_one_sample_is_one_step() -> None:
-    plan = plan_epoch(some_lengths(1), **USUAL)
-    assert plan.steps == 1
-    assert plan.step(0).tolist() == [0]
-
-
 @pytest.mark.parametrize("step, part", [(3, 0), (-1, 0), (0, 4), (0, -1)])
 def test_an_index_outside_the_epoch_raises_index_error(step: int, part: int) -> None:
     plan = plan_epoch(some_lengths(35), **USUAL)
@@ -150,11 +140,8 @@ def test_a_plan_is_read_only() -> None:
 
 
 @given(LENGTHS, st.integers(1, 17))
-def test_an_evaluation_plan_has_every_sample_once_sorted_by_length(
-    lengths: npt.NDArray[np.int32], batch_size: int
-) -> None:
+def test_an_evaluation_plan_has_every_sample_once_sorted_by_length(lengths: Lengths, batch_size: int) -> None:
     plan = plan_evaluation(lengths, batch_size)
-    assert sorted(plan.order.tolist()) == list(range(len(lengths)))
     assert plan.order.tolist() == sorted(range(len(lengths)), key=lambda sample: lengths[sample])
     assert plan.steps == steps_per_epoch(len(lengths), batch_size)
     assert all(len(plan.step(step)) <= batch_size for step in range(plan.steps))

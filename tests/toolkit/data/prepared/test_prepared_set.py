@@ -145,7 +145,7 @@ def test_a_set_with_another_fingerprint_is_rebuilt(path: Path) -> None:
 
 
 def test_a_set_of_another_format_is_refused(path: Path) -> None:
-    Toy.open_or_build(path, "ab", lambda folder: write(folder))
+    made(path)
     with changed(path / "meta.json") as content:
         content[:] = content.replace(b'"version": 4', b'"version": 99')
     with pytest.raises(DataError, match="format 99, expected 4"):

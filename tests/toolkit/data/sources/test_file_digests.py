@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from toolkit.data.sources.file_digests import file_sha256, memory_of, remembered
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
-from toolkit.workload import DataSection, silent
+from toolkit.workload import silent
 
 #: Age in seconds of a file that stays young, however long a test takes: its writer's clock runs ahead.
 YOUNG = -3600
@@ -152,15 +152,6 @@ def test_preparing_an_unchanged_source_again_does_not_read_it(tmp_path: Path, op
     assert (again.path, again.built) == (first.path, False)
 
 
-def test_a_changed_source_makes_another_prepared_set(tmp_path: Path) -> None:
-    data = replace(tiny(tmp_path).data, labels=None)
-    train = aged(Path(str(data.train)))
-    first = data.prepare(silent)
-    with open(train, "a") as stream:
-        stream.write("a warm film\tgood\n")
-    assert data.prepare(silent).path != first.path
-
-
 def ranks_open(world: World, path: Path, attempt: Attempt) -> tuple[str, list[str]]:
     """How a rank's start ended, and the names of the sources that it opened."""
     global _SPYING
@@ -179,7 +170,7 @@ def test_rank_0_alone_reads_the_sources_and_a_later_attempt_reads_none(tmp_path:
     run: RunDir = create_run(experiment, tmp_path / "runs")
     experiment.data.prepare(silent)
     if seconds != YOUNG:
-        _forget(experiment.data)
+        shutil.rmtree(memory_of(experiment.data) / ".digests")
     first, second = in_ranks(2, ranks_open, run.path, Attempt(size=2, stop_after=3))
     assert (first[0], second[0]) == ("yielded", "yielded")
     assert sorted(first[1]) == ["test.tsv", "train.tsv", "validation.tsv"]
@@ -187,8 +178,3 @@ def test_rank_0_alone_reads_the_sources_and_a_later_attempt_reads_none(tmp_path:
     if seconds != YOUNG:
         again = in_ranks(2, ranks_open, run.path, Attempt(size=2))
         assert again == [("finished", []), ("finished", [])]
-
-
-def _forget(data: DataSection) -> None:
-    for note in (memory_of(data) / ".digests").iterdir():
-        note.unlink()

@@ -19,26 +19,21 @@ def refusal(experiment: Experiment) -> list[str]:
     return [line.strip(" -") for line in str(caught.value).splitlines()[1:]]
 
 
-def test_existing_files_pass(tmp_path: Path) -> None:
-    check_inputs(tiny(tmp_path))
-
-
-@pytest.mark.parametrize("key", ["data.train", "data.test", "model.vectors"])
-def test_a_missing_file_is_reported_with_its_key_and_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+@pytest.mark.parametrize(
+    "key, name, problem",
+    [
+        ("data.train", "none.txt", "does not exist"),
+        ("model.vectors", "none.txt", "does not exist"),
+        ("model.vectors", "/dev/zero", "is a pipe or a device, expected a file"),
+        ("model.vectors", "folder", "is a folder, expected a file"),
+    ],
+)
+def test_what_is_not_a_file_is_reported_with_its_key_and_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, name: str, problem: str
 ) -> None:
+    (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert refusal(tiny(tmp_path, f"{key}=none.txt")) == [f"{key}: {tmp_path}/none.txt does not exist"]
-
-
-def test_a_pipe_or_a_device_is_refused(tmp_path: Path) -> None:
-    (line,) = refusal(tiny(tmp_path, "model.vectors=/dev/zero"))
-    assert line.startswith("model.vectors: /dev/zero is a pipe or a device")
-
-
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    (line,) = refusal(tiny(tmp_path, f"model.vectors={tmp_path}"))
-    assert line == f"model.vectors: {tmp_path} is a folder, expected a file"
+    assert refusal(tiny(tmp_path, f"{key}={name}")) == [f"{key}: {tmp_path / name} {problem}"]
 
 
 def test_all_missing_files_are_reported_at_once(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ def table(folder: Path, **settings: Any) -> TextTable:
     return TextTable(**given, prepared_dir=str(folder / "prepared"), **settings)
 
 
-def other(data: TextTable, path: str) -> TextTable:
+def other(data: TextTable, rows: list[tuple[str, str]]) -> TextTable:
+    """The section with a file of these rows, to be scored, in place of its own files."""
+    path = write_table(Path(data.prepared_dir).with_name("other.tsv"), rows)
     return dataclasses.replace(data, path=path, train=None, validation=None, test=None)
 
 
@@ -37,7 +39,7 @@ def rows_of(found: Prepared, split: str) -> list[tuple[list[int], int]]:
 def test_the_same_texts_give_the_same_samples(tmp_path: Path) -> None:
     data = table(tmp_path)
     known = prepare(data)
-    found = prepare(other(data, write_table(tmp_path / "again.tsv", ROWS)), known=known.encoding)
+    found = prepare(other(data, ROWS), known=known.encoding)
     assert dict(found.splits) == {"test": 4}
     assert rows_of(found, "test") == rows_of(known, "train")
     assert dataclasses.replace(found.encoding, folder=known.path) == known.encoding
@@ -46,17 +48,14 @@ def test_the_same_texts_give_the_same_samples(tmp_path: Path) -> None:
 def test_words_that_training_lacks_are_unknown(tmp_path: Path) -> None:
     data = table(tmp_path)
     known = prepare(data)
-    file = write_table(tmp_path / "new.tsv", [("zebra plot", "good")])
-    ((tokens, label),) = rows_of(prepare(other(data, file), known=known.encoding), "test")
+    found = prepare(other(data, [("zebra plot", "good")]), known=known.encoding)
     plot = rows_of(known, "train")[0][0][1]
-    assert (tokens, label) == ([known.meta["unk_id"], plot], known.labels.index("good"))
+    assert rows_of(found, "test") == [([known.meta["unk_id"], plot], known.labels.index("good"))]
 
 
 def test_labels_keep_their_codes_if_only_the_last_label_occurs(tmp_path: Path) -> None:
     data = table(tmp_path)
-    known = prepare(data)
-    file = write_table(tmp_path / "new.tsv", [("plot", "good"), ("film", "so-so")])
-    found = prepare(other(data, file), known=known.encoding)
+    found = prepare(other(data, [("plot", "good"), ("film", "so-so")]), known=prepare(data).encoding)
     assert [label for _, label in rows_of(found, "test")] == [1]
     assert found.meta["skipped"]["unknown_labels"]["rows"] == 1
 
@@ -64,20 +63,17 @@ def test_labels_keep_their_codes_if_only_the_last_label_occurs(tmp_path: Path) -
 def test_unknown_labels_can_be_refused_in_a_scored_file(tmp_path: Path) -> None:
     data = table(tmp_path, unknown_labels="refuse")
     known = prepare(data)
-    file = write_table(tmp_path / "new.tsv", [("plot", "goood")])
-    with pytest.raises(DataError, match=r"new\.tsv:2: label 'goood' .* did you mean 'good'"):
-        prepare(other(data, file), known=known.encoding)
+    with pytest.raises(DataError, match=r"other\.tsv:2: label 'goood' .* did you mean 'good'"):
+        prepare(other(data, [("plot", "goood")]), known=known.encoding)
 
 
 def test_advice_for_a_scored_file_with_other_labels_does_not_name_data_labels(tmp_path: Path) -> None:
     """The labels of a finished run cannot be set."""
     data = table(tmp_path)
-    known = prepare(data)
-    file = write_table(tmp_path / "new.tsv", [("plot", "1"), ("film", "2")])
+    known, scored = prepare(data), other(data, [("plot", "1"), ("film", "2")])
     with pytest.raises(DataError) as caught:
-        prepare(other(data, file), known=known.encoding)
-    given = dataclasses.replace(other(data, file), labels=known.labels)
-    (early,) = table_violations(given, is_trained=True)
+        prepare(scored, known=known.encoding)
+    (early,) = table_violations(dataclasses.replace(scored, labels=known.labels), is_trained=True)
     for told in (str(caught.value), early.problem):
         assert "no row has one of the labels" in told
         assert "Set data.labels" not in told
@@ -86,10 +82,10 @@ def test_advice_for_a_scored_file_with_other_labels_does_not_name_data_labels(tm
 def test_each_vocabulary_has_its_own_set_which_is_built_once(tmp_path: Path) -> None:
     data = table(tmp_path)
     rare = dataclasses.replace(data, min_count=2)
-    file = write_table(tmp_path / "new.tsv", [("warm plot", "good")])
-    first = prepare(other(data, file), known=prepare(data).encoding)
-    again = prepare(other(data, file), known=prepare(data).encoding)
-    fewer = prepare(other(rare, file), known=prepare(rare).encoding)
+    rows = [("warm plot", "good")]
+    first = prepare(other(data, rows), known=prepare(data).encoding)
+    again = prepare(other(data, rows), known=prepare(data).encoding)
+    fewer = prepare(other(rare, rows), known=prepare(rare).encoding)
     assert (first.built, again.built, fewer.built) == (True, False, True)
     assert again.path == first.path != fewer.path
 
@@ -102,6 +98,6 @@ def test_a_pretrained_tokenizer_may_be_deleted_after_training(tmp_path: Path) ->
     data = table(tmp_path, tokenizer="pretrained", tokenizer_path=str(bert))
     known = prepare(data)
     shutil.rmtree(bert)
-    found = prepare(other(data, write_table(tmp_path / "again.tsv", ROWS)), known=known.encoding)
+    found = prepare(other(data, ROWS), known=known.encoding)
     assert rows_of(found, "test") == rows_of(known, "train")
     assert found.encoding.pad_id == known.encoding.pad_id == 4

@@ -194,25 +194,12 @@ def test_the_tokenizer_is_kept_in_the_set(letters: TextTable) -> None:
         prepared.vocabulary()
 
 
-def test_another_length_fold_or_tokenizer_is_another_set(letters: TextTable, tmp_path: Path) -> None:
-    sets = [
-        prepare(dataclasses.replace(letters, **changed)).fingerprint
-        for changed in (
-            {}, {"max_tokens": 64}, {"fold": "word"}, {"fold": "sentence"}, {"fold": "none"},
-            {"tokenizer": "words"}, {"tokenizer_path": bert(tmp_path / "other", padding="c")},
-        )
-    ]  # fmt: skip
-    assert len(set(sets)) == len(sets)
-    again = prepare(dataclasses.replace(letters, tokenizer_path=bert(tmp_path / "copy")))
-    assert (again.fingerprint, again.built) == (sets[0], False)
-
-
-def test_a_second_preparation_tokenizes_nothing(letters: TextTable) -> None:
-    told: list[str] = []
-    first = prepare(letters)
-    second = prepare(letters, lambda stage, done, total: told.append(stage))
-    assert (first.built, second.built) == (True, False)
-    assert set(told) == {"hash"}
+def test_another_tokenizer_is_another_set_and_a_copy_of_it_is_not(letters: TextTable, tmp_path: Path) -> None:
+    known = prepare(letters)
+    other = prepare(dataclasses.replace(letters, tokenizer_path=bert(tmp_path / "other", padding="c")))
+    copy = prepare(dataclasses.replace(letters, tokenizer_path=bert(tmp_path / "copy")))
+    assert other.fingerprint != known.fingerprint == copy.fingerprint
+    assert not copy.built
 
 
 def test_more_tokens_than_a_block_are_stored_correctly(tmp_path: Path) -> None:

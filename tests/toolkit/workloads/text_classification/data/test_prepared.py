@@ -52,19 +52,6 @@ def test_the_vocabulary_is_from_the_training_split(three_files: TextTable) -> No
     assert tokens_of(prepared.split("validation"), 0).tolist() == [3, UNK_ID]
 
 
-def test_empty_texts_are_left_out_and_counted(three_files: TextTable) -> None:
-    prepared = prepare(three_files)
-    train = prepared.split("train")
-    assert train.texts(range(len(train))) == ["a b a", "b c c c", "c"]
-    assert prepared.meta["skipped"]["empty_texts"] == {"rows": 1, "first": f"{three_files.train}:3"}
-
-
-def test_given_labels_keep_their_order(three_files: TextTable) -> None:
-    prepared = prepare(dataclasses.replace(three_files, labels=("yes", "maybe", "no")))
-    assert prepared.labels == ("yes", "maybe", "no")
-    assert prepared.split("train").labels.tolist() == [0, 0, 2]
-
-
 def test_the_database_can_be_queried(three_files: TextTable) -> None:
     prepared = prepare(three_files)
     assert query(

@@ -16,9 +16,7 @@ from toolkit.workloads.text_classification.data.samples import Samples, pad_batc
 SPLITS = st.lists(st.lists(st.integers(1, 65535), min_size=1, max_size=9), min_size=1, max_size=12)
 
 
-def samples_of(
-    token_lists: list[list[int]], dtype: npt.DTypeLike = np.uint16, database: Path = Path()
-) -> Samples:
+def samples_of(token_lists: list[list[int]], dtype: npt.DTypeLike) -> Samples:
     lengths = np.array([len(tokens) for tokens in token_lists], dtype=np.int32)
     return Samples(
         ids=np.arange(len(lengths)),
@@ -26,7 +24,7 @@ def samples_of(
         lengths=lengths,
         labels=np.arange(len(lengths), dtype=np.int32) % 3,
         tokens=Lists(np.array([*chain(*token_lists)], dtype=dtype), offsets_of(lengths)),
-        database=database,
+        database=Path(),
     )
 
 
@@ -43,9 +41,3 @@ def test_a_batch_has_its_samples_and_padding(
     assert lengths.tolist() == [len(sample) for sample in picked]
     assert labels.tolist() == [index % 3 for index in indices]
     assert tokens.dtype == lengths.dtype == labels.dtype == np.int64
-
-
-def test_an_empty_batch_has_one_column() -> None:
-    tokens, lengths, labels = pad_batch(samples_of([[5]]), np.empty(0, dtype=np.int64))
-    assert tokens.shape == (0, 1)
-    assert len(lengths) == len(labels) == 0

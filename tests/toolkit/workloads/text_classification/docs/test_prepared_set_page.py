@@ -29,14 +29,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     prepared = prepare(
         TextTable(path=str(folder / "mails.tsv"), max_tokens=8, fold="word", prepared_dir=str(folder))
     )
+    facts = {"finished": "2026-11-21", "name": "mails", "model": "docnn", "task": "text_classification"}
     for seed in (0, 1):
         scores = {"test": {"accuracy": 0.75 + seed / 8}, "validation": {"accuracy": 0.5}}
-        facts = {
-            "finished": "2026-11-21T20:00:00",
-            "name": "mails",
-            "model": "docnn",
-            "task": "text_classification",
-        }
         record_result(prepared.path, Result(run=f"mails-{seed}", seed=seed, step=9, metrics=scores, **facts))
     with closing(sqlite3.connect(prepared.database)) as connection:
         yield connection

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,14 +20,19 @@ from toolkit.workloads.text_classification.data.sources.source_files import Rows
 BEFORE, AFTER = [Row(2, "x", "a"), Row(3, "y", "b")], [Row(2, "new", "a")]
 
 
+def reader(path: Path) -> Callable[[], list[Row]]:
+    """Reads the rows of a file again at each call, as a preparation does."""
+    data = TextTable(path=str(path))
+    source = one_source(data, "test", silent)
+    rows = Rows(data, [source])
+    return lambda: [*rows.of(source)]
+
+
 def test_options_of_word_tokenizers_have_no_effect_on_a_pretrained_tokenizer(tmp_path: Path) -> None:
     table = tmp_path / "texts.tsv"
     table.write_text("text\tlabel\na b\tx\n")
-    path = bert(tmp_path)
-    one = TextTable(path=str(table), tokenizer="pretrained", tokenizer_path=path)
-    other = TextTable(
-        path=str(table), tokenizer="pretrained", tokenizer_path=path, lowercase=False, min_count=5
-    )
+    one = TextTable(path=str(table), tokenizer="pretrained", tokenizer_path=bert(tmp_path))
+    other = replace(one, lowercase=False, min_count=5)
     assert one.prepared_place(silent) == other.prepared_place(silent)
 
 
@@ -36,25 +43,31 @@ def test_the_rows_of_a_small_file_are_kept_for_the_second_reading(
     monkeypatch.setattr(source_files, "_KEPT_BYTES", kept)
     path = tmp_path / "table.csv"
     path.write_text("text,label\nx,a\ny,b\n")
-    data = TextTable(path=str(path))
-    source = one_source(data, "test", lambda *_: None)
-    found = Rows(data, [source])
-    assert [*found.of(source)] == BEFORE
+    read = reader(path)
+    assert read() == BEFORE
     path.write_text("text,label\nnew,a\n")
-    assert [*found.of(source)] == second
-    assert [*found.of(source)] == AFTER
+    assert read() == second
+    assert read() == AFTER
 
 
 def test_a_small_compressed_file_is_read_twice(tmp_path: Path) -> None:
     """Unpacked, it may be larger than memory."""
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(b"text,label\nx,a\ny,b\n"))
-    data = TextTable(path=str(path))
-    source = one_source(data, "test", silent)
-    found = Rows(data, [source])
-    assert [*found.of(source)] == BEFORE
+    read = reader(path)
+    assert read() == BEFORE
     path.write_bytes(gzip.compress(b"text,label\nnew,a\n"))
-    assert [*found.of(source)] == AFTER
+    assert read() == AFTER
+
+
+def test_a_file_that_was_read_only_in_part_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("text,label\nx,a\nbroken\n")
+    read = reader(path)
+    with pytest.raises(DataError, match="1 fields"):
+        read()
+    path.write_text("text,label\nx,a\ny,b\n")
+    assert read() == BEFORE
 
 
 @pytest.mark.parametrize("name", ["table.csv.gz", "table.jsonl", "table.jsonl.gz"])
@@ -72,15 +85,3 @@ def test_a_prepared_set_depends_on_the_content_of_a_file_and_not_on_its_folder(
     first = place("one", "x")
     assert place("other", "x") == first
     assert place("other", "y") != first
-
-
-def test_a_file_that_was_read_only_in_part_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("text,label\nx,a\nbroken\n")
-    data = TextTable(path=str(path))
-    source = one_source(data, "test", lambda *_: None)
-    found = Rows(data, [source])
-    with pytest.raises(DataError, match="1 fields"):
-        [*found.of(source)]
-    path.write_text("text,label\nx,a\ny,b\n")
-    assert [*found.of(source)] == BEFORE

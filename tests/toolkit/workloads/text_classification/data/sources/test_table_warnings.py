@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -225,17 +224,6 @@ def test_a_table_too_small_for_its_splits_is_refused_before_it_is_prepared(
     problem = refused_early(one_file(tmp_path, texts("a", rows, "ham")))
     assert f"none is left for '{split}'" in problem
     assert ("to 0" in problem) == (split == "test")
-
-
-def test_json_lines_have_warnings_too(tmp_path: Path) -> None:
-    for name, labels in (("train", "ab"), ("dev", "a")):
-        rows = [{"text": f"{name} {place}", "label": label} for place, label in enumerate(labels)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    train, dev = (str(tmp_path / f"{name}.jsonl") for name in ("train", "dev"))
-    data = TextTable(train=train, validation=dev)
-    (line,) = told(data)
-    assert "validation" in line
-    assert before(data) == [line]
 
 
 def test_an_unreadable_table_has_no_warnings(tmp_path: Path) -> None:

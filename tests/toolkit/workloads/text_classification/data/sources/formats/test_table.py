@@ -139,14 +139,18 @@ def test_the_error_of_a_single_column_mentions_the_delimiter(csv_file: Path) -> 
     assert "did you mean" not in told
 
 
-def test_two_columns_with_the_same_name_are_refused(csv_file: Path) -> None:
-    assert "2 columns are named 'text'" in fault(csv_file, "text,text,label\nx,y,a\n")
-
-
-def test_text_after_a_closing_quote_is_a_fault(csv_file: Path) -> None:
-    assert f"{csv_file}:2: in the row that begins here, text follows" in fault(
-        csv_file, 'text,label\n"a" b,x\n'
-    )
+@pytest.mark.parametrize(
+    "content, problem",
+    [
+        ("text,text,label\nx,y,a\n", "2 columns are named 'text'"),
+        ('text,label\n"a" b,x\n', "reviews.csv:2: in the row that begins here, text follows"),
+        (b"text,label\n\xc3", "byte offset 11"),
+        ("text,label\nx,a\n".encode("utf-16"), "it begins like utf-16"),
+    ],
+    ids=["a name twice", "text after a closing quote", "an incomplete character at the end", "utf-16"],
+)
+def test_a_faulty_table_is_refused(csv_file: Path, content: bytes | str, problem: str) -> None:
+    assert problem in fault(csv_file, content)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 50_000])
@@ -155,14 +159,6 @@ def test_invalid_bytes_are_reported_with_line_and_offset(csv_file: Path, rows: i
     told = fault(csv_file, before + b"caf\xe9 au lait,b\n" + b"z,c\n" * 1000)
     assert f"{csv_file}:{rows + 2}: not utf-8: found 0xe9 at byte offset {len(before) + 3}" in told
     assert "Set data.encoding" in told
-
-
-def test_an_incomplete_character_at_the_end_is_reported(csv_file: Path) -> None:
-    assert "byte offset 11" in fault(csv_file, b"text,label\n\xc3")
-
-
-def test_utf_16_read_as_utf_8_is_recognised(csv_file: Path) -> None:
-    assert "it begins like utf-16" in fault(csv_file, "text,label\nx,a\n".encode("utf-16"))
 
 
 def test_the_rows_before_a_nul_byte_are_read(tsv_file: Path) -> None:

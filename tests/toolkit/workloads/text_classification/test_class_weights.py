@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -67,9 +66,8 @@ def test_invalid_class_weights_are_refused_before_anything_starts(tmp_path: Path
 
 
 def test_weights_are_compared_with_given_labels_before_anything_starts(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"data.labels": "[bad,good]", "task.class_weights": "{goood: 2}"}
     with pytest.raises(ConfigError, match="good"):
-        tiny_docnn(tmp_path, *(f"{key}={value}" for key, value in given.items()))
+        tiny_docnn(tmp_path, "data.labels=[bad,good]", "task.class_weights={goood: 2}")
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import csv
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
-from toolkit.files import append_json_line
+from tests.toolkit.workloads.text_classification.artifacts.test_prediction_tables import read
+from toolkit.files import append_json_line, read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.evaluation import (
     write_evaluation,
@@ -45,7 +44,7 @@ def files(run: RunDir) -> set[str]:
 
 
 def statistics(run: RunDir) -> Any:
-    return json.loads(ClassificationFiles(run).train_test_stats("mails").read_text(encoding="utf-8"))
+    return read_json(ClassificationFiles(run).train_test_stats("mails"))
 
 
 def test_the_test_set_has_the_files_of_bert_train_parallel(run: RunDir) -> None:
@@ -68,17 +67,12 @@ def test_folded_texts_have_files_of_both_levels(run: RunDir) -> None:
         "test_text_curves.json",
         "test_text_predictions.tsv",
     }
-    with open(
-        ClassificationFiles(run).testset_predictions("mails", whole_texts=True), encoding="utf-8", newline=""
-    ) as stream:
-        rows = list(csv.DictReader(stream))
-    assert [(row["text_id"], row["text"], row["fragments"]) for row in rows] == [
-        ("4", "whole 4", "2"),
-        ("9", "whole 9", "1"),
-        ("7", "whole 7", "2"),
-    ]
-    with open(ClassificationFiles(run).testset_predictions("mails"), encoding="utf-8", newline="") as stream:
-        assert next(iter(csv.DictReader(stream)))["text"] == "fragment 0"
+    tables = ClassificationFiles(run)
+    texts = read(tables.testset_predictions("mails", whole_texts=True))
+    assert [(row["text_id"], row["text"], row["fragments"]) for row in texts] == [
+        ("4", "whole 4", "2"), ("9", "whole 9", "1"), ("7", "whole 7", "2")
+    ]  # fmt: skip
+    assert read(tables.testset_predictions("mails"))[0]["text"] == "fragment 0"
 
 
 def test_statistics_have_the_keys_of_bert_train_parallel(run: RunDir) -> None:

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
 from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions
 from toolkit.workloads.text_classification.artifacts.scores import write_classes, write_curves, write_labels
@@ -33,15 +32,11 @@ def drawn(samples: int, classes: int) -> Predictions:
     )
 
 
-def read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.mark.filterwarnings("ignore:The y_prob values do not sum to one")  # they are float32
 def test_classes_have_all_scores_with_one_value_per_class(run: RunDir) -> None:
     made = drawn(300, 4)
     write_classes(run, made)
-    document = read(ClassificationFiles(run).classes("test"))
+    document = read_json(ClassificationFiles(run).classes("test"))
     assert (document["split"], document["level"], document["samples"]) == ("test", "text", 300)
     truth, scores = made.truth, made.probabilities
     for code, row in enumerate(document["classes"]):
@@ -59,14 +54,14 @@ def test_classes_have_all_scores_with_one_value_per_class(run: RunDir) -> None:
 def test_areas_of_two_classes_are_those_of_the_second_class(run: RunDir) -> None:
     made = drawn(100, 2)
     write_classes(run, made)
-    document = read(ClassificationFiles(run).classes("test"))
+    document = read_json(ClassificationFiles(run).classes("test"))
     assert document["average_precision"] == document["classes"][1]["average_precision"]
     assert document["average_precision"] != document["classes"][0]["average_precision"]
 
 
 def test_a_class_without_samples_has_no_areas(run: RunDir) -> None:
     write_classes(run, predictions([[0.9, 0.05, 0.05], [0.2, 0.7, 0.1]], [0, 1], labels=("a", "b", "c")))
-    document = read(ClassificationFiles(run).classes("test"))
+    document = read_json(ClassificationFiles(run).classes("test"))
     absent = document["classes"][2]
     assert (absent["support"], absent["roc_auc"], absent["average_precision"]) == (0, None, None)
     assert document["roc_auc"] == 1.0
@@ -76,17 +71,17 @@ def test_whole_texts_have_files_of_their_own(run: RunDir) -> None:
     for made in (FOLDED, FOLDED.of_texts("mean")):
         write_classes(run, made)
         write_curves(run, made)
-    fragments, texts = (read(ClassificationFiles(run).classes(name)) for name in ("test", "test_text"))
+    fragments, texts = (read_json(ClassificationFiles(run).classes(name)) for name in ("test", "test_text"))
     assert [(d["split"], d["level"], d["samples"]) for d in (fragments, texts)] == [
         ("test", "fragment", 5),
         ("test", "text", 3),
     ]
-    assert read(ClassificationFiles(run).curves("test_text"))["positives"] == 2
+    assert read_json(ClassificationFiles(run).curves("test_text"))["positives"] == 2
 
 
 def test_curves_are_those_of_the_second_class(run: RunDir) -> None:
     write_curves(run, predictions([[0.1, 0.9], [0.4, 0.6], [0.7, 0.3]], [1, 0, 1]))
-    document = read(ClassificationFiles(run).curves("test"))
+    document = read_json(ClassificationFiles(run).curves("test"))
     assert (document["positive"], document["positives"], document["negatives"]) == ("spam", 2, 1)
     assert document["roc"] == {
         "false_positive_rate": [0.0, 0.0, 1.0, 1.0],
@@ -108,7 +103,7 @@ def test_more_than_two_classes_have_no_curves(run: RunDir) -> None:
 def test_long_curves_are_thinned_without_changing_their_shape(run: RunDir) -> None:
     made = drawn(20_000, 2)
     write_curves(run, made)
-    document = read(ClassificationFiles(run).curves("test"))
+    document = read_json(ClassificationFiles(run).curves("test"))
     roc = document["roc"]
     assert 200 < len(roc["threshold"]) <= 400
     assert (roc["false_positive_rate"][-1], roc["true_positive_rate"][-1]) == (1.0, 1.0)
@@ -125,7 +120,7 @@ def test_labels_are_counted_by_sample_and_by_text(tmp_path: Path) -> None:
         "test": (np.array([], dtype=np.int32), np.array([], dtype=np.int64)),
     }
     write_labels(run, ("a", "b", "c"), splits)
-    assert read(ClassificationFiles(run).labels) == {
+    assert read_json(ClassificationFiles(run).labels) == {
         "labels": ["a", "b", "c"],
         "splits": {
             "train": {"samples": [3, 0, 1], "texts": [2, 0, 1]},

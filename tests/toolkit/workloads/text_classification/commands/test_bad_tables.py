@@ -10,9 +10,7 @@ from tests.slurm.test_cli import check_bad_data
 #: The content of reviews.tsv (None: it is missing), the arguments, and parts of the message.
 BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
     "missing": (None, [], ["reviews.tsv", "no such file"]),
-    "empty": (b"", [], ["reviews.tsv", "empty"]),
     "only a header": (b"text\tlabel\n", [], ["reviews.tsv", "no rows"]),
-    "not utf-8": (reviews().encode() + b"caf\xe9\tgood\n", [], ["reviews.tsv:122", "utf-8"]),
     "no such column": (
         reviews().encode(), ["data.label_column=lable"], ["'lable'", "text, label", "'label'"],
     ),
@@ -24,9 +22,6 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
         reviews().encode() + b"so so\t\n", ["data.unknown_labels=refuse"],
         ["reviews.tsv:122", "label is empty"],
     ),
-    "no label of the map": (
-        reviews().encode(), ["data.labels=[gut,bat]"], ["no row", "gut, bat", "found: bad, good"],
-    ),
     "no header": (b"fine\tgood\n", [], ["reviews.tsv:1", "no column 'text'", "data.columns"]),
     "no tokenizer": (
         reviews().encode(), ["data.tokenizer=pretrained", "data.tokenizer_path=folder.tsv"],
@@ -35,11 +30,6 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
     "ragged rows": (
         reviews().encode() + b"a\tb\tc\n", [],
         ["reviews.tsv:122: 3 fields, expected 2 as in the header (text, label)"],
-    ),
-    "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
-    "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),
-    "Feather": (
-        None, ["data.path=reviews.feather"], ["reviews.feather: .feather is not supported", ".csv", ".jsonl"],
     ),
     "no label of a weight": (
         reviews().encode(), ["task.class_weights={gut: 2}"], ["class_weights", "'gut'", "bad, good"],

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.slurm.support.user import CONFIG, User, user_in
+from tests.slurm.support.user import User
 from toolkit.run.run_dir import RunDir
 
 COLUMNS = ("data.text_column=body", "data.label_column=verdict")
 
 
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    with user_in(tmp_path_factory.mktemp("user")) as user:
-        user.write("other.csv", "body,verdict\nfine movie,good\nawful scene,bad\nso so,meh\n")
-        config = CONFIG.replace("toy_texts", "text_classification").replace("convolutions", "docnn")
-        user.config.write_text(config)
-        yield user
-
-
 @pytest.mark.slow
 def test_another_file_is_scored_and_its_skipped_rows_are_shown(user: User) -> None:
+    user.write("other.csv", "body,verdict\nfine movie,good\nawful scene,bad\nso so,meh\n")
     answer = user.call("run", user.config, "train.epochs=3")
     assert answer.code == 0, answer.err
     run_id = user.run("train.epochs=3").run_id

@@ -18,33 +18,25 @@ from toolkit.workloads.text_classification.artifacts.evaluation import write_eva
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.files import ClassificationFiles
+from toolkit.workloads.text_classification.metrics.class_scores import Classification
 
 KIND = "text_classification"
 
 
-def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> list[list[int]]:
-    """Write the scores of a confusion matrix with errors between each class and the next."""
+def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> None:
+    """Write the scores of a confusion matrix with errors between each class and the next.
+
+    They are what the first version wrote: no averages by weight and no correlation.
+    """
     run.artifacts.mkdir(exist_ok=True)
-    size = len(labels)
-    confusion = [[0] * size for _ in labels]
-    for row in range(size):
-        confusion[row][row] = 40 + row
-        confusion[row][(row + 1) % size] += 7 + row
-    classes: list[dict[str, Any]] = []
-    for index, label in enumerate(labels):
-        right = confusion[index][index]
-        precision = right / sum(row[index] for row in confusion)
-        recall = right / sum(confusion[index])
-        f1 = 2 * precision * recall / (precision + recall)
-        support = sum(confusion[index])
-        classes.append(
-            {"label": label, "precision": precision, "recall": recall, "f1": f1, "support": support}
-        )
-    names = ("precision", "recall", "f1")
-    macros = {f"macro_{name}": sum(row[name] for row in classes) / size for name in names}
-    document = {"labels": list(labels), "confusion": confusion, "classes": classes, "accuracy": 0.8, **macros}
-    write_json(ClassificationFiles(run).classes(split), document)
-    return confusion
+    codes = np.arange(len(labels))
+    right, wrong = np.repeat(codes, 40 + codes), np.repeat(codes, 7 + codes)
+    truth, predicted = np.append(right, wrong), np.append(right, (wrong + 1) % len(labels))
+    scores = Classification.of(tuple(labels), truth, predicted)
+    names = ("label", "precision", "recall", "f1", "support")
+    classes = [{name: getattr(each, name) for name in names} for each in scores.classes()]
+    matrix = {"labels": list(labels), "confusion": scores.confusion.tolist(), "classes": classes}
+    write_json(ClassificationFiles(run).classes(split), {**matrix, "accuracy": 0.8, **scores.macro()})
 
 
 def write_predictions(run: RunDir, rows: Sequence[Sequence[Any]], split: str = "test") -> None:
@@ -110,11 +102,4 @@ def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"),
             (first, second, [-0.02, -3.9, *rest], "surely <b>wrong</b> & sorry"),
         ],
     )
-    return run
-
-
-def write_new(path: Path) -> RunDir:
-    """Write a run that has only its config."""
-    run = RunDir(path)
-    report_folders.write_config(run, kind=KIND)
     return run

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.workloads.text_classification.report.classified_runs import write_finished, write_new
+from tests.toolkit.report.report_folders import write_config
+from tests.toolkit.workloads.text_classification.report.classified_runs import KIND, write_finished
 from toolkit.run.run_dir import RunDir
 
 
@@ -17,4 +18,7 @@ def finished_run(tmp_path: Path) -> RunDir:
 
 @pytest.fixture
 def new_run(tmp_path: Path) -> RunDir:
-    return write_new(tmp_path / "sst2-0b5e11")
+    """It has only its config."""
+    run = RunDir(tmp_path / "sst2-0b5e11")
+    write_config(run, kind=KIND)
+    return run

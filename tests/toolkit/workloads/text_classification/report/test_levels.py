@@ -29,7 +29,6 @@ from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.files import ClassificationFiles
-from toolkit.workloads.text_classification.report.sections import ClassificationReport
 
 TEXTS = 60
 
@@ -58,16 +57,6 @@ def printed(summary: RunSummary, width: int = 80) -> str:
     return console.export_text()
 
 
-def own(run: RunDir) -> ClassificationReport:
-    found = summarize(run).own
-    assert isinstance(found, ClassificationReport)
-    return found
-
-
-def sheets_of(run: RunDir) -> dict[str, str]:
-    return spreadsheets(run_document(summarize(run)))
-
-
 def classified(path: Path, labels: tuple[str, ...], folded: bool) -> RunDir:
     run = RunDir(path)
     write_config(run, kind=KIND)
@@ -94,7 +83,7 @@ def test_whole_texts_are_before_their_fragments(summary: RunSummary) -> None:
 def test_splits_are_in_the_order_of_their_use(new_run: RunDir) -> None:
     for split in ("test", "extra", "validation", "train"):
         write_classes(new_run, ["a", "b"], split=split)
-    assert list(own(new_run).classes) == ["train", "validation", "test", "extra"]
+    assert list(summarize(new_run).own.classes) == ["train", "validation", "test", "extra"]
 
 
 def test_without_folded_texts_there_is_one_level(tmp_path: Path) -> None:
@@ -170,7 +159,7 @@ def test_mistakes_on_fragments_do_not_replace_mistakes_on_whole_texts(mails: Run
     path = ClassificationFiles(run).predictions("test_text")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text(lines[0], encoding="utf-8")
-    assert list(own(run).mistakes()) == []
+    assert list(summarize(run).own.mistakes()) == []
 
 
 def test_the_page_has_thresholds_of_each_view(page: Page) -> None:
@@ -248,9 +237,11 @@ def test_a_class_without_samples_has_an_empty_row_of_shares(tmp_path: Path) -> N
     document = json.loads(ClassificationFiles(run).classes("test").read_text())
     document["confusion"] = [[0, 0], [1, 3]]
     ClassificationFiles(run).classes("test").write_text(json.dumps(document))
-    assert own(run).classes["test"].shares == ((None, None), (0.25, 0.75))
-    assert table(sheets_of(run)["confusion_test_normalised.csv"])[1] == ["a", "", ""]
-    assert "–" in printed(summarize(run)).partition("Confusion, % (test)")[2].splitlines()[4]
+    summary = summarize(run)
+    assert summary.own.classes["test"].shares == ((None, None), (0.25, 0.75))
+    sheet = spreadsheets(run_document(summary))["confusion_test_normalised.csv"]
+    assert table(sheet)[1] == ["a", "", ""]
+    assert "–" in printed(summary).partition("Confusion, % (test)")[2].splitlines()[4]
 
 
 @pytest.mark.parametrize("name", ["labels", "test_classes", "test_curves"])

@@ -89,7 +89,6 @@ def test_splits_are_in_the_order_of_their_use(new_run: RunDir) -> None:
 def test_without_folded_texts_there_is_one_level(tmp_path: Path) -> None:
     summary = summarize(classified(tmp_path / "run-0", ("neg", "pos"), folded=False))
     assert [report.view.title for report in summary.own.classes.values()] == ["validation", "test"]
-    assert summary.own.labels is not None
     assert not summary.own.labels.folded
     text = printed(summary)
     assert "fragments" not in text
@@ -119,7 +118,7 @@ def test_the_terminal_shows_averages_correlation_and_thresholds(summary: RunSumm
     text = printed(summary)
     report, curves = summary.own.classes["test_text"], summary.own.two_classes["test_text"]
     averages = (report.weighted_precision, report.weighted_recall, report.weighted_f1)
-    weighted = [f"{100 * value:.2f}" for value in averages if value is not None]
+    weighted = [f"{100 * value:.2f}" for value in averages]
     expected = ["weighted", "average", weighted[0], "%", weighted[1], "%", weighted[2], "%", str(TEXTS)]
     assert expected in [line.split() for line in text.splitlines()]
     assert f"Matthews correlation {report.mcc:.4f} · {TEXTS} texts" in text
@@ -129,7 +128,6 @@ def test_the_terminal_shows_averages_correlation_and_thresholds(summary: RunSumm
 
 def test_the_terminal_shows_labels_of_texts_and_of_fragments(summary: RunSummary) -> None:
     text = printed(summary)
-    assert summary.own.labels is not None
     train = summary.own.labels.texts["train"]
     assert f"{train[0]}  {100 * train[0] / TEXTS:.1f} %" in text
     assert (
@@ -172,7 +170,6 @@ def test_the_page_counts_labels_with_shares_and_sums(page: Page, summary: RunSum
     tables = [t for t in page.tables if t[0] == ["label", "all", "train", "validation", "test"]]
     texts, fragments = tables
     assert texts[-1] == ["all", str(3 * TEXTS), *[str(TEXTS)] * 3]
-    assert summary.own.labels is not None
     assert fragments[-1][2] == str(sum(summary.own.labels.samples["train"]))
     assert texts[1][0] == "ham"
 
@@ -206,9 +203,7 @@ def test_csv_tables_have_the_values_of_the_artifacts(summary: RunSummary) -> Non
     classes = {row[0]: row[1:] for row in table(sheets["classes_test.csv"])}
     assert float(classes["accuracy"][2]) == summary.own.classes["test"].accuracy
     assert float(classes["Matthews correlation"][2]) == summary.own.classes["test"].mcc
-    matrix = summary.own.classes["test"].confusion
-    assert matrix is not None
-    (_, wrong), (missed, found) = matrix
+    (_, wrong), (missed, found) = summary.own.classes["test"].confusion
     assert classes["spam"][-3:] == [str(found), str(wrong), str(missed)]
     assert {len(row) for row in classes.values()} == {9}
     curves = table(sheets["curves_test.csv"])

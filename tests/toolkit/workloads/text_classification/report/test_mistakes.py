@@ -38,10 +38,6 @@ def test_scores_of_another_type_are_reported(new_run: RunDir, score: object) -> 
         worst_mistakes(new_run, "test", LABELS)
 
 
-def test_a_split_without_predictions_has_no_mistakes(new_run: RunDir) -> None:
-    assert worst_mistakes(new_run, "test", LABELS) == []
-
-
 def test_a_file_that_is_not_a_table_of_predictions_is_reported(new_run: RunDir) -> None:
     write_predictions(new_run, [])
     ClassificationFiles(new_run).predictions("test").write_text("text\tlabel\nfine\tneg\n")

@@ -124,10 +124,6 @@ def test_the_manifest_has_the_most_frequent_unknown_labels(tmp_path: Path) -> No
     assert (told["rows"], len(told["labels"]), told["labels"][0]["label"]) == (53, 20, "frequent")
 
 
-def test_the_first_reading_does_not_split_fragments(tmp_path: Path) -> None:
-    assert surveyed(one_file(tmp_path, some(10, "ham"), split_unit="fragment")).text_split is None
-
-
 def test_a_column_with_too_many_labels_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.workloads.text_classification.data.sources.first_pass._MOST_LABELS", 10)
     told = refused(one_file(tmp_path, [(f"text {number}", f"label {number}") for number in range(20)]))

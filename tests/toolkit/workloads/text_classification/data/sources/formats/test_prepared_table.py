@@ -27,15 +27,14 @@ def on_database(table: TextTable, **settings: object) -> TextTable:
     return dataclasses.replace(table, path=str(prepare(table).database), **files, **settings)
 
 
-@pytest.fixture(params=["one file", "three files"])
-def either(request: pytest.FixtureRequest, table: TextTable, three_files: TextTable) -> TextTable:
-    return table if request.param == "one file" else three_files
-
-
-def test_texts_of_a_prepared_set_keep_their_labels_and_splits(either: TextTable) -> None:
+@pytest.mark.parametrize("files", ["table", "three_files"])
+def test_texts_of_a_prepared_set_keep_their_labels_and_splits(
+    files: str, request: pytest.FixtureRequest
+) -> None:
+    data = request.getfixturevalue(files)
     # These settings have no effect.
-    again = prepare(on_database(either, split_seed=7, splits={"train": 0.5, "validation": 0.5}))
-    known = prepare(either)
+    again = prepare(on_database(data, split_seed=7, splits={"train": 0.5, "validation": 0.5}))
+    known = prepare(data)
     assert again.splits == known.splits
     assert again.labels == known.labels
     for split in known.splits:

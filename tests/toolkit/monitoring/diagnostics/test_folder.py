@@ -34,12 +34,7 @@ def test_an_ordinary_folder_passes_every_check(tmp_path: Path) -> None:
     assert abs(tried["clock_ahead_s"]) < 5
 
 
-def test_the_checks_leave_no_files(tmp_path: Path) -> None:
-    folder(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_missing_folder_is_checked_by_its_parent_and_not_created(tmp_path: Path) -> None:
+def test_a_missing_folder_is_checked_by_its_parent_which_has_no_files_afterwards(tmp_path: Path) -> None:
     facts = folder(tmp_path / "not" / "yet")
     assert facts["tried"]["renames_over"]
     assert (facts["is_there"], list(tmp_path.iterdir())) == (False, [])

@@ -5,28 +5,14 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-import pytest
-
 from toolkit.monitoring.diagnostics import shared_folder_probe
 from toolkit.monitoring.diagnostics.shared_folder_probe import answer, ask
 
 
-@pytest.fixture
-def over() -> threading.Event:
-    return threading.Event()
-
-
-@pytest.fixture
-def other(tmp_path: Path, over: threading.Event) -> threading.Thread:
-    """The side that answers."""
-    thread = threading.Thread(target=answer, args=(tmp_path, over), daemon=True)
-    thread.start()
-    return thread
-
-
-def test_each_side_sees_the_other_and_its_lock(
-    tmp_path: Path, other: threading.Thread, over: threading.Event
-) -> None:
+def test_each_side_sees_the_other_and_its_lock(tmp_path: Path) -> None:
+    over = threading.Event()
+    other = threading.Thread(target=answer, args=(tmp_path, over), daemon=True)
+    other.start()
     facts = ask(tmp_path, 60)
     assert facts["lock_holds"] is True
     assert facts["there_and_back_s"] >= 0
@@ -36,7 +22,7 @@ def test_each_side_sees_the_other_and_its_lock(
     assert not other.is_alive()
 
 
-def test_the_clock_difference_is_computed_from_the_round_trip(tmp_path: Path) -> None:
+def test_the_clock_difference_is_computed_from_the_round_trip() -> None:
     clock = shared_folder_probe._clock({"seen": 105.0, "sent": 106.0}, 100.0, 101.5, 1.5)
     assert clock == {"there_and_back_s": 1.5, "clock_ahead_s": 4.75}
 

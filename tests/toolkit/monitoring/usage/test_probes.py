@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.toolkit.support.nvml import Library, gpu
-from toolkit.monitoring.usage.probes import GpuProbe, ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
+from toolkit.monitoring.usage.probes import ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
 from toolkit.system.idle_gpus import NoGpus
 
+#: A process of 96 MB that lives until its input ends.
 _CHILD = "import sys; block = bytearray(96 << 20); print('ready', flush=True); sys.stdin.read()"
 
 
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[str]]:
-    """A process of 96 MB that lives until its input ends."""
-    process = subprocess.Popen(
+def test_memory_includes_a_child_until_it_ends() -> None:
+    with subprocess.Popen(
         [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n"
-    yield process
-    process.communicate()
-
-
-def test_memory_includes_the_children_of_the_process(child: subprocess.Popen[str]) -> None:
-    own_mb = psutil.Process().memory_info().rss / 2**20
-    rss_mb, _ = ProcessProbe().read()
-    assert rss_mb > own_mb + 90
-
-
-def test_memory_excludes_a_child_that_has_ended(child: subprocess.Popen[str]) -> None:
-    probe = ProcessProbe()
-    before_mb, _ = probe.read()
-    child.communicate()
+    ) as child:
+        assert child.stdout.readline() == "ready\n"
+        probe = ProcessProbe()
+        before_mb, _ = probe.read()
+        child.communicate()
     after_mb, cpu_percent = probe.read()
     assert after_mb < before_mb - 90
     assert cpu_percent >= 0
@@ -80,18 +66,13 @@ def test_an_unsupported_gpu_utilization_is_none(library: Library) -> None:
         assert probe.read() == (None, 100.0, 16384.0)
 
 
-def _read(probing: AbstractContextManager[GpuProbe | None]) -> None:
-    with probing as probe:
-        probe.read()
-
-
 def test_gpu_without_memory_of_its_own_has_none_but_a_lost_gpu_is_an_error(library: Library) -> None:
     library.machine = [gpu(0, -1, 10)]
     with gpu_probe("cuda", {}) as probe:
         assert probe.read() == (10.0, 0.0, 0.0)
     library.machine = [gpu(0, 100, 10, name="lost")]
-    with pytest.raises(NoGpus, match="GPU is lost"):
-        _read(gpu_probe("cuda", {}))
+    with pytest.raises(NoGpus, match="GPU is lost"), gpu_probe("cuda", {}) as probe:
+        probe.read()
 
 
 def test_the_gpu_library_is_not_used_on_the_cpu(library: Library) -> None:

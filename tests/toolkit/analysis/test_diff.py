@@ -62,11 +62,6 @@ def test_equal_runs_are_equal_and_their_common_steps_and_saves_are_counted(make:
     assert found.code == {"changed": [], "only_first": [], "only_second": []}
 
 
-def test_a_shorter_run_is_equal_if_its_steps_are(make: Make) -> None:
-    found = compare(make("a", THREE), make("b", {1: THREE[1]}))
-    assert (found.is_equal, found.steps, found.compared) == (True, (3, 1), 1)
-
-
 def test_the_first_difference_is_reported_with_its_step_and_kind(make: Make) -> None:
     losses = compare(make("a", THREE), make("b", {**THREE, 2: ("bb", 0.6), 3: ("xx", 9.0)}))
     assert losses.first == FirstStep(step=2, what="loss", samples=("bb", "bb"), loss=(0.5, 0.6))

@@ -63,27 +63,16 @@ def test_listed_runs_are_combined_with_parameters_and_seeds() -> None:
         (Sweep(fixed={"seed": "3"}, seeds=("1", "2")), "seed is 3 for all runs"),
         (Sweep(method="list"), "needs `runs`"),
         (Sweep(method="list", runs=({"a": "1"},), parameters={"b": B}), "takes no parameters"),
-    ],
-)  # fmt: skip
-def test_contradictory_settings_are_refused(sweep: Sweep, problem: str) -> None:
-    with pytest.raises(UserError) as refusal:
-        checked(sweep)
-    assert problem in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    "sweep, problem",
-    [
         (Sweep(parameters={"a": Uniform(0, 1)}), "--random N"),
         (Sweep(parameters={"a": Choice(("1",))}), "--random N"),
         (Sweep(parameters={"seed": A}, seeds=("1",)), "seed is varied twice"),
         (Sweep(parameters={"a": A}, runs=({"a": "1"},)), "a is varied twice"),
         (Sweep(parameters=dict.fromkeys("ab", Values(tuple(map(str, range(400)))))), "160,000 runs"),
     ],
-)
-def test_a_grid_that_cannot_be_enumerated_is_refused(sweep: Sweep, problem: str) -> None:
+)  # fmt: skip
+def test_settings_that_contradict_or_cannot_be_enumerated_are_refused(sweep: Sweep, problem: str) -> None:
     with pytest.raises(UserError) as refusal:
-        sweep.points()
+        checked(sweep).points()
     assert problem in str(refusal.value)
 
 

@@ -16,7 +16,7 @@ import matplotlib.image
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.report.report_folders import write_finished, write_usage
+from tests.toolkit.report.report_folders import with_seed, write_finished, write_usage
 from toolkit.files import append_json_line
 from toolkit.report.advice import Advice
 from toolkit.report.comparison.document import write_comparison
@@ -130,14 +130,8 @@ def test_the_page_follows_the_preferred_color_scheme(page: Path, seen: Seen) -> 
     assert (dark["background"], dark["colours"]) == ("rgb(14, 17, 22)", ["rgb(230, 233, 238)"])
 
 
-def test_the_browser_logs_no_error_and_shows_the_curves(page: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "page.png"
-    answer = chromium(page, f"--screenshot={picture}", "--window-size=1200,1400", folder=tmp_path)
-    assert "CONSOLE" not in answer.stderr
-    image = matplotlib.image.imread(picture)[:, :, :3]
-    assert image.shape == (1400, 1200, 3)
-    orange = abs(image - (0.835, 0.369, 0.0)).max(axis=2) < 0.05
-    assert orange.sum() > 300  # the validation curve
+def test_the_browser_logs_no_error(page: Path, tmp_path: Path) -> None:
+    assert "CONSOLE" not in chromium(page, f"--screenshot={tmp_path / 'page.png'}", folder=tmp_path).stderr
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +155,8 @@ def compared_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two settings with two seeds each."""
     folder = tmp_path_factory.mktemp("runs")
     runs = [write_finished(folder / f"sst2-{number}", lr=0.1 ** (1 + number // 2)) for number in range(4)]
-    for seed, run in enumerate(runs):
-        run.config.write_text(run.config.read_text().replace("seed: 7", f"seed: {seed % 2}"))
+    for number, run in enumerate(runs):
+        with_seed(run, number % 2)
     return write_comparison(compare(runs), folder / "all")
 
 

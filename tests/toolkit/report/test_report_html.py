@@ -17,6 +17,7 @@ from toolkit.report.rendering.writing import write_report
 from toolkit.run.run_dir import RunDir
 
 HOSTILE = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "\x1b\u202e'"]
+HOSTILE_CONFIG = "name: '<script>x()</script>'\ntask:\n  kind: toy_texts\n"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def page(run: RunDir) -> Page:
 @pytest.fixture(scope="module")
 def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     run = write_finished(tmp_path_factory.mktemp("runs") / 'run-<b>&"0', HOSTILE)
-    run.config.write_text("name: '<script>x()</script>'\ntask:\n  kind: toy_texts\n")
+    run.config.write_text(HOSTILE_CONFIG)
     return parse(write_report(run).read_text(encoding="utf-8"))
 
 
@@ -94,7 +95,7 @@ def test_the_tables_contain_the_scores(page: Page) -> None:
     scores = {
         row[0]: row[1:] for row in page.table_with("metric", "train, mean over epoch 3", "validation", "test")
     }
-    assert scores["loss"][1:] == ["0.4000", "0.4312"]
+    assert scores["loss"] == ["0.1976", "0.4000", "0.4312"]
     assert scores["accuracy"][1:] == ["80.00 %", "79.12 %"]
     assert scores["macro F1"] == ["–", "78.50 %", "78.50 %"]
     labels = ("negative", "positive")
@@ -108,10 +109,6 @@ def test_every_attempt_has_a_row(page: Page) -> None:
     assert first[5:] == ["2026-05-28 20:26:40 UTC", "2 min 30 s", "SIGTERM: preempted"]
     assert second[2:5] == ["node07", "2 × cuda", "140 to 300"]
     assert "Events: save (1)" in page.text
-
-
-def test_the_page_contains_the_config_as_written(page: Page, run: RunDir) -> None:
-    assert run.config.read_text() in page.text
 
 
 def test_the_pictures_are_the_files_beside_the_page(page: Page, run: RunDir) -> None:
@@ -131,11 +128,11 @@ def test_each_picture_has_a_dark_version_of_the_same_size(page: Page) -> None:
         assert dark[:, :, :3].mean() < 0.3 < 0.8 < light[:, :, :3].mean()
 
 
-def test_labels_texts_and_names_are_escaped(hostile_page: Page) -> None:
+def test_labels_names_and_the_config_are_escaped(hostile_page: Page) -> None:
     shown = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "␛�'"]
     assert {row[0] for row in hostile_page.table_with("label", "predicted")} == set(shown)
     assert hostile_page.title == 'run-<b>&"0'
-    assert "name: '<script>x()</script>'" in hostile_page.text
+    assert HOSTILE_CONFIG in hostile_page.text
     assert len(hostile_page.pictures) == 5
 
 
@@ -153,8 +150,6 @@ def test_a_failed_run_shows_its_error(new_run: RunDir) -> None:
     page = parse(write_report(new_run).read_text(encoding="utf-8"))
     assert page.headings[1] == "Failure"
     assert "OutOfMemoryError: <b>bad</b>\nthing" in page.text
-    assert "rank 3 on node07 in phase backward at step 151" in page.text
-    assert "loss.backward()" in page.text
 
 
 def test_a_run_of_a_missing_task_has_a_report_without_the_sections_of_the_task(tmp_path: Path) -> None:

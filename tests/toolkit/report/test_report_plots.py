@@ -56,11 +56,8 @@ def test_a_restart_changes_the_plot(new_run: RunDir) -> None:
     assert run_plots(summarize(new_run))["loss.png"](LIGHT) != before
 
 
-def test_a_run_without_data_has_no_plots(new_run: RunDir) -> None:
+def test_a_run_without_data_or_with_nan_only_has_no_plots(new_run: RunDir) -> None:
     assert run_plots(summarize(new_run)) == {}
-
-
-def test_a_curve_of_nan_values_has_no_plot(new_run: RunDir) -> None:
     append_json_line(new_run.metrics, {"step": 1, "split": "train", "loss": float("nan")})
     assert run_plots(summarize(new_run)) == {}
 

@@ -56,13 +56,6 @@ def test_samples_without_lengths_have_one_speed(finished_run: RunDir) -> None:
     assert shown["speed"] == "3,200 samples/s"
 
 
-def test_each_metric_has_a_row_and_each_split_a_column(finished_run: RunDir) -> None:
-    rows = rows_of(printed([finished_run]))
-    assert ["metric", "train,", "mean", "over", "epoch", "3", "validation", "test"] in rows
-    assert ["loss", "0.1976", "0.4000", "0.4312"] in rows
-    assert ["macro", "F1", "–", "78.50", "%", "78.50", "%"] in rows
-
-
 def test_each_epoch_has_a_row(finished_run: RunDir) -> None:
     rows = rows_of(printed([finished_run]))
     assert ["2", "0.3258", "0.4000", "67.42", "%", "80.00", "%", "80.50", "%"] in rows
@@ -76,12 +69,6 @@ def test_a_failed_run_shows_error_place_and_advice(new_run: RunDir) -> None:
     assert "rank 3 on node07 in phase backward at step 151" in text
     assert "Raise train.accumulation." in text
     assert "loss.backward()" in text
-
-
-def test_a_new_run_has_only_a_headline(new_run: RunDir) -> None:
-    text = printed([new_run])
-    assert "pending" in text
-    assert "Scores" not in text
 
 
 def test_several_runs_share_one_table_with_their_differences(tmp_path: Path, new_run: RunDir) -> None:

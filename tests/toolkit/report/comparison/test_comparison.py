@@ -84,12 +84,6 @@ def table(text: str) -> list[list[str]]:
 # ---- settings and seeds
 
 
-def test_runs_of_one_setting_differ_in_their_seeds_only(runs: list[RunDir]) -> None:
-    first, second = groups([summarize(run) for run in runs])
-    assert (first.label, first.seeds) == ("lr=0.001", (1, 2, 3))
-    assert (second.label, second.seeds) == ("lr=0.01", (1,))
-
-
 def test_runs_with_the_same_seed_count_once(tmp_path: Path) -> None:
     """Of two runs of a seed, the one that has finished counts."""
     found = [
@@ -320,12 +314,6 @@ def test_csv_files_have_a_row_for_each_run_setting_and_point(folder: Path) -> No
     assert ["lr=0.01", "test", "accuracy", "0.5", "", "1"] in rows
     head, *rows = table((folder / "curves.csv").read_text())
     assert ["sst2-a1", "validation", "loss", "200", "0.4"] in rows
-
-
-def test_markdown_links_the_pictures_beside_it(folder: Path) -> None:
-    text = (folder / "report.md").read_text()
-    assert "| lr=0.01 | 1 |" in text
-    assert "![Validation loss of each run](loss.png)" in text
 
 
 # ---- plots

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.toolkit.report.drawn import printed, run_plots
-from tests.toolkit.report.parsed_page import Page
+from tests.toolkit.report.parsed_page import Page, parse
 from tests.toolkit.report.report_folders import write_finished
 from tests.toolkit.report.test_report_plots import count_of, pixels
 from tests.toolkit.workloads.entity_disambiguation.report.disambiguation_runs import (
@@ -41,9 +41,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 
 def page_of(run: RunDir) -> Page:
-    page = Page()
-    page.feed(run.report_html.read_text(encoding="utf-8"))
-    return page
+    return parse(run.report_html.read_text(encoding="utf-8"))
 
 
 def rows_below(text: str, title: str) -> list[list[str]]:
@@ -110,8 +108,7 @@ def test_a_comparison_shows_the_slices_of_each_run(run: RunDir, tmp_path: Path) 
     other = write_disambiguation(tmp_path / "wordnet-0b5e11", gain=100)
     rows = rows_below(printed([run, other]), "Slices (test accuracy)")
     assert rows[0] == ["all", "mentions", "2,000", "35.00", "%", "75.00", "%", "80.00", "%"]
-    page = Page()
-    page.feed(write_comparison(compare([run, other]), tmp_path / "both.html").read_text(encoding="utf-8"))
+    page = parse(write_comparison(compare([run, other]), tmp_path / "both.html").read_text(encoding="utf-8"))
     assert ["all mentions", "2,000", "35.00 %", "75.00 %", "80.00 %"] in [
         row for table in page.tables for row in table
     ]

@@ -45,10 +45,6 @@ evaluation: {{batch_size: 5, metric: "accuracy/unif_NS_all:max"}}
 """
 
 
-def qid(name: str, kind: str) -> str:
-    return f"{name}.{kind}"
-
-
 def database() -> EntityDatabase:
     """Every name is a river and a town, some also a ship. Rivers have a relation to their towns."""
     found = EntityDatabase()
@@ -56,12 +52,12 @@ def database() -> EntityDatabase:
         for rank, kind in enumerate(_KINDS[: 3 if place < 3 else 2]):
             found.add(
                 Profile(
-                    entity_id=qid(name, kind),
+                    entity_id=f"{name}.{kind}",
                     title=f"{name} ({kind})",
                     description=f"a {kind} with {' '.join(_WORDS[kind])}",
                     mentions=((name, 10.0 - rank),),
                     types={"kinds": (kind,)},
-                    relations=(("near", qid(name, "town")),) if kind == "river" else (),
+                    relations=(("near", f"{name}.town"),) if kind == "river" else (),
                 )
             )
     return found
@@ -80,7 +76,7 @@ def line(number: int, mentions: Sequence[tuple[str, str]], **keys: Any) -> dict[
         "sent_idx_unq": number,
         "aliases": [name for name, _ in mentions],
         "spans": spans,
-        "qids": [qid(name, kind) for name, kind in mentions],
+        "qids": [f"{name}.{kind}" for name, kind in mentions],
         "gold": [True] * len(mentions),
     }
     return record | keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,12 @@ def dump(run: RunDir, split: str = "test") -> list[dict[str, Any]]:
     return list(read_json_lines(DisambiguationFiles(run).dump(split)))
 
 
+def evaluated(run: RunDir, folder: Path, *records: dict[str, Any], overrides: Sequence[str] = ()) -> RunDir:
+    """The evaluation of a run on a file of these lines."""
+    file = write_lines(folder / "more.jsonl", records)
+    return RunDir(Path(ask(run, file=str(file), overrides=overrides)["folder"]))
+
+
 def test_a_finished_run_has_slices_and_every_line_with_its_predictions(entities: RunDir) -> None:
     metrics = read_json(entities.result)["metrics"]
     for split in ("validation", "test"):
@@ -61,13 +68,13 @@ def test_a_finished_run_has_slices_and_every_line_with_its_predictions(entities:
 
 
 def test_a_mention_without_a_gold_label_is_predicted_but_not_scored(entities: RunDir, tmp_path: Path) -> None:
-    records = [
+    evaluation = evaluated(
+        entities,
+        tmp_path,
         line(1, [("arn", "river"), ("bel", "town")], gold=[True, False]),
         line(2, [("cor", "ship")], qids=["Q-1"], own={"kept": [1, None]}),
         line(3, []),
-    ]
-    found = ask(entities, file=str(write_lines(tmp_path / "more.jsonl", records)))
-    evaluation = RunDir(Path(found["folder"]))
+    )
     (whole, *_) = read_json(DisambiguationFiles(evaluation).slices("test"))["slices"]
     assert (whole["name"], whole["mentions"]) == ("final_loss", 1)
     lines = dump(evaluation)
@@ -76,54 +83,43 @@ def test_a_mention_without_a_gold_label_is_predicted_but_not_scored(entities: Ru
     assert lines[1]["predictions"][0]["candidates"] == ["cor.river", "cor.town", "cor.ship"]
 
 
-def test_another_database_can_be_given(entities: RunDir, tmp_path: Path) -> None:
-    """The other database has an entity that training has not seen."""
-    other = database()
-    lake = Profile(entity_id="arn.lake", title="arn (lake)", description="a lake", mentions=(("arn", 99.0),))
-    other.add(lake)
-    other.save(tmp_path / "entity_db")
-    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
-    candidates = [
-        dump(RunDir(Path(ask(entities, file=file, overrides=overrides)["folder"])))[0]["predictions"][0][
-            "candidates"
-        ]
-        for overrides in ([], [f"data.entity_db={tmp_path / 'entity_db'}"])
-    ]
-    assert candidates == [
-        ["arn.river", "arn.town", "arn.ship"],
-        ["arn.lake", "arn.river", "arn.town", "arn.ship"],
-    ]
+def save_database_with(unseen: str, folder: Path) -> None:
+    """Save the database with one more candidate of arn, which training has not seen."""
+    found = database()
+    found.add(Profile(entity_id=unseen, title=unseen, description="unseen", mentions=(("arn", 99.0),)))
+    found.save(folder)
 
 
-def test_the_named_database_of_training_is_read_as_it_is_now(entities: RunDir, tmp_path: Path) -> None:
-    """Without its name, the copy that the run has kept is read."""
-    folder = Path(load_resolved(entities.config).data.entity_db)
-    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
-    other = database()
-    other.add(Profile(entity_id="arn.fjord", title="arn (fjord)", mentions=(("arn", 99.0),)))
-    other.save(folder)
+def test_a_named_database_is_read_as_it_is_now_and_else_the_copy_of_the_run(
+    entities: RunDir, tmp_path: Path
+) -> None:
+    of_training, other = Path(load_resolved(entities.config).data.entity_db), tmp_path / "entity_db"
+    kept = ["arn.river", "arn.town", "arn.ship"]
+    save_database_with("arn.lake", other)
+    save_database_with("arn.fjord", of_training)
     try:
-        for overrides, first in (([], "arn.river"), ([f"data.entity_db={folder}"], "arn.fjord")):
-            evaluation = RunDir(Path(ask(entities, file=file, overrides=overrides)["folder"]))
-            assert dump(evaluation)[0]["predictions"][0]["candidates"][0] == first
+        for overrides, candidates in (
+            ([], kept),
+            ([f"data.entity_db={other}"], ["arn.lake", *kept]),
+            ([f"data.entity_db={of_training}"], ["arn.fjord", *kept]),
+        ):
+            evaluation = evaluated(entities, tmp_path, line(1, [("arn", "river")]), overrides=overrides)
+            assert dump(evaluation)[0]["predictions"][0]["candidates"] == candidates
     finally:
-        database().save(folder)
+        database().save(of_training)
 
 
 def test_an_alias_that_is_not_in_the_database_is_reported_with_its_line(
     entities: RunDir, tmp_path: Path
 ) -> None:
-    records = [line(1, [("arn", "river")]), line(2, [("gor", "river")])]
-    file = str(write_lines(tmp_path / "more.jsonl", records))
     with pytest.raises(DataError, match=r"more\.jsonl:2: .*gor"):
-        ask(entities, file=file)
+        evaluated(entities, tmp_path, line(1, [("arn", "river")]), line(2, [("gor", "river")]))
 
 
 def test_other_slices_can_be_scored(entities: RunDir, tmp_path: Path) -> None:
-    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
     overrides = ["data.eval_slices=[unif_NS_all,towns]", "data.slices={towns: \"gold LIKE '%.town'\"}"]
-    found = ask(entities, file=file, overrides=overrides)
-    rows = read_json(DisambiguationFiles(RunDir(Path(found["folder"]))).slices("test"))["slices"]
+    evaluation = evaluated(entities, tmp_path, line(1, [("arn", "river")]), overrides=overrides)
+    rows = read_json(DisambiguationFiles(evaluation).slices("test"))["slices"]
     assert [(row["name"], row["mentions"]) for row in rows] == [
         ("final_loss", 1), ("unif_NS_all", 1), ("towns", 0),
     ]  # fmt: skip

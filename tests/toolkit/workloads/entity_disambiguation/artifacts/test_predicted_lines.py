@@ -23,7 +23,6 @@ def samples_of(
     folder: Path, records: Sequence[dict[str, Any]], split: str, *overrides: str
 ) -> MentionSamples:
     """The samples of a split of one file, cut by its sentences."""
-    tiny_entities(folder)
     file = write_lines(folder / "all.jsonl", records)
     files = (f"data.path={file}", "data.train=", "data.validation=", "data.test=", "data.split_by=sentence")
     return prepare(tiny_entities(folder, *files, *overrides).data).split(split)

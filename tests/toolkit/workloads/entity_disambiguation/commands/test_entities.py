@@ -33,31 +33,12 @@ def test_a_database_is_imported_and_shown(user: User, db: Path) -> None:
     assert "  replaced by: Q881  Vietnam" in entity
 
 
-def test_an_unknown_name_is_an_error(user: User, db: Path) -> None:
-    answer = user.stk("entities", "show", "db", "nowhere")
-    assert (answer.code, answer.err) == (2, "error: db has neither an entity nor an alias 'nowhere'\n")
-
-
-def test_an_imported_database_is_not_overwritten(user: User, db: Path) -> None:
-    answer = user.stk("entities", "import", "profiles.jsonl", "db")
-    assert answer.code == 2
-    assert "db exists already" in answer.err
-
-
 def test_a_faulty_profile_leaves_no_database(user: User) -> None:
     write(user.root / "profiles.jsonl", [*PROFILES, {"entity_id": "Q1", "mentions": 5}])
     answer = user.stk("entities", "import", "profiles.jsonl", "db")
     assert (answer.code, answer.out) == (2, "")
     assert "profiles.jsonl:4: mentions is a number" in answer.err
     assert not (user.root / "db").exists()
-
-
-def test_a_shown_entity_can_be_edited_and_updated(user: User, db: Path) -> None:
-    shown = json.loads(user.stk("entities", "show", "db", "Q881", "--json").out)
-    write(user.root / "edited.jsonl", [shown | {"description": "a country in Asia"}])
-    assert user.stk("entities", "update", "db", "edited.jsonl").code == 0
-    changed = json.loads(user.stk("entities", "show", "db", "Q881", "--json").out)
-    assert changed == shown | {"description": "a country in Asia"}
 
 
 def test_updating_with_the_output_of_show_changes_nothing_of_a_database_with_aliases_as_written(
@@ -131,7 +112,9 @@ def test_weak_labels_of_training_are_counted_by_default(user: User, db: Path) ->
         (("split", "none.jsonl", "data"), "none.jsonl cannot be read"),
         (("import", "none.jsonl", "new"), "none.jsonl cannot be read"),
         (("import", "profiles.jsonl", "new", "--max-types", "0"), "--max-types is 0"),
+        (("import", "profiles.jsonl", "db"), "db exists already"),
         (("show", "none"), "none is not an entity database"),
+        (("show", "db", "nowhere"), "db has neither an entity nor an alias 'nowhere'"),
         (("add", "none", "profiles.jsonl"), "none is not an entity database"),
         (
             ("slices", "all.jsonl", "db", "--train", "all.jsonl", "--head-above", "3"),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.tiers import first_quick
 from tests.toolkit.support.rescoring import ask
@@ -102,10 +101,6 @@ def test_a_row_that_is_not_a_sentence_is_refused(row: Any, said: str) -> None:
     with pytest.raises(UnfitRow) as caught:
         sentence_of(row)
     assert said in str(caught.value)
-
-
-def test_the_model_opens_without_other_files(run: RunDir) -> None:
-    assert isinstance(load_model(run.path), torch.nn.Module)
 
 
 def test_error_of_a_run_without_its_database_names_the_original_folder(run: RunDir) -> None:

@@ -56,14 +56,6 @@ def test_weights_are_from_the_folder_and_markers_start_as_copies_of_tokens(folde
     assert all(any(torch.equal(row, each) for each in own) for row in table[len(own) :])
 
 
-def test_padding_has_no_probability(folder: Path) -> None:
-    task = opened(folder)
-    batch = batch_of(task, *range(12))
-    found = scores(model_of(task), batch)
-    assert torch.equal(found == -torch.inf, batch.places < 0)
-    assert (batch.places < 0).any()
-
-
 @pytest.mark.parametrize("co_mention", [False, True])
 def test_part_of_a_batch_has_the_scores_of_the_whole_batch(folder: Path, co_mention: bool) -> None:
     """torch's DataParallel splits batches."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
 from tests.toolkit.workloads.entity_disambiguation.entity_files import line, write_lines
@@ -16,13 +15,8 @@ from toolkit.workloads.entity_disambiguation.models.entity_vectors import entity
 from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_of
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-def test_vectors_are_those_of_the_model_and_are_computed_once(folder: Path) -> None:
-    task = opened(folder)
+def test_vectors_are_those_of_the_model_and_are_computed_once(tmp_path: Path) -> None:
+    task = opened(tmp_path)
     model, prepared = model_of(task), MentionSet.open(task.prepared)
     told: list[str] = []
 
@@ -47,8 +41,8 @@ def test_vectors_are_those_of_the_model_and_are_computed_once(folder: Path) -> N
     assert told == ["encode entities"]
 
 
-def test_vectors_depend_on_weights_and_entities_but_not_on_mentions(folder: Path) -> None:
-    task = opened(folder)
+def test_vectors_depend_on_weights_and_entities_but_not_on_mentions(tmp_path: Path) -> None:
+    task = opened(tmp_path)
     model, prepared = model_of(task), MentionSet.open(task.prepared)
 
     def stored() -> set[str]:
@@ -57,7 +51,7 @@ def test_vectors_depend_on_weights_and_entities_but_not_on_mentions(folder: Path
     entity_vectors(model.entity_encoder, "mean", prepared)
     first = stored()
     data = task._experiment.data
-    lines = write_lines(folder / "more.jsonl", [line(1, [("arn", "town")])])
+    lines = write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "town")])])
     entity_vectors(model.entity_encoder, "mean", prepare(replace(data, test=str(lines))))
     assert stored() == first
     entity_vectors(model.entity_encoder, "cls", prepared)
@@ -68,9 +62,9 @@ def test_vectors_depend_on_weights_and_entities_but_not_on_mentions(folder: Path
     assert len(stored()) == len(first) + 3
 
 
-def test_cached_vectors_are_those_of_the_encoder_before_training(folder: Path) -> None:
-    cached = opened(folder, "model.entity_vectors=cached")
-    reading = opened(folder)
+def test_cached_vectors_are_those_of_the_encoder_before_training(tmp_path: Path) -> None:
+    cached = opened(tmp_path, "model.entity_vectors=cached")
+    reading = opened(tmp_path)
     torch.testing.assert_close(
         scores(model_of(cached), batch_of(cached, *range(8))),
         scores(model_of(reading), batch_of(reading, *range(8))),

@@ -54,10 +54,8 @@ def test_ns_keeps_mentions_with_several_candidates_and_npop_unpopular_golds() ->
     assert slices["unif_NPOP_HD"].tolist() == [False, False, True, False]
 
 
-def test_there_are_fifteen_built_slices() -> None:
+def test_every_name_of_a_built_slice_has_a_slice() -> None:
     assert set(built_slices(COUNTS, TWO, YES, **DEFAULTS)) == set(BUILT_SLICES)
-    assert len(BUILT_SLICES) == 15
-    assert BUILT_SLICES[0] == "unif_all"
 
 
 @given(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.toolkit.support.tiny import query as rows
-from tests.toolkit.workloads.entity_disambiguation.entity_files import database, line, lines, qid
+from tests.toolkit.workloads.entity_disambiguation.entity_files import database, line, lines
 from toolkit.data.provenance import origins
 from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
@@ -117,8 +117,8 @@ def test_one_file_is_cut_by_the_hash_of_its_source(other: Make, data: EntityMent
 
 
 def test_evaluation_scores_gold_mentions_and_training_omits_unusable_mentions(other: Make) -> None:
-    mixed = line(1, [("arn", "town"), ("bel", "town"), ("cor", "town")], gold=[True, False, True])
-    mixed["qids"][2] = "Q-1"
+    mentions = [("arn", "town"), ("bel", "town"), ("cor", "town")]
+    mixed = line(1, mentions, gold=[True, False, True], qids=["arn.town", "bel.town", "Q-1"])
     tested = prepare(other("test", mixed))
     assert tested.split("test").labels.tolist() == [1, -1, -1]
     taught = prepare(other("train", mixed))
@@ -138,8 +138,7 @@ def test_weak_labels_are_counted_by_default(other: Make) -> None:
 
 
 def test_gold_outside_the_candidates_is_wrong_in_an_evaluation_and_refused_in_training(other: Make) -> None:
-    record = line(1, [("arn", "town")])
-    record["qids"] = [qid("bel", "town")]
+    record = line(1, [("arn", "town")], qids=["bel.town"])
     assert prepare(other("test", record)).split("test").labels.tolist() == [-2]
     assert re.search(
         r"own_train.jsonl:1: qids\[0\] is bel.town, which is not among the candidates of 'arn' "
@@ -149,8 +148,7 @@ def test_gold_outside_the_candidates_is_wrong_in_an_evaluation_and_refused_in_tr
 
 
 def test_the_class_for_no_candidate_is_first_and_is_the_label_of_golds_outside(other: Make) -> None:
-    record = line(1, [("arn", "town"), ("bel", "town")])
-    record["qids"][0] = qid("cor", "town")
+    record = line(1, [("arn", "town"), ("bel", "town")], qids=["cor.town", "bel.town"])
     prepared = prepare(other("train", record, no_candidate=True))
     samples = prepared.split("train")
     assert samples.labels.tolist() == [0, 2]
@@ -200,9 +198,7 @@ def test_a_split_without_mentions_is_refused(other: Make) -> None:
     assert "cannot be read" in refused(dataclasses.replace(other("test"), train="/nowhere/at.all"))
 
 
-@pytest.mark.parametrize(
-    "keys", [{"gold": [False]}, {"qids": ["Q-1"]}, {"qids": [qid("bel", "town")]}], ids=str
-)
+@pytest.mark.parametrize("keys", [{"gold": [False]}, {"qids": ["Q-1"]}, {"qids": ["bel.town"]}], ids=str)
 def test_a_validation_without_a_mention_that_has_a_loss_is_refused(other: Make, keys: dict[str, Any]) -> None:
     assert "no mention for validation whose gold" in refused(
         other("validation", line(1, [("arn", "town")]) | keys)

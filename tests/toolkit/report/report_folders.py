@@ -102,19 +102,13 @@ def write_failure(run: RunDir, **changes: Any) -> None:
     write_json(run.failure, document | changes)
 
 
-def write_predictions(run: RunDir, rows: Sequence[Sequence[str]], split: str = "test") -> None:
-    """Write label, predicted label and text of samples."""
-    files.write_predictions(run, split, [f"{label}\t{told}\t-0.1\t{text}" for label, told, text in rows])
-
-
 def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"), **config: Any) -> RunDir:
     """Write a run that came to its end after one preemption, with two mistakes on the test set."""
     run = write_trained(path, **config)
     first, second = labels[:2]
     rows = [(label, label, "rightly found") for label in labels]
-    write_predictions(
-        run, [*rows, (first, second, "a little unsure"), (second, first, "surely <b>wrong</b>")]
-    )
+    rows += [(first, second, "a little unsure"), (second, first, "surely <b>wrong</b>")]
+    files.write_predictions(run, "test", [f"{label}\t{told}\t-0.1\t{text}" for label, told, text in rows])
     return run
 
 

@@ -20,7 +20,7 @@ SLICES = {
 }
 
 
-def write_disambiguation(path: Path, *, outside: int = 0, test: bool = True, gain: int = 0) -> RunDir:
+def write_disambiguation(path: Path, *, outside: int = 0, gain: int = 0) -> RunDir:
     """Write a finished run of entity disambiguation, with scores of slices in every epoch.
 
     outside  number of mentions whose gold is not a candidate
@@ -39,7 +39,7 @@ def write_disambiguation(path: Path, *, outside: int = 0, test: bool = True, gai
         scores = {"loss": 3 / step, "accuracy": 0.75 * step / 300, "popularity": 0.35}
         append_json_line(run.metrics, {**head, "split": "validation", **scores, **of_slices})
     write_attempts(run)
-    splits = ("validation", "test") if test else ("validation",)
+    splits = ("validation", "test")
     for split in splits:
         write_slices(run, split, _slice_scores(outside, gain), dataset="usage", no_candidate=False)
     metrics = {split: {"loss": 0.01, "accuracy": 0.75, "popularity": 0.35, **of_slices} for split in splits}

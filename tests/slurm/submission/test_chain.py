@@ -14,23 +14,25 @@ from slurm.status.submissions import intend
 from slurm.submission import evaluation
 from slurm.submission.chain import held
 from tests.slurm.support.fake_slurm import FakeSlurm
-from tests.slurm.support.user import CONFIG, User
+from tests.slurm.support.user import CONFIG, Answer, User
 from toolkit.config import load_resolved
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
-SECOND = CONFIG.replace("name: tiny", "name: second")
-THIRD = CONFIG.replace("name: tiny", "name: third")
-
 
 @pytest.fixture
-def files(user: User, fake: FakeSlurm) -> list[str]:
-    """Three experiments of a user with a pretend Slurm."""
-    user.write("second.yaml", SECOND)
-    user.write("third.yaml", THIRD)
-    return ["tiny.yaml", "second.yaml", "third.yaml"]
+def user(user: User, fake: FakeSlurm) -> User:
+    """A user of a pretend Slurm, with three experiments."""
+    for name in ("second", "third"):
+        user.write(f"{name}.yaml", CONFIG.replace("name: tiny", f"name: {name}"))
+    return user
+
+
+def submit_both(user: User, *words: str) -> Answer:
+    """Submit the first experiment, and the second one behind it."""
+    return user.stk("submit", "tiny.yaml", "--then", "second.yaml", *words)
 
 
 def only(user: User, name: str) -> RunDir:
@@ -39,29 +41,18 @@ def only(user: User, name: str) -> RunDir:
     return RunDir(path)
 
 
-def script(run: RunDir) -> str:
-    (path,) = run.submitit.glob("*_submission.sh")
-    return path.read_text()
-
-
-def finish(run: RunDir) -> None:
-    write_json(run.result, {"state": "finished", "step": 4, "best": {"step": 4}})
-
-
-def test_the_second_job_waits_for_the_first_and_the_third_for_the_second(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
-    first, second, third = files
-    answer = user.stk("submit", first, "--then", second, "seed=3", "--then", third)
+def test_the_second_job_waits_for_the_first_and_the_third_for_the_second(user: User, fake: FakeSlurm) -> None:
+    answer = submit_both(user, "seed=3", "--then", "third.yaml")
     assert (answer.code, answer.err) == (0, "")
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101", "afterok:102"]
-    assert "kill-on-invalid-dep=yes" in script(only(user, "second"))
+    script = (only(user, "second").submitit / "102_submission.sh").read_text()
+    assert "kill-on-invalid-dep=yes" in script
     assert load_resolved(only(user, "second").config).seed == 3
     assert f"waits   for {user.run().run_id} to finish" in answer.out
 
 
-def test_json_lists_following_runs_beside_the_first(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    answer = json.loads(user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json").out)
+def test_json_lists_following_runs_beside_the_first(user: User, fake: FakeSlurm) -> None:
+    answer = json.loads(submit_both(user, "--json").out)
     assert answer["run_id"] == user.run().run_id
     assert answer["job_id"] == "101"
     (then,) = answer["then"]
@@ -74,122 +65,95 @@ def test_json_lists_following_runs_beside_the_first(user: User, fake: FakeSlurm,
     }
 
 
-def test_keys_after_the_first_file_apply_only_to_it(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_keys_after_the_first_file_apply_only_to_it(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", "tiny.yaml", "seed=7", "--then", "second.yaml")
     assert load_resolved(only(user, "tiny").config).seed == 7
     assert load_resolved(only(user, "second").config).seed == 0
 
 
-def test_a_key_that_could_be_of_either_file_is_refused(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json", "seed=7")
-    assert answer.code == 2
-    assert "seed=7: " in answer.err
-    assert fake.jobs == []
-
-
-def test_finished_run_is_not_waited_for(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    finish(create_run(user.experiment(), user.experiments))
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+def test_finished_run_is_not_waited_for(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    write_json(run.result, {"state": "finished", "step": 4, "best": {"step": 4}})
+    answer = submit_both(user)
     assert "has finished already" in answer.out
     (job,) = fake.jobs
     assert (job["name"].startswith("second-"), job["dependency"]) == (True, "")
 
 
-def test_live_run_is_waited_for_without_resubmission(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_live_run_is_waited_for_without_resubmission(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", "tiny.yaml")
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+    answer = submit_both(user)
     assert answer.code == 0
     assert "job     101, pending already" in answer.out
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
-def test_chain_goes_on_behind_a_job_whose_answer_was_lost(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
+def test_chain_goes_on_behind_a_job_whose_answer_was_lost(user: User, fake: FakeSlurm) -> None:
     run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     fake.add("101", name=f"{run.run_id}.0", work_dir=str(run.path))
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+    answer = submit_both(user)
     assert answer.code == 0, answer.err
     assert fake.jobs[-1]["dependency"] == "afterok:101"
 
 
-def test_chain_whose_last_run_is_live_is_refused(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml")
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+def test_chain_whose_last_run_is_live_is_refused(user: User, fake: FakeSlurm) -> None:
+    submit_both(user)
+    answer = submit_both(user)
     assert answer.code == 2
     assert f"{only(user, 'second').run_id} is pending, job 102" in answer.err
     assert len(fake.jobs) == 2
 
 
-def test_same_command_submits_both_runs_again_after_a_failure(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+def test_same_command_submits_both_runs_again_after_a_failure(user: User, fake: FakeSlurm) -> None:
+    submit_both(user)
     fake.change("101", state="FAILED", requeue="0")
     fake.change("102", state="CANCELLED")
-    assert user.stk("submit", "tiny.yaml", "--then", "second.yaml").code == 0
+    assert submit_both(user).code == 0
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101", "", "afterok:103"]
 
 
-@pytest.mark.parametrize("where", ["second.yaml", "data"])
-def test_nothing_is_submitted_if_a_later_run_has_an_error(
-    user: User, fake: FakeSlurm, files: list[str], where: str
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--then", "second.yaml", "train.epocs=3"], "epocs"),
+        (["--then", "second.yaml", "data.path=nowhere.tsv"], "nowhere.tsv"),
+        # Only a run of the chain may be one that does not exist yet.
+        (["--then", "second.yaml", "train.start_from_checkpoint=/nowhere"], "train.start_from_checkpoint"),
+        (["--then", "second.yaml", "resources.dependency=afterok:7?afterok:8"], "one of several is enough"),
+        # The key could be of either file.
+        (["--then", "second.yaml", "--json", "seed=7"], "seed=7: "),
+        (["--then", "tiny.yaml"], "a second time"),
+        (["--evaluate", "nowhere.tsv"], "--evaluate nowhere.tsv: it does not exist"),
+    ],
+)
+def test_nothing_is_submitted_if_any_part_of_a_chain_has_an_error(
+    user: User, fake: FakeSlurm, words: list[str], told: str
 ) -> None:
-    wrong = "train.epocs=3" if where == "second.yaml" else "data.path=nowhere.tsv"
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", wrong)
+    answer = user.stk("submit", "tiny.yaml", *words)
     assert answer.code == 2
-    assert "epocs" in answer.err or "nowhere.tsv" in answer.err
+    assert told in answer.err
     assert fake.jobs == []
     assert user.runs == []
 
 
-def test_a_run_cannot_follow_itself(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    answer = user.stk("submit", "tiny.yaml", "--then", "tiny.yaml")
-    assert answer.code == 2
-    assert "a second time" in answer.err
-
-
-def test_a_later_run_may_begin_with_the_weights_of_the_one_before(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
+def test_a_later_run_may_begin_with_the_weights_of_the_one_before(user: User, fake: FakeSlurm) -> None:
     begins = "train.start_from_checkpoint=${oc.env:STK_EARLIER_RUN}"
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", begins)
+    answer = submit_both(user, begins)
     assert (answer.code, answer.err) == (0, "")
     stored = load_resolved(only(user, "second").config).train.start_from_checkpoint
     assert stored == str(user.run().path)
 
 
-def test_weights_of_a_run_outside_the_chain_must_exist(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    begins = f"train.start_from_checkpoint={user.experiments / 'other-00000000'}"
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", begins)
-    assert answer.code == 2
-    assert "train.start_from_checkpoint" in answer.err
-    assert fake.jobs == []
-
-
-def test_dependency_of_the_user_is_kept_in_a_chain(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml", "resources.dependency=afterany:7")
+def test_dependency_of_the_user_is_kept_in_a_chain(user: User, fake: FakeSlurm) -> None:
+    submit_both(user, "resources.dependency=afterany:7")
     assert fake.jobs[1]["dependency"] == "afterany:7,afterok:101"
 
 
-def test_alternative_dependencies_cannot_be_combined_with_a_chain(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
-    answer = user.stk(
-        "submit", "tiny.yaml", "--then", "second.yaml", "resources.dependency=afterok:7?afterok:8"
-    )
-    assert answer.code == 2
-    assert "one of several is enough" in answer.err
-    assert fake.jobs == []
-
-
-def test_submitted_runs_are_reported_if_the_rest_is_refused(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
+def test_submitted_runs_are_reported_if_the_rest_is_refused(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", "tiny.yaml")
     fake.submits("refuse", "sbatch: error: QOSMaxSubmitJobPerUserLimit")
-    answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json")
+    answer = submit_both(user, "--json")
     assert answer.code == 3
     assert json.loads(answer.out)["job_id"] == "101"
     assert json.loads(answer.out)["then"] == []
@@ -197,9 +161,9 @@ def test_submitted_runs_are_reported_if_the_rest_is_refused(
 
 
 def test_chain_behind_a_run_that_slurm_cannot_be_asked_about_is_no_error_of_the_user(
-    user: User, fake: FakeSlurm, files: list[str]
+    user: User, fake: FakeSlurm
 ) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+    submit_both(user)
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
     first, second = status([only(user, "tiny"), only(user, "second")])
     assert (first.may_live, second.may_live) == (True, True)
@@ -209,11 +173,11 @@ def test_chain_behind_a_run_that_slurm_cannot_be_asked_about_is_no_error_of_the_
         pass
 
 
-def test_job_cannot_wait_for_a_local_run(user: User, fake: FakeSlurm, files: list[str]) -> None:
+def test_job_cannot_wait_for_a_local_run(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", "tiny.yaml")
     fake.change("101", state="FAILED", requeue="0")
     with FileLock(user.run().alive):
-        answer = user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--json")
+        answer = submit_both(user, "--json")
     assert answer.code == 2
     assert "no Slurm job can wait for it" in answer.err
     # The run goes on without its ended job.
@@ -240,8 +204,8 @@ def test_an_evaluation_is_a_job_of_one_task_that_waits(user: User, fake: FakeSlu
     assert f"-m slurm evaluate {run.path} --data {user.root / 'other.tsv'}" in text
 
 
-def test_only_the_last_run_of_a_chain_is_evaluated(user: User, fake: FakeSlurm, files: list[str]) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml", "--evaluate")
+def test_only_the_last_run_of_a_chain_is_evaluated(user: User, fake: FakeSlurm) -> None:
+    submit_both(user, "--evaluate")
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101", "afterok:102"]
     text = (only(user, "second").submitit / "103_submission.sh").read_text()
     assert text.rstrip().endswith(f"evaluate {only(user, 'second').path}")
@@ -273,20 +237,11 @@ def test_an_evaluation_that_may_exist_is_named(
     assert f"see squeue for {user.run().run_id}.evaluate.0" in answer.err
 
 
-def test_missing_file_to_evaluate_is_refused(user: User, fake: FakeSlurm) -> None:
-    answer = user.stk("submit", user.config, "--evaluate", "nowhere.tsv")
-    assert answer.code == 2
-    assert "--evaluate nowhere.tsv: it does not exist" in answer.err
-    assert fake.jobs == []
-
-
 # -- where the waiting run stands ----------------------------------------------------------------
 
 
-def test_status_says_what_a_run_waits_for_and_why_it_never_began(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+def test_status_says_what_a_run_waits_for_and_why_it_never_began(user: User, fake: FakeSlurm) -> None:
+    submit_both(user)
     first, second = user.run(), only(user, "second")
     fake.change("102", reason="Dependency")
     (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
@@ -298,10 +253,8 @@ def test_status_says_what_a_run_waits_for_and_why_it_never_began(
     assert row["reason"] == f"not begun: {first.run_id}, which it waited for, has not finished"
 
 
-def test_the_submission_names_the_run_that_it_waits_for(
-    user: User, fake: FakeSlurm, files: list[str]
-) -> None:
-    user.stk("submit", "tiny.yaml", "--then", "second.yaml")
+def test_the_submission_names_the_run_that_it_waits_for(user: User, fake: FakeSlurm) -> None:
+    submit_both(user)
     first, second = user.run(), only(user, "second")
     (line,) = read_json_lines(second.submissions)
     assert line["awaits"] == str(first.path)

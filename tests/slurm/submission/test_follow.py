@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from filelock import FileLock
 
 from slurm.status.dependency import why_not_begun
 from slurm.status.submissions import last_submission, record, submissions
-from tests.patience import PATIENCE_S, wait_for_the_end_of
+from tests.patience import PATIENCE_S, until, wait_for_the_end_of
 from tests.slurm.support.user import CONFIG, ROOT, User
 from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
@@ -53,15 +52,13 @@ def follower(runs: tuple[RunDir, RunDir]) -> Iterator[subprocess.Popen[str]]:
 
 def wait_until_listening(pid: int) -> None:
     """Return when SIGTERM would be heeded: the kernel says which signals a process catches."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+
+    def catches() -> int:
         status = Path(f"/proc/{pid}/status").read_text()
         (caught,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
-        if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
-            return
-        # Nothing tells of a handler that is set: the kernel can only be asked again.
-        time.sleep(0.02)
-    raise AssertionError("it does not listen")
+        return int(caught, 16) >> (signal.SIGTERM - 1) & 1
+
+    until(catches)
 
 
 def test_follower_becomes_the_next_launcher_when_the_first_run_has_finished(

@@ -25,7 +25,6 @@ from tests.slurm.support.user import CODE, User
 from tests.toolkit.support.tiny import tiny
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
-from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir
 
 GOLDEN = Path(__file__).parent / "prepare_job.sh"
@@ -161,14 +160,6 @@ def test_the_script_prepares_the_data_and_says_so(user: User, fake: FakeSlurm) -
     assert not json.loads(user.stk("prepare", user.config, "--json").out)["built"]
     (row,) = json.loads(user.stk("status", str(folder.path), "--json").out)
     assert row["state"] == "finished"
-
-
-def test_damaged_prepared_set_is_found_by_its_checksum(user: User, fake: FakeSlurm) -> None:
-    assert user.call("prepare", user.config).code == 0
-    column = user.damaged_column()
-    _, done = run_script(user, user.config)
-    assert done.returncode == ExitCode.WRONG_INPUT
-    assert f"error: {column} is damaged: its checksum differs" in done.stdout
 
 
 def test_bad_data_are_reported_in_the_log(user: User, fake: FakeSlurm) -> None:

@@ -62,23 +62,17 @@ def test_what_plan_shows_is_what_sbatch_gets(user: User, fake: FakeSlurm) -> Non
     assert (user.run().submitit / "101_submission.sh").read_bytes() == planned.encode()
 
 
-def test_a_live_run_is_refused(user: User, fake: FakeSlurm) -> None:
-    user.stk("submit", user.config)
-    answer = user.stk("submit", user.config)
-    assert answer.code == 2
-    assert "is pending, job 101: it cannot be started twice" in answer.err
-    assert f"stk cancel {user.run().run_id}" in answer.err
-    assert len(fake.jobs) == 1
-
-
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUE_HOLD", "REQUEUED"])
 def test_run_in_any_live_state_is_refused(user: User, fake: FakeSlurm, state: str) -> None:
     user.stk("submit", user.config)
     fake.change("101", state=state)
-    assert user.stk("submit", user.config).code == 2
-    assert user.stk("submit", user.config, "--fresh").code == 2
-    assert user.stk("run", user.config).code == 2
+    for words in (["submit", user.config], ["submit", user.config, "--fresh"], ["run", user.config]):
+        answer = user.stk(*words)
+        assert answer.code == 2
+        assert ", job 101: it cannot be started twice" in answer.err
+        assert f"stk cancel {user.run().run_id}" in answer.err
     assert user.job_ids == ["101"]
+    assert len(fake.jobs) == 1
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,14 +53,6 @@ def test_a_next_job_that_has_ended_is_followed_by_another(job: PretendJob) -> No
     assert submit_next(job) == "103"
 
 
-def test_next_job_with_a_lost_id_is_found(job: PretendJob) -> None:
-    job.fake.submits("silent")
-    assert submit_next(job) == "102"
-    job.fake.submits("commit")
-    assert submit_next(job) == "102"
-    assert job.submitted == ["101", "102"]
-
-
 def test_a_submitter_that_died_before_it_wrote_the_id_leaves_no_second_job(
     job: PretendJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,27 +88,23 @@ def test_host_is_excluded_by_its_name_in_slurm(job: PretendJob) -> None:
 
 
 @pytest.mark.parametrize(
-    "known, exclude, expected",
+    "resources, exclude, expected",
     [
-        (None, (), None),
-        # The job needs it: resources.nodelist names it.
-        (None, ("b", "needed2"), "b"),
-        (None, ("b", "a"), "a,b"),
-        ("node[1-3]", ("node2",), "node[1-3]"),
-        ("node[1-3]", ("node7",), "node[1-3],node7"),
-        ("/shared/bad-hosts", ("node7",), "/shared/bad-hosts"),
+        (Resources(), (), None),
+        (Resources(), ("b", "a"), "a,b"),
+        (Resources(exclude="node[1-3]"), ("node2",), "node[1-3]"),
+        (Resources(exclude="node[1-3]"), ("node7",), "node[1-3],node7"),
+        (Resources(exclude="/shared/bad-hosts"), ("node7",), "/shared/bad-hosts"),
+        # The job needs these hosts.
+        (Resources(nodelist="needed[1-2]"), ("b", "needed2"), "b"),
+        (Resources(nodelist="/shared/hosts"), ("node7",), None),
+        (Resources(hosts={"node1": 1, "node2": 1}), ("node1",), None),
     ],
 )
-def test_hosts_excluded_before_stay_excluded(
-    known: str | None, exclude: tuple[str, ...], expected: str | None
+def test_hosts_are_excluded_besides_those_before_unless_the_job_needs_them(
+    resources: Resources, exclude: tuple[str, ...], expected: str | None
 ) -> None:
-    resources = Resources(exclude=known, nodelist="needed[1-2]")
-    assert without_hosts(resources, exclude).exclude == expected
-
-
-def test_no_host_is_excluded_beside_a_file_of_needed_hosts() -> None:
-    resources = Resources(nodelist="/shared/hosts")
-    assert without_hosts(resources, ["node7"]) == resources
+    assert without_hosts(resources, exclude) == replace(resources, exclude=expected)
 
 
 def test_the_next_job_inherits_nothing_of_this_one(tmp_path: Path) -> None:

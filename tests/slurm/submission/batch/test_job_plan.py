@@ -93,12 +93,6 @@ def test_short_job_is_warned_closer_to_its_end(
     assert directives(plan(experiment, resources))["signal"] == f"USR2@{lead_s}"
 
 
-def test_next_job_waits_only_for_the_job_before_it(experiment: Experiment) -> None:
-    """What the first one depended on has come true."""
-    script = replace(plan(experiment, Resources(dependency="afterok:12")), after="77_1")
-    assert directives(script)["dependency"] == "afterany:77_1"
-
-
 def test_next_job_has_neither_begin_time_nor_hold(experiment: Experiment) -> None:
     resources = Resources(sbatch={"begin": "20:00", "hold": True, "nice": 5})
     found = directives(replace(plan(experiment, resources), after="77_1"))
@@ -127,8 +121,3 @@ def test_folder_name_that_slurm_would_change_is_refused_with_the_reason(
     with pytest.raises(UserError, match=reason) as refusal:
         str(plan(experiment, Resources(), run))
     assert repr(str(run.path)) in str(refusal.value)
-
-
-def test_each_submission_of_a_run_has_its_own_job_name(experiment: Experiment) -> None:
-    names = [directives(plan(experiment, Resources(), number=number))["job-name"] for number in range(3)]
-    assert names == ["tiny-0123abcd.0", "tiny-0123abcd.1", "tiny-0123abcd.2"]

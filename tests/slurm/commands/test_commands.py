@@ -41,16 +41,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
         yield make
 
 
-def enter(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a story's folder."""
-    monkeypatch.chdir(user.root)
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.experiments))
-    monkeypatch.setenv("PATH", str(user.root.parent))
-    monkeypatch.setenv("COLUMNS", "200")
-    for name in ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def weights(run: RunDir) -> bytes:
     return (run.last / "model.safetensors").read_bytes()
 
@@ -73,8 +63,10 @@ def undisturbed(place: Callable[[str], User]) -> tuple[User, Answer]:
 
 @pytest.fixture
 def finished(undisturbed: tuple[User, Answer], monkeypatch: pytest.MonkeyPatch) -> User:
+    """The user in the folder of the first story: other stories have moved on to theirs."""
     user, _ = undisturbed
-    enter(user, monkeypatch)
+    monkeypatch.chdir(user.root)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.experiments))
     return user
 
 
@@ -145,10 +137,8 @@ def test_submit_and_resume_leave_a_finished_run_alone(finished: User) -> None:
 
 def test_there_is_nothing_to_cancel_in_a_finished_run(finished: User) -> None:
     answer = finished.stk("cancel", "tiny")
-    assert (answer.code, answer.out) == (
-        0,
-        f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n",
-    )
+    assert answer.code == 0
+    assert answer.out == f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n"
 
 
 def test_the_log_of_a_rank_is_shown(finished: User) -> None:
@@ -207,16 +197,6 @@ def test_comparison_in_a_folder_names_a_run_that_cannot_be_read(finished: User) 
     assert "broken-0 cannot be read" in answer.err
     assert answer.out.endswith(f"report  {finished.root / 'all' / 'report.html'}\n")
     assert (finished.root / "all" / "runs.csv").is_file()
-
-
-def test_data_that_are_prepared_are_not_prepared_again(finished: User) -> None:
-    """In a process of its own, because it imports numpy."""
-    (prepared,) = (finished.root.parent / "prepared").glob("reviews-*")
-    before = prepared.stat().st_mtime_ns
-    answer = finished.call("prepare", finished.config)
-    assert (answer.code, answer.err) == (0, "")
-    assert prepared.stat().st_mtime_ns == before
-    assert finished.runs == [finished.run(*LONG).run_id]
 
 
 # -- the second story: cancelled in the background, and resumed -----------------------------------

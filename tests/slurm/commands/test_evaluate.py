@@ -105,19 +105,6 @@ def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) ->
     refused(user.stk("evaluate", "fresh"), "fresh has not finished")
 
 
-@pytest.mark.slow
-def test_a_damaged_best_checkpoint_is_named(user: User, finished: RunDir) -> None:
-    weights = finished.best.resolve() / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:-1])
-    try:
-        answer = user.call("evaluate", finished.run_id, "--split", "train")
-    finally:
-        weights.write_bytes(whole)
-    assert (answer.code, "model.safetensors" in answer.err) == (4, True)
-    assert "Traceback" not in answer.err
-
-
 def test_a_home_folder_behind_an_equals_sign_is_that_folder(
     finished: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

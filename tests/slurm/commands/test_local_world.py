@@ -6,7 +6,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,19 +30,11 @@ from toolkit.system import idle_gpus
 
 
 @pytest.fixture(autouse=True)
-def _no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if this machine had none."""
-    monkeypatch.setitem(sys.modules, "pynvml", Library([]))
-
-
-@pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
-    for name in ("RANK", "WORLD_SIZE", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES", "STK_FORCE_LOCAL"):
-        monkeypatch.delenv(name, raising=False)
+def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a name, an address, and no GPU."""
     monkeypatch.setattr(local_world, "own_names", lambda: ("node-a.example.org", "10.0.0.7"))
-    return User(tmp_path)
+    monkeypatch.setitem(sys.modules, "pynvml", Library([]))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 Typed = Callable[..., Machines]

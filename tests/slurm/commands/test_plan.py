@@ -105,24 +105,6 @@ def test_keys_that_come_from_a_reference_count_as_written(
     assert origins.is_written(("a", key)) == is_written
 
 
-@pytest.mark.parametrize("override", [
-    "resources.nodes=4", "resources.tasks_per_node=8", "resources.gres=gpu:8", "resources.time=60",
-    "resources.environment.A=b", "resources.setup=[module load cuda]", "resources.sbatch.nice=10",
-    "checkpoint.every_steps=7",
-])  # fmt: skip
-def test_resources_do_not_change_the_run_id(user: User, override: str) -> None:
-    plain = json.loads(user.stk("plan", user.config, "--json").out)
-    other = json.loads(user.stk("plan", user.config, override, "--json").out)
-    assert other["run_id"] == plain["run_id"]
-    assert other["config"] != plain["config"]
-
-
-def test_learning_rate_changes_the_run_id(user: User) -> None:
-    plain = json.loads(user.stk("plan", user.config, "--json").out)
-    other = json.loads(user.stk("plan", user.config, "optimizer.lr=0.5", "--json").out)
-    assert other["run_id"] != plain["run_id"]
-
-
 def test_plan_with_missing_data_is_shown_and_refused(user: User) -> None:
     assert user.stk("plan", user.config).err == ""
     (user.root / "reviews.tsv").unlink()

@@ -21,9 +21,11 @@ def test_prepare_summarizes_what_was_built(user: User) -> None:
         f"prepared: train 40, validation 5, test 5; 1 labels, 44 tokens; {path}",
         "left out: 1 with another label",
     ]
+    before = path.stat().st_mtime_ns
     second = user.call("prepare", user.config, "data.labels=[good]")
     assert second.out.splitlines()[0].startswith("was prepared before: train 40,")
     assert second.out.splitlines()[1:] == first.out.splitlines()[1:]
+    assert (path.stat().st_mtime_ns, user.runs) == (before, [])
 
 
 def test_json_document_counts_the_left_out_rows(user: User) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.patience import PATIENCE_S
 from tests.slurm.support.pretend_job import PretendJob
-from tests.slurm.support.user import CODE
 from toolkit.files import read_json_lines, write_json
 from toolkit.run.failure.classes import NO_PROGRESS
 
@@ -174,16 +171,7 @@ def test_many_looks_ask_slurm_once_and_release_no_job_twice(
 
 
 def test_ctrl_c_ends_watch_without_an_error(job: PretendJob) -> None:
-    command = [sys.executable, "-m", "slurm", "watch", "--interval", "60"]
-    environ = {**job.environ, **CODE, "STK_EXPERIMENT_DIR": str(job.user.experiments)}
-    # As in a terminal, also where the tests run in the background, whose children ignore the signal.
-    keep = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        process = subprocess.Popen(
-            command, cwd=job.user.root, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-    finally:
-        signal.signal(signal.SIGINT, keep)
+    process = job.user.start("watch", "--interval", "60")
     try:
         assert "running" in process.stdout.readline()
         process.send_signal(signal.SIGINT)

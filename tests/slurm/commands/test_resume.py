@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.cluster.waiting import wait_until
-from tests.slurm.support.user import User, user_in
+from tests.slurm.support.user import User
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 
 
-@pytest.fixture
-def user(tmp_path: Path) -> Iterator[User]:
-    """A working folder, without Slurm."""
-    with user_in(tmp_path) as user:
-        yield user
-
-
 @pytest.mark.slow
+@pytest.mark.usefixtures("stubs")
 def test_resume_refuses_changed_data_without_force(user: User) -> None:
     asked_to_stop = {"STK_FAULTS": "term at=forward step=6"}
     assert user.call("run", user.config, "train.epochs=3", environ=asked_to_stop).code == 130

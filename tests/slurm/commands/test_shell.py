@@ -64,12 +64,15 @@ def test_missing_slurm_exits_with_3(user: User, stubs: object, name: str, values
 
 
 @pytest.mark.parametrize(
-    "command", [["status"], ["clean", "--dry-run"], ["sweep", "tiny.yaml", "seed=1,2", "--dry-run"]]
+    "command",
+    [
+        ["status"],
+        ["clean", "--dry-run"],
+        ["sweep", "tiny.yaml", "seed=1,2", "--dry-run", "--cluster", "local"],
+    ],
 )
 def test_json_is_one_document_even_without_runs(user: User, command: list[str]) -> None:
-    answer = user.stk(*command, "--cluster", "local", "--json") if command[0] == "sweep" else user.stk(
-        *command, "--json"
-    )  # fmt: skip
+    answer = user.stk(*command, "--json")
     assert answer.code == 0
     json.loads(answer.out)
 

@@ -136,14 +136,6 @@ def test_fish_completes_commands_runs_keys_and_files(user: User, environ: dict[s
     assert [line.split("\t")[0] for line in complete("stk submit tiny.y")] == ["tiny.yaml"]
 
 
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_completion_script_has_no_syntax_errors(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "script"
-    file.write_text(SCRIPTS[name])
-    done = subprocess.run([shell(name), "-n", str(file)], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_the_command_prints_the_script_of_a_shell(user: User) -> None:
     for name, script in SCRIPTS.items():
         assert user.stk("completion", name).out == script

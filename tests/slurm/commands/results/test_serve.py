@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.slurm.commands.points import points_in
 from tests.slurm.support.user import User
 from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir
@@ -41,24 +40,17 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    with points_in(tmp_path_factory.mktemp("user")) as user:
-        assert user.call("run", user.config).code == 0
-        yield user
-
-
-@pytest.fixture(scope="module")
-def server(user: User) -> Iterator[Server]:
-    found = Server(user, user.run().run_id)
+def server(user: User, finished: RunDir) -> Iterator[Server]:
+    found = Server(user, finished.run_id)
     yield found
     found.process.send_signal(signal.SIGINT)
     assert found.process.wait(PATIENCE_S) == ExitCode.INTERRUPTED
 
 
-def test_serve_answers_like_predict(user: User, server: Server, tmp_path: Path) -> None:
+def test_serve_answers_like_predict(user: User, finished: RunDir, server: Server, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(ROWS)
-    expected = user.call("predict", user.run().run_id, file).out
+    expected = user.call("predict", finished.run_id, file).out
     assert expected.count("\n") == 2
     assert server.ask() == (200, expected)
     assert server.ask("") == (200, "")
@@ -96,19 +88,19 @@ def test_another_path_method_or_size_is_refused(server: Server) -> None:
     assert server.ask()[0] == 200
 
 
-def test_a_port_that_is_taken_is_named(user: User) -> None:
+def test_a_port_that_is_taken_is_named(user: User, finished: RunDir) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        answer = user.call("serve", user.run().run_id, "--port", port)
+        answer = user.call("serve", finished.run_id, "--port", port)
     assert answer.code == 2
     assert f"port {port}" in answer.err
     assert "Traceback" not in answer.err
 
 
-def test_token_is_generated_if_none_is_given(user: User) -> None:
-    process = user.start("serve", user.run().run_id, "--port", "0")
+def test_token_is_generated_if_none_is_given(user: User, finished: RunDir) -> None:
+    process = user.start("serve", finished.run_id, "--port", "0")
     process.stdout.readline()
     _, token = process.stdout.readline().split()
     assert len(token) >= 32
@@ -117,8 +109,10 @@ def test_token_is_generated_if_none_is_given(user: User) -> None:
 
 
 @pytest.mark.slow
-def test_code_that_others_may_write_is_served_only_with_trust_folder(user: User, tmp_path: Path) -> None:
-    run = RunDir(Path(shutil.copytree(user.run().path, tmp_path / "run", symlinks=True)))
+def test_code_that_others_may_write_is_served_only_with_trust_folder(
+    user: User, finished: RunDir, tmp_path: Path
+) -> None:
+    run = RunDir(Path(shutil.copytree(finished.path, tmp_path / "run", symlinks=True)))
     run.code.chmod(0o777)
     # With an invalid port, or it would keep running.
     assert "--trust-folder" in user.call("serve", run.path, "--port", "-1").err

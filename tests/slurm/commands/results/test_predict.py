@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +15,10 @@ import torch
 from safetensors.torch import load_file
 
 from tests.patience import PATIENCE_S
-from tests.slurm.commands.points import points_in
 from tests.slurm.support.user import CONFIG, Answer, User, reviews
 from toolkit.analysis.prediction.load import load_model
 from toolkit.errors import CheckpointError, DataError, RunNotFound, UserError
 from toolkit.run.run_dir import RunDir
-
-
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    """One working folder, without Slurm, in which a run is trained once."""
-    with points_in(tmp_path_factory.mktemp("user")) as user:
-        yield user
-
-
-@pytest.fixture(scope="module")
-def finished(user: User) -> RunDir:
-    answer = user.call("run", user.config)
-    assert answer.code == 0, answer.err
-    return user.run()
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +114,6 @@ def test_predictions_are_written_row_by_row_for_slow_input(user: User, finished:
 )
 def test_invalid_files_are_refused(user: User, finished: RunDir, arguments: list[str], word: str) -> None:
     refused(user.stk("predict", finished.run_id, *arguments), word)
-
-
-@pytest.mark.slow
-def test_plain_lines_are_refused_by_a_task_that_takes_none(user: User, finished: RunDir) -> None:
-    refused(user.call("predict", finished.run_id, "points.txt"), "a plain line of text is not a row")
 
 
 def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) -> None:

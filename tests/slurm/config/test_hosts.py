@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from slurm.config.world_size import world_size
-from toolkit.config import check, load, load_submitted, to_yaml
+from toolkit.config import load, load_submitted, to_yaml
 from toolkit.config.identity import identity
+from toolkit.config.schema import Experiment
 from toolkit.errors import Fault
 
+Good = Callable[..., Experiment]
 Faults = Callable[..., list[Fault]]
 HOSTS = {"node-b": 3, "node-a": 0, "node-c": 2}
 
@@ -94,8 +96,8 @@ def test_invalid_number_of_gpus_is_refused_with_its_file_and_host(
     assert fault.problem.endswith("expected a whole number of at least 0")
 
 
-def test_hosts_of_another_type_are_refused(tree: dict[str, Any], faults: Faults) -> None:
-    (fault,) = faults(check, {**tree, "resources": {"hosts": [3, 1]}})
+def test_hosts_of_another_type_are_refused(broken: Faults) -> None:
+    (fault,) = broken(resources={"hosts": [3, 1]})
     assert "a mapping of names to whole numbers of at least 0, or the name of a JSON file" in fault.problem
 
 
@@ -109,55 +111,49 @@ def test_hosts_of_another_type_are_refused(tree: dict[str, Any], faults: Faults)
         ("node-a", "node-b", "node-a."),
     ],
 )
-def test_host_given_twice_is_refused(tree: dict[str, Any], faults: Faults, names: tuple[str, ...]) -> None:
-    (fault,) = faults(check, {**tree, "resources": {"hosts": dict.fromkeys(names, 1)}})
+def test_host_given_twice_is_refused(broken: Faults, names: tuple[str, ...]) -> None:
+    (fault,) = broken(resources={"hosts": dict.fromkeys(names, 1)})
     assert fault.problem == f"{names[0]} and {names[-1]} are the same host"
 
 
 @pytest.mark.parametrize("name", ["", "node a", "node-a,node-b", "node[1-2]", "-a", "a\n", "ä"])
-def test_invalid_host_name_is_refused(tree: dict[str, Any], faults: Faults, name: str) -> None:
-    (fault,) = faults(check, {**tree, "resources": {"hosts": {name: 1}}})
+def test_invalid_host_name_is_refused(broken: Faults, name: str) -> None:
+    (fault,) = broken(resources={"hosts": {name: 1}})
     assert fault.problem.endswith("expected the name or the address of a host")
 
 
 @pytest.mark.parametrize(
     "other", [{"nodes": 2}, {"tasks_per_node": 2}, {"groups": [{"nodes": 1, "gpus": 1}]}, {"nodelist": "a"}]
 )
-def test_hosts_exclude_other_keys_that_choose_hosts(
-    tree: dict[str, Any], faults: Faults, other: dict[str, Any]
-) -> None:
-    (fault,) = faults(check, {**tree, "resources": {"hosts": {"node-a": 1}, **other}})
+def test_hosts_exclude_other_keys_that_choose_hosts(broken: Faults, other: dict[str, Any]) -> None:
+    (fault,) = broken(resources={"hosts": {"node-a": 1}, **other})
     assert fault.key == f"resources.{next(iter(other))}"
     assert "found hosts together with" in fault.problem
 
 
-def test_hosts_with_and_without_gpus_train_together_only_on_the_cpu(
-    tree: dict[str, Any], faults: Faults
-) -> None:
+def test_hosts_with_and_without_gpus_train_together_only_on_the_cpu(broken: Faults, good: Good) -> None:
     resources = {"hosts": {"node-a": 2, "node-b": 0}}
-    (fault,) = faults(check, {**tree, "resources": resources})
+    (fault,) = broken(resources=resources)
     assert fault.key == "resources.hosts.node-b"
-    assert check({**tree, "resources": resources, "train": {"device": "cpu"}})
-    assert check({**tree, "resources": {"hosts": {"node-a": 0, "node-b": 0}}})
+    assert good(resources=resources, train={"device": "cpu"})
+    assert good(resources={"hosts": {"node-a": 0, "node-b": 0}})
 
 
 @pytest.mark.parametrize(
     "resources", [{"hosts": {"a": 3, "b": 1}}, {"groups": [{"nodes": 2, "gpus": 2}]}, {"tasks_per_node": 4}]
 )
 def test_world_size_variable_must_match_the_resources(
-    tree: dict[str, Any], faults: Faults, resources: dict[str, Any]
+    broken: Faults, good: Good, resources: dict[str, Any]
 ) -> None:
-    typed = {**resources, "environment": {"WORLD_SIZE": 5}}
-    (fault,) = faults(check, {**tree, "resources": typed})
+    (fault,) = broken(resources={**resources, "environment": {"WORLD_SIZE": 5}})
     assert fault.key == "resources.environment.WORLD_SIZE"
     assert fault.problem == "found '5', but the resources make a world of 4 processes"
-    assert check({**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 4}}})
+    assert good(resources={**resources, "environment": {"WORLD_SIZE": 4}})
 
 
-def test_world_size_variable_may_be_any_of_a_range_of_hosts(tree: dict[str, Any], faults: Faults) -> None:
-    resources = {"nodes": "2-4", "environment": {"WORLD_SIZE": 3}}
-    assert check({**tree, "resources": resources})
-    assert faults(check, {**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 1}}})
+def test_world_size_variable_may_be_any_of_a_range_of_hosts(broken: Faults, good: Good) -> None:
+    assert good(resources={"nodes": "2-4", "environment": {"WORLD_SIZE": 3}})
+    assert broken(resources={"nodes": "2-4", "environment": {"WORLD_SIZE": 1}})
 
 
 def test_text_is_refused_as_a_number_of_gpus(write, broken):

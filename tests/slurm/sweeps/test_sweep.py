@@ -12,18 +12,12 @@ from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
+from tests.slurm.sweeps.asking import ask
 from toolkit.config import load_resolved
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 
 SEEDS = "seed=1,2,3"
-
-
-def sweep(user: User, *arguments: object) -> Any:
-    """What --json prints; the command must succeed."""
-    answer = user.stk("sweep", user.config, *arguments, "--json")
-    assert answer.code == 0, answer.err
-    return json.loads(answer.out)
 
 
 def run_of(line: dict[str, Any]) -> RunDir:
@@ -39,7 +33,7 @@ def array_script(user: User) -> str:
 
 
 def test_all_runs_are_submitted_with_one_call_as_one_array(user: User, fake: FakeSlurm) -> None:
-    answer = sweep(user, SEEDS, "optimizer.lr=0.1,0.01")
+    answer = ask(user, user.config, SEEDS, "optimizer.lr=0.1,0.01")
     assert len(fake.calls("sbatch")) == 1
     assert (answer["job_id"], answer["cluster"]) == ("101", "slurm")
     assert [(line["job_id"], line["state"]) for line in answer["runs"]] == [
@@ -56,11 +50,11 @@ def test_runs_of_a_linked_folder_of_sweeps_keep_their_code(
     elsewhere.mkdir()
     user.experiments.mkdir(exist_ok=True)
     (user.experiments / "sweeps").symlink_to(elsewhere)
-    assert all(run_of(line).code.is_dir() for line in sweep(user, SEEDS)["runs"])
+    assert all(run_of(line).code.is_dir() for line in ask(user, user.config, SEEDS)["runs"])
 
 
 def test_each_run_is_the_one_that_a_single_submission_would_make(user: User, fake: FakeSlurm) -> None:
-    for line, seed in zip(sweep(user, SEEDS)["runs"], (1, 2, 3), strict=True):
+    for line, seed in zip(ask(user, user.config, SEEDS)["runs"], (1, 2, 3), strict=True):
         run, experiment = run_of(line), user.experiment(f"seed={seed}")
         assert run.path == user.run(f"seed={seed}").path
         assert load_resolved(run.config) == experiment
@@ -72,7 +66,7 @@ def test_each_run_is_the_one_that_a_single_submission_would_make(user: User, fak
 
 
 def test_the_array_finds_each_run_by_the_number_of_its_task(user: User, fake: FakeSlurm) -> None:
-    answer = sweep(user, SEEDS)
+    answer = ask(user, user.config, SEEDS)
     (script,) = (user.experiments / "sweeps").glob("*/*/script.sh")
     folder = script.parent
     assert fake.jobs[0]["work_dir"] == str(folder)
@@ -92,7 +86,7 @@ def test_the_array_finds_each_run_by_the_number_of_its_task(user: User, fake: Fa
 def test_no_more_tasks_run_at_the_same_time_than_asked_for(
     user: User, fake: FakeSlurm, arguments: list[str], expected: str
 ) -> None:
-    sweep(user, SEEDS, *arguments)
+    ask(user, user.config, SEEDS, *arguments)
     assert f"#SBATCH --array={expected}\n" in array_script(user)
 
 
@@ -108,9 +102,9 @@ def test_text_output_lists_every_run_and_the_array(user: User, fake: FakeSlurm) 
 
 def test_live_and_finished_runs_are_left_out_with_the_reason(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config, "seed=1")
-    (done,) = [run_of(line) for line in sweep(user, "seed=2")["runs"]]
+    (done,) = [run_of(line) for line in ask(user, user.config, "seed=2")["runs"]]
     done.result.write_text('{"step": 4}')
-    answer = sweep(user, SEEDS)
+    answer = ask(user, user.config, SEEDS)
     assert [line["skipped"] for line in answer["runs"]] == ["is pending, job 101", "has finished", None]
     assert answer["runs"][2]["job_id"] == "103_0"
     told = user.stk("sweep", user.config, SEEDS).out
@@ -134,7 +128,7 @@ def test_two_combinations_that_are_one_run_are_submitted_once(user: User, fake: 
 def test_ended_run_is_resumed_as_a_task(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config, "seed=1")
     fake.change("101", state="CANCELLED")
-    answer = sweep(user, SEEDS)
+    answer = ask(user, user.config, SEEDS)
     run = run_of(answer["runs"][0])
     assert [each.job_id for each in submissions(run)] == ["101", "102_0"]
     assert f"--job-name={run.run_id}.1\n" in (run.submitit / "array.sh").read_text()
@@ -142,7 +136,7 @@ def test_ended_run_is_resumed_as_a_task(user: User, fake: FakeSlurm) -> None:
 
 def test_a_dry_run_shows_the_runs_and_leaves_nothing(user: User, fake: FakeSlurm) -> None:
     before = user.listing
-    answer = sweep(user, SEEDS, "--dry-run")
+    answer = ask(user, user.config, SEEDS, "--dry-run")
     assert [line["state"] for line in answer["runs"]] == [None] * 3
     assert (user.listing, fake.jobs) == (before, [])
     told = user.stk("sweep", user.config, SEEDS, "--dry-run").out
@@ -153,18 +147,21 @@ def test_a_dry_run_shows_the_runs_and_leaves_nothing(user: User, fake: FakeSlurm
 # -- refused -------------------------------------------------------------------------------------
 
 
-def test_a_fault_in_one_combination_names_it_and_nothing_is_submitted(user: User, fake: FakeSlurm) -> None:
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["seed=1,2", "train.epochs=1,many"], "in the run with seed=1 train.epochs=many and 1 more"),
+        (["data.path=reviews.tsv,none.tsv"], "none.tsv"),
+    ],
+)
+def test_a_fault_in_one_combination_names_it_and_nothing_is_submitted(
+    user: User, fake: FakeSlurm, arguments: list[str], told: str
+) -> None:
     before = user.listing
-    answer = user.stk("sweep", user.config, "seed=1,2", "train.epochs=1,many")
+    answer = user.stk("sweep", user.config, *arguments)
     assert answer.code == 2
-    assert "in the run with seed=1 train.epochs=many and 1 more" in answer.err
+    assert told in answer.err
     assert (user.listing, fake.jobs) == (before, [])
-
-
-def test_a_missing_data_file_is_found_before_anything_is_submitted(user: User, fake: FakeSlurm) -> None:
-    answer = user.stk("sweep", user.config, "data.path=reviews.tsv,none.tsv")
-    assert (answer.code, fake.jobs, user.runs) == (2, [], [])
-    assert "none.tsv" in answer.err
 
 
 def test_slurms_words_are_shown_and_no_run_is_left_behind(user: User, fake: FakeSlurm) -> None:
@@ -191,7 +188,7 @@ def test_sweep_is_refused_without_job_arrays(user: User, fake: FakeSlurm) -> Non
 
 def test_an_array_whose_answer_was_lost_is_found_by_its_name(user: User, fake: FakeSlurm) -> None:
     fake.submits("silent")
-    answer = sweep(user, SEEDS)
+    answer = ask(user, user.config, SEEDS)
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", "101_2"]
 
 
@@ -207,7 +204,7 @@ def test_an_array_that_a_busy_controller_may_still_take_is_not_submitted_again(
         answer = user.stk(*words)
         assert (answer.code, len(fake.jobs)) == (3, 0), answer.err
     monkeypatch.setattr("slurm.status.submissions._LATE_S", 0.0)
-    assert len(sweep(user, SEEDS)["runs"]) == len(fake.jobs) == 3
+    assert len(ask(user, user.config, SEEDS)["runs"]) == len(fake.jobs) == 3
 
 
 def test_submitter_that_dies_in_sbatch_loses_no_run_and_submits_none_twice(
@@ -218,7 +215,7 @@ def test_submitter_that_dies_in_sbatch_loses_no_run_and_submits_none_twice(
     intents = [read_json(run.intent) for run in find_runs(user.experiments)]
     assert len([intent for intent in intents if intent is not None]) == 3
     fake.submits("commit")
-    answer = sweep(user, SEEDS)
+    answer = ask(user, user.config, SEEDS)
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", "101_2"]
     assert len(fake.jobs) == 3
     found = [each for run in find_runs(user.experiments) for each in submissions(run)]
@@ -230,7 +227,7 @@ def test_submitter_that_dies_in_sbatch_loses_no_run_and_submits_none_twice(
 
 
 def test_one_task_is_cancelled_requeued_and_shown_by_its_own_id(user: User, fake: FakeSlurm) -> None:
-    run = run_of(sweep(user, SEEDS)["runs"][1])
+    run = run_of(ask(user, user.config, SEEDS)["runs"][1])
     fake.change("101_1", state="RUNNING")
     states = json.loads(user.stk("status", "--json").out)
     assert {row["job_id"]: row["state"] for row in states} == {
@@ -242,7 +239,7 @@ def test_one_task_is_cancelled_requeued_and_shown_by_its_own_id(user: User, fake
 
 
 def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(user: User, fake: FakeSlurm) -> None:
-    run = run_of(sweep(user, SEEDS)["runs"][1])
+    run = run_of(ask(user, user.config, SEEDS)["runs"][1])
     fake.change("101_1", state="CANCELLED")
     assert user.stk("resume", run.run_id).code == 0
     assert [each.job_id for each in submissions(run)] == ["101_1", "104"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,22 +36,14 @@ def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-Typed = Callable[..., Machines]
-
-
-@pytest.fixture
-def typed(user: User) -> Typed:
-    """The machines of a command line of `stk run`."""
-
-    def machines(line: str, **environ: str) -> Machines:
-        arguments = arguments_of(user, line)
-        return machines_here(arguments, load(user.config, arguments.overrides), environ)
-
-    return machines
-
-
 def arguments_of(user: User, line: str) -> Namespace:
     return _parse(["run", str(user.config), *line.split()])
+
+
+def machines_of(user: User, line: str, **environ: str) -> Machines:
+    """The machines of a command line of `stk run`."""
+    arguments = arguments_of(user, line)
+    return machines_here(arguments, load(user.config, arguments.overrides), environ)
 
 
 @pytest.mark.parametrize(
@@ -77,18 +68,18 @@ def arguments_of(user: User, line: str) -> Namespace:
     ],
 )
 def test_options_determine_process_counts_and_node_number(
-    typed: Typed, line: str, counts: tuple[int, ...], node: int
+    user: User, line: str, counts: tuple[int, ...], node: int
 ) -> None:
-    machines = typed(line)
+    machines = machines_of(user, line)
     assert (machines.layout.counts, machines.node) == (counts, node)
 
 
-def test_master_address_is_the_option_or_the_first_host(typed: Typed) -> None:
-    machines = typed("--node-rank 1 --nnodes 2 --master-addr node-x --master-port 1234")
+def test_master_address_is_the_option_or_the_first_host(user: User) -> None:
+    machines = machines_of(user, "--node-rank 1 --nnodes 2 --master-addr node-x --master-port 1234")
     assert (machines.master_addr, machines.master_port) == ("node-x", 1234)
     hosts = 'resources.hosts={"node-b":1,"node-a":1}'
-    assert (typed(hosts).master_addr, typed(hosts).master_port) == ("node-b", 29500)
-    assert typed(f"{hosts} --master-addr 10.0.0.8").master_addr == "10.0.0.8"
+    assert (machines_of(user, hosts).master_addr, machines_of(user, hosts).master_port) == ("node-b", 29500)
+    assert machines_of(user, f"{hosts} --master-addr 10.0.0.8").master_addr == "10.0.0.8"
 
 
 @pytest.mark.parametrize(
@@ -125,14 +116,14 @@ def test_contradicting_options_are_refused_before_there_is_a_run(user: User, lin
     assert user.listing == before
 
 
-def test_matching_world_size_is_accepted(typed: Typed) -> None:
-    assert typed("--procs 2 --world-size 2").count == 2
-    assert typed("--node-rank 0 --gpus-per-node 3,1", WORLD_SIZE="4").layout.size == 4
+def test_matching_world_size_is_accepted(user: User) -> None:
+    assert machines_of(user, "--procs 2 --world-size 2").count == 2
+    assert machines_of(user, "--node-rank 0 --gpus-per-node 3,1", WORLD_SIZE="4").layout.size == 4
 
 
-def test_wrong_world_size_in_the_environment_is_refused(typed: Typed) -> None:
+def test_wrong_world_size_in_the_environment_is_refused(user: User) -> None:
     with pytest.raises(UserError, match="WORLD_SIZE in the environment is 8, but 2 processes make up"):
-        typed("--procs 2", WORLD_SIZE="8")
+        machines_of(user, "--procs 2", WORLD_SIZE="8")
 
 
 def test_world_size_set_by_a_launcher_is_accepted(user: User) -> None:
@@ -182,15 +173,15 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_workstation_starts_as_many_ranks_as_it_has_gpus(
-    typed: Typed, line: str, environ: dict[str, str], count: int
+    user: User, line: str, environ: dict[str, str], count: int
 ) -> None:
-    assert typed(line, **environ).count == count
+    assert machines_of(user, line, **environ).count == count
 
 
 @pytest.mark.usefixtures("one_gpu")
-def test_more_processes_than_gpus_are_refused_before_any_is_started(typed: Typed) -> None:
+def test_more_processes_than_gpus_are_refused_before_any_is_started(user: User) -> None:
     with pytest.raises(UserError, match=r"--procs is 2, .*Give at most 1"):
-        typed("--procs 2")
+        machines_of(user, "--procs 2")
 
 
 @pytest.mark.usefixtures("one_gpu")
@@ -218,7 +209,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def environ_of(user: User, line: str) -> dict[str, str]:
     arguments = arguments_of(user, line)
     experiment = load(user.config, arguments.overrides)
-    return rank_environ(machines_here(arguments, experiment, {}), arguments, experiment)
+    return rank_environ(machines_of(user, line), arguments, experiment)
 
 
 @pytest.mark.parametrize(

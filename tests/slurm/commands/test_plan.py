@@ -138,15 +138,6 @@ def test_all_errors_of_data_and_weights_are_shown_at_once_with_file_and_line(
     assert any(place in line and "'texts'" in line for line in told)
 
 
-def weights_of_another_model(user: User) -> tuple[Path, int]:
-    """A file of weights with other shapes than the experiment's model has, and how many tokens that has."""
-    tokens = json.loads(user.stk("prepare", user.config, "--json").out)["vocabulary_size"]
-    shapes = {"embedding.weight": (tokens, 5), "convolutions.0.bias": (3,), "labels": (2,)}
-    weights = user.root / "model.safetensors"
-    save_file({name: np.zeros(shape) for name, shape in shapes.items()}, weights)
-    return weights, tokens
-
-
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_warnings_are_shown_with_file_and_line_and_stop_nothing(
     user: User, fake: FakeSlurm, command: str
@@ -167,7 +158,10 @@ def test_warnings_are_shown_with_file_and_line_and_stop_nothing(
 @pytest.mark.slow
 def test_errors_and_warnings_are_shown_in_one_message(user: User, fake: FakeSlurm) -> None:
     """More ranks than GPUs, weights of another model, and a warm-up that is longer than the run."""
-    weights, tokens = weights_of_another_model(user)
+    tokens = json.loads(user.stk("prepare", user.config, "--json").out)["vocabulary_size"]
+    shapes = {"embedding.weight": (tokens, 5), "convolutions.0.bias": (3,), "labels": (2,)}
+    weights = user.root / "model.safetensors"
+    save_file({name: np.zeros(shape) for name, shape in shapes.items()}, weights)
     settings = ("resources.gres=gpu:1", "resources.tasks_per_node=2", "lr_scheduler.warmup=5000")
     answer = user.stk("submit", user.config, f"train.start_from_checkpoint={weights}", *settings)
     assert (answer.code, fake.jobs, user.runs) == (2, [], [])

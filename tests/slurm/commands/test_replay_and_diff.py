@@ -241,10 +241,3 @@ def test_difference_without_a_known_cause_says_so(user: User, finished: RunDir, 
     assert "DIFFERENT from step 5 on, after 4 equal ones: the same samples, but another loss." in answer.out
     assert "(apart by 1.0e-07 of it)" in answer.out
     assert "None of that explains it." in answer.out
-
-
-def test_a_run_without_records_cannot_be_compared(user: User, finished: RunDir, copy: RunDir) -> None:
-    copy.step_records.unlink()
-    answer = user.stk("diff", finished.path, copy.path)
-    assert answer.code == 2
-    assert f"{copy.run_id} has no step records" in answer.err

@@ -91,16 +91,11 @@ def after_looks(monkeypatch: pytest.MonkeyPatch, count: int, happen: Callable[[]
     monkeypatch.setattr(SLEEP, lambda _: next(rounds, None) is None and happen())
 
 
-def test_watch_ends_when_no_run_is_live(job: PretendJob) -> None:
-    job.fake.change("101", state="CANCELLED")
-    (line,) = watch(job)
-    assert f"{job.run.run_id} cancelled" in line
-
-
 def test_watch_prints_no_control_characters_of_a_message(job: PretendJob) -> None:
     job.fake.change("101", state="FAILED")
     write_json(job.run.failure, {"class": "exception", "rank": 0, "host": "h", "message": "a\x1b[2Jb"})
     (line,) = watch(job)
+    assert f"{job.run.run_id} failed" in line
     assert "rank 0 on h: a" in line
     assert "\x1b" not in line
 

@@ -139,9 +139,9 @@ def test_cpus_option_requires_cluster_slurm(user: User) -> None:
 # -- inside the job ------------------------------------------------------------------------------
 
 
-def run_script(user: User, config: Path) -> tuple[RunDir, subprocess.CompletedProcess[str]]:
+def run_script(user: User) -> tuple[RunDir, subprocess.CompletedProcess[str]]:
     """What a job of the preparation does: its script, without Slurm."""
-    answer = json.loads(user.stk("prepare", config, "--cluster", "slurm", "--json").out)
+    answer = prepared(user)
     folder = RunDir(Path(answer["folder"]))
     done = subprocess.run(
         ["bash", folder.submitit / f"{answer['job_id']}_submission.sh"],
@@ -154,7 +154,7 @@ def run_script(user: User, config: Path) -> tuple[RunDir, subprocess.CompletedPr
 
 
 def test_the_script_prepares_the_data_and_says_so(user: User, fake: FakeSlurm) -> None:
-    folder, done = run_script(user, user.config)
+    folder, done = run_script(user)
     assert done.returncode == 0, done.stderr
     assert "with 1 process\nprepared: train " in done.stdout
     assert not json.loads(user.stk("prepare", user.config, "--json").out)["built"]
@@ -164,7 +164,7 @@ def test_the_script_prepares_the_data_and_says_so(user: User, fake: FakeSlurm) -
 
 def test_bad_data_are_reported_in_the_log(user: User, fake: FakeSlurm) -> None:
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n")
-    _, done = run_script(user, user.config)
+    _, done = run_script(user)
     assert done.returncode == 2
     assert "error: " in done.stdout
     assert "reviews.tsv:3002: 1 fields, expected 2" in done.stdout

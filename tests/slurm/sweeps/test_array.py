@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.submission.batch.batch_script import JobPlan
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from tests.slurm.support.plans import PLANS, plan
 from toolkit.config.schema import Experiment
@@ -68,9 +67,11 @@ def test_a_task_runs_the_script_of_its_run_in_the_folder_of_its_run(
     experiment: Experiment, tmp_path: Path, task: int
 ) -> None:
     plans = array(experiment, Resources(), tmp_path / "it's $HOME `x`")
+    plans.folder.mkdir(parents=True)
     for number, each in enumerate(plans.plans):
-        lay_out(each)
-        plans.folder.mkdir(parents=True, exist_ok=True)
+        each.run.submitit.mkdir(parents=True)
+        (each.run.submitit / "job.pkl").write_bytes(b"the job")
+        (each.run.submitit / TASK_SCRIPT).write_text(str(each))
         (plans.folder / str(number)).symlink_to(Path("..", "..", each.run.run_id))
     (tmp_path / "srun").write_text('#!/bin/sh\npwd\necho "$PYTHONPATH"\nls submitit/*_submitted.pkl\n')
     (tmp_path / "srun").chmod(0o755)
@@ -79,13 +80,6 @@ def test_a_task_runs_the_script_of_its_run_in_the_folder_of_its_run(
     own = plans.plans[task].run.path
     pickles = [f"submitit/12_{task}_submitted.pkl", "submitit/77_submitted.pkl"]
     assert done.stdout.splitlines() == [str(own), f"{own}/code", *pickles]
-
-
-def lay_out(each: JobPlan) -> None:
-    """A run's folder as `stk sweep` leaves it."""
-    each.run.submitit.mkdir(parents=True)
-    (each.run.submitit / "job.pkl").write_bytes(b"the job")
-    (each.run.submitit / TASK_SCRIPT).write_text(str(each))
 
 
 def run_task(plans: ArrayPlan, task: int, programs: Path) -> subprocess.CompletedProcess[str]:

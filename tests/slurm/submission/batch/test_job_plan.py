@@ -34,11 +34,6 @@ def directives(script: JobPlan) -> dict[str, str]:
     return {line.partition("=")[0]: line.partition("=")[2] for line in found}
 
 
-def srun(script: JobPlan) -> str:
-    (line,) = (line for line in str(script).splitlines() if line.startswith("srun "))
-    return line
-
-
 @pytest.mark.parametrize("name", PLANS)
 def test_script_equals_the_golden_file(experiment: Experiment, name: str) -> None:
     script = str(plan(experiment, *PLANS[name]))
@@ -74,8 +69,9 @@ def test_script_does_not_depend_on_the_folder_or_the_environment(
 
 
 def test_srun_gets_no_cpus_of_its_own_beside_cpus_per_gpu(experiment: Experiment) -> None:
-    by_gpu = Resources(gres="gpu:2", sbatch={"cpus-per-gpu": 4})
-    assert "--cpus-per-task" not in srun(plan(experiment, by_gpu))
+    script = str(plan(experiment, Resources(gres="gpu:2", sbatch={"cpus-per-gpu": 4})))
+    (srun,) = (line for line in script.splitlines() if line.startswith("srun "))
+    assert "--cpus-per-task" not in srun
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,6 @@ def test_a_folder_that_cannot_be_made_is_refused(user: User, run: RunDir, tmp_pa
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_run_that_has_not_finished_is_refused(user: User, run: RunDir, tmp_path: Path) -> None:
-    run.result.unlink()
-    answer = user.call("export", str(run.path), str(tmp_path / "slim"))
-    assert answer.code == 2
-    assert "has not finished" in answer.err
-
-
 def test_damaged_weights_are_not_exported(user: User, run: RunDir, tmp_path: Path) -> None:
     weights = run.best / WEIGHTS
     content = bytearray(weights.read_bytes())

@@ -30,9 +30,6 @@ from toolkit.files import read_json_lines, read_object
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
-#: Submitters of one run at once: each of them is a process.
-_MANY = [8, pytest.param(20, marks=pytest.mark.slow)]
-
 # -- no answer -----------------------------------------------------------------------------------
 
 
@@ -304,11 +301,9 @@ def test_one_of_two_submitters_wins_and_the_other_is_refused(
     assert len(fake.jobs) == 1
 
 
-@pytest.mark.parametrize("many", _MANY)
-def test_one_of_many_submitters_makes_a_job_and_the_others_are_refused(
-    user: User, fake: FakeSlurm, many: int
-) -> None:
+def test_one_of_many_submitters_makes_a_job_and_the_others_are_refused(user: User, fake: FakeSlurm) -> None:
     """All have come before the first one's sbatch answers."""
+    many = 8
     fake.submits("wait")
     gate = fake.gate
     processes = [user.start("submit", user.config) for _ in range(many)]

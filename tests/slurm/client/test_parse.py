@@ -77,14 +77,6 @@ def test_restarts_permission_to_requeue_and_missing_times_are_read(jobs: dict[st
     assert jobs["117"].started is None
 
 
-def test_running_array_task_has_its_own_job_number(jobs: dict[str, Job]) -> None:
-    assert (jobs["115_0"].raw_id, jobs["115_2"].raw_id) == ("124", "115")
-
-
-def test_empty_output_holds_no_jobs() -> None:
-    assert parse_jobs("") == []
-
-
 @pytest.mark.parametrize("job_id", ["12", "12_3", "12+1", "12_[3-5%2]"])
 def test_the_base_of_an_id_is_its_first_number(job_id: str) -> None:
     assert base_id(job_id) == "12"

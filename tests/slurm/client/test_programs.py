@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,6 @@ from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 NO_CONTROLLER = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
-
-
-def test_a_program_answers_on_standard_output(stubs: Stubs) -> None:
-    stubs.answers("sinfo", "main up\n")
-    assert programs.call("sinfo", "--all") == "main up\n"
-    assert stubs.calls("sinfo") == [["--all"]]
 
 
 def test_a_program_may_be_given_input_and_a_folder(stubs: Stubs, tmp_path: Path) -> None:
@@ -164,12 +159,6 @@ def test_sbatch_test_only_says_when_a_job_would_start(stubs: Stubs) -> None:
     assert stubs.calls("sbatch") == [["--test-only"]]
 
 
-def test_refused_submission_raises_slurm_refused(stubs: Stubs, tmp_path: Path) -> None:
-    stubs.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified\n")
-    with pytest.raises(SlurmRefused, match="Invalid partition name"):
-        programs.sbatch(tmp_path / "job.sh")
-
-
 def test_all_jobs_are_asked_for_in_one_call(stubs: Stubs) -> None:
     stubs.answers("squeue", (RECORDED / "squeue.txt").read_text())
     assert len(programs.jobs(ids=["114", "115_2", "121+0"])) == 13
@@ -185,16 +174,27 @@ def test_asking_for_no_jobs_calls_no_program(stubs: Stubs) -> None:
     assert programs.accounting([]) == []
 
 
-def test_other_refusals_of_squeue_raise_slurm_refused(stubs: Stubs) -> None:
-    stubs.fails("squeue", "squeue: error: Invalid user: nobody\n")
-    with pytest.raises(SlurmRefused, match="Invalid user"):
-        programs.jobs(user="nobody")
-
-
 def test_a_cluster_without_accounting_has_no_records(stubs: Stubs) -> None:
     assert programs.accounting(["1"]) == []
     stubs.fails("sacct", "Slurm accounting storage is disabled\n")
     assert programs.accounting(["1"]) == []
+
+
+@pytest.mark.parametrize(
+    "ask, program, words",
+    [
+        (lambda: programs.sbatch(Path("job.sh")), "sbatch", "Invalid partition name specified"),
+        (lambda: programs.jobs(user="nobody"), "squeue", "Invalid user: nobody"),
+        (lambda: programs.requeue("16"), "scontrol", "Requested operation is presently disabled for job 16"),
+        (lambda: programs.cancel("6"), "scancel", "Kill job error on job id 6: Access/permission denied"),
+    ],
+)
+def test_what_slurm_refuses_raises_slurm_refused(
+    stubs: Stubs, ask: Callable[[], object], program: str, words: str
+) -> None:
+    stubs.fails(program, f"{program}: error: {words}\n")
+    with pytest.raises(SlurmRefused, match=words):
+        ask()
 
 
 def test_a_job_that_waits_already_counts_as_requeued(stubs: Stubs) -> None:
@@ -203,34 +203,17 @@ def test_a_job_that_waits_already_counts_as_requeued(stubs: Stubs) -> None:
     assert stubs.calls("scontrol") == [["requeue", "6"]]
 
 
-def test_requeue_of_a_job_that_may_not_be_requeued_raises_slurm_refused(stubs: Stubs) -> None:
-    stubs.fails("scontrol", "Requested operation is presently disabled for job 16\n")
-    with pytest.raises(SlurmRefused, match="presently disabled"):
-        programs.requeue("16")
-
-
-def test_an_ended_job_counts_as_cancelled(stubs: Stubs) -> None:
-    stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Invalid job id specified\n")
+@pytest.mark.parametrize("words", ["Invalid job id specified", "Job/step already completing or completed"])
+def test_an_ended_job_counts_as_cancelled(stubs: Stubs, words: str) -> None:
+    stubs.fails("scancel", f"scancel: error: Kill job error on job id 6: {words}\n")
     programs.cancel("6")
     assert stubs.calls("scancel") == [["--", "6"]]
-
-
-def test_cancel_of_a_job_of_another_user_raises_slurm_refused(stubs: Stubs) -> None:
-    stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Access/permission denied\n")
-    with pytest.raises(SlurmRefused, match="permission denied"):
-        programs.cancel("6")
 
 
 def test_a_signal_goes_to_the_tasks_and_not_to_the_batch_script(stubs: Stubs) -> None:
     stubs.answers("scancel", "")
     programs.signal_steps("12_3", "USR2")
     assert stubs.calls("scancel") == [["--signal=USR2", "--", "12_3"]]
-
-
-def test_a_signal_for_a_job_that_has_ended_is_no_error(stubs: Stubs) -> None:
-    words = "Kill job error on job id 6: Job/step already completing or completed"
-    stubs.fails("scancel", f"scancel: error: {words}\n")
-    programs.signal_steps("6", "USR2")
 
 
 class Asked:

@@ -58,7 +58,7 @@ def test_stop_whose_requeue_failed_is_requeued_again(job: PretendJob, code: int)
 
 
 def test_reason_noted_by_rank_0_decides_the_restart(job: PretendJob) -> None:
-    job.stops("time_limit")
+    job.stops("SIGTERM")
     note_event(job.run, "signal", job_id="101", reason="time_limit", requested=False, signals=[])
     job.after(75)
     assert job.submitted == ["101", "102"]
@@ -86,11 +86,11 @@ def test_submitted_but_unrecorded_job_is_found_instead_of_submitted_again(job: P
 
 
 def test_a_preemption_without_time_to_save_is_no_failure(job: PretendJob) -> None:
-    """No host is blamed for it, and no crash is counted."""
+    """No host is blamed, no crash is counted, and the step does not start again in a job that must leave."""
     job.starts()
     job.is_preempted()
-    job.after(137)
-    assert (job.requeues, job.why) == ([["requeue", "101"]], "preempted")
+    outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
+    assert (outcome.again, job.requeues, job.why) == (False, [["requeue", "101"]], "preempted")
     assert not job.run.failure.exists()
 
 
@@ -198,20 +198,6 @@ def test_step_is_restarted_in_place_but_requeued_if_it_then_dies_unrecorded(job:
     assert job.requeues == [["requeue", "101"]]
 
 
-def test_preempted_job_is_not_restarted_in_place(job: PretendJob) -> None:
-    job.starts()
-    job.is_preempted()
-    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
-    assert job.requeues == [["requeue", "101"]]
-
-
-def test_max_crashes_limits_restarts_in_place(fake: FakeSlurm, user: User) -> None:
-    job = PretendJob(fake, user, "resources.max_crashes=0")
-    job.starts()
-    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
-    assert (job.requeues, job.outcome) == ([], "not_requeued")
-
-
 def test_silently_killed_rank_counts_as_a_crash(job: PretendJob) -> None:
     job.starts()
     job.after(137)
@@ -235,12 +221,12 @@ def test_a_run_on_a_full_disk_is_not_started_again(job: PretendJob, tmp_path: Pa
         assert read_json(job.run.failure)["class"] == "full_disk"
 
 
-def test_max_crashes_is_that_of_the_last_submission(job: PretendJob) -> None:
+def test_max_crashes_of_the_last_submission_limits_restarts(job: PretendJob) -> None:
     job.run.job.write_text("max_crashes: 0\n")
     job.starts()
-    job.failure("io")
-    assert "max_crashes" in job.after(1)
-    assert job.requeues == []
+    outcome = decide(job.run, 137, job.environ, 0.0, in_place=True)
+    assert "max_crashes" in outcome.text
+    assert (outcome.again, job.requeues, job.outcome) == (False, [], "not_requeued")
 
 
 def test_step_that_could_not_start_is_recorded(job: PretendJob) -> None:

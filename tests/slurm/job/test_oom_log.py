@@ -38,10 +38,6 @@ def test_only_the_last_step_of_the_log_counts(tmp_path: Path, text: str, expecte
     assert crash_hint(log) == expected
 
 
-def test_missing_log_gives_no_hint(tmp_path: Path) -> None:
-    assert crash_hint(tmp_path / "101.batch.log") == CrashHint()
-
-
 def test_a_rank_that_ran_out_of_memory_is_named_and_started_once_more(job: PretendJob) -> None:
     job.starts()
     job.run.job_log("101").write_text("srun: error: here: task 1: Out Of Memory\n")

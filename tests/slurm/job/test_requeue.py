@@ -76,19 +76,6 @@ def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: Pr
     assert job.why == "requested"
 
 
-def test_repeated_requeue_is_no_error(job: PretendJob) -> None:
-    job.is_preempted()
-    job.fake.refuses_to("requeue 101", "Job is pending execution for job 101")
-    stop(job)
-    assert job.outcome == "requeue"
-
-
-def test_program_that_exits_at_the_warning_is_stopped_by_the_time_limit(job: PretendJob) -> None:
-    job.says(StartTime=at(-100), EndTime=at(40))
-    requeue_or_chain(job.run, job.environ, Stopped(None, WARNING), 0.0)
-    assert (job.why, job.outcome) == ("time_limit", "chained")
-
-
 def test_job_submits_the_next_one_before_its_time_limit(job: PretendJob) -> None:
     stop(job, "time_limit")
     assert (job.requeues, job.submitted) == ([], ["101", "102"])
@@ -98,9 +85,11 @@ def test_job_submits_the_next_one_before_its_time_limit(job: PretendJob) -> None
     assert job.why == "time_limit"
 
 
-def test_warning_signal_near_the_end_means_the_time_limit(job: PretendJob) -> None:
+@pytest.mark.parametrize("reason", [WARNING, None])
+def test_warning_signal_near_the_end_means_the_time_limit(job: PretendJob, reason: str | None) -> None:
+    """Also if the program exits at the warning, before there is a reason to stop."""
     job.says(StartTime=at(-3600 + 100), EndTime=at(100))
-    stop(job, "SIGUSR2")
+    requeue_or_chain(job.run, job.environ, Stopped(reason, WARNING), 0.0)
     assert (job.why, job.outcome) == ("time_limit", "chained")
 
 

@@ -14,7 +14,6 @@ from toolkit.run.attempts.refusal import read_refusal
 
 @pytest.mark.parametrize("name", ["salloc", "srun --pty", "batch script of 4 tasks"])
 def test_a_shell_in_an_allocation_starts_its_own_processes(name: str) -> None:
-
     assert world_of_this_process(ENVIRONMENTS[name]) is None
 
 

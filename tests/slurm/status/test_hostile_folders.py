@@ -67,22 +67,6 @@ def test_hostile_values_do_not_break_status(user: User, hostile: RunDir, name: s
     assert_the_other_is_shown(user)
 
 
-def make_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def make_endless(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def make_dangling(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-def make_circular(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
 def make_huge(path: Path) -> None:
     path.touch()
     os.truncate(path, 1 << 40)
@@ -90,7 +74,15 @@ def make_huge(path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*LINES, "intent.json", ".alive.lock"])
 @pytest.mark.parametrize(
-    "make", [make_pipe, make_endless, make_dangling, make_circular, make_huge, Path.mkdir]
+    "make",
+    [
+        pytest.param(os.mkfifo, id="pipe"),
+        pytest.param(lambda path: path.symlink_to("/dev/zero"), id="endless"),
+        pytest.param(lambda path: path.symlink_to("nowhere"), id="dangling"),
+        pytest.param(lambda path: path.symlink_to(path.name), id="circular"),
+        pytest.param(make_huge, id="huge"),
+        pytest.param(Path.mkdir, id="folder"),
+    ],
 )
 def test_special_files_in_a_run_folder_do_not_break_status(
     user: User, hostile: RunDir, name: str, make: Callable[[Path], None]

@@ -57,9 +57,7 @@ def state(run: RunDir) -> RunStatus:
     "facts, expected, reason",
     [
         ({"state": "PENDING", "reason": "Priority"}, "pending", "Priority"),
-        ({"state": "CONFIGURING", "reason": "None"}, "pending", ""),
         ({"state": "RUNNING", "reason": "None"}, "running", ""),
-        ({"state": "COMPLETING", "reason": "None"}, "running", ""),
         ({"state": "PENDING", "reason": "BeginTime", "restarts": "1"}, "requeued", "BeginTime"),
         ({"state": "PREEMPTED", "reason": "None"}, "failed", "stk resume continues the run"),
         ({"state": "REQUEUE_HOLD", "reason": "None"}, "held", "scontrol release 101"),
@@ -67,8 +65,6 @@ def state(run: RunDir) -> RunStatus:
         ({"state": "PENDING", "reason": "PartitionTimeLimit"}, "pending", "PartitionTimeLimit: the time"),
         ({"state": "CANCELLED", "reason": "None"}, "cancelled", ""),
         ({"state": "FAILED", "reason": "NonZeroExitCode"}, "failed", "NonZeroExitCode"),
-        ({"state": "TIMEOUT", "reason": "TimeLimit"}, "failed", "TimeLimit"),
-        ({"state": "NODE_FAIL", "reason": "None", "requeue": "0"}, "failed", ""),
     ],
 )
 def test_state_and_reason_of_a_run_come_from_slurm(
@@ -117,15 +113,6 @@ def test_state_of_a_job_forgotten_by_slurm_comes_from_its_folder(fake: FakeSlurm
     row = state(run)
     assert row.state == "cancelled"
     assert row.reason.startswith("stopped by SIGTERM after step 10; ")
-
-
-def test_only_the_newest_submission_counts(fake: FakeSlurm, run: RunDir) -> None:
-    submitted(run, "101")
-    submitted(run, "102")
-    fake.add("101", state="FAILED")
-    fake.add("102", state="RUNNING")
-    assert state(run).job_id == "102"
-    assert state(run).state == "running"
 
 
 def test_stopped_run_is_unknown_without_a_controller(fake: FakeSlurm, run: RunDir) -> None:
@@ -227,9 +214,19 @@ def test_a_launcher_lives_as_long_as_its_process(run: RunDir) -> None:
     assert not is_launcher_alive(run, local(process.pid))
 
 
-def test_process_with_a_reused_id_is_not_the_launcher(run: RunDir) -> None:
+@pytest.mark.parametrize(
+    "facts, is_alive",
+    [
+        pytest.param({"time": 1.0}, False, id="its process id was reused"),
+        pytest.param({"host": "elsewhere"}, False, id="on another host"),
+        pytest.param({"host": "earlier-name", "boot": boot()}, True, id="its host got another name"),
+    ],
+)
+def test_a_launcher_is_told_by_its_time_and_its_host(
+    run: RunDir, facts: dict[str, Any], is_alive: bool
+) -> None:
     with launching(run) as process:
-        assert not is_launcher_alive(run, local(process.pid, time=1.0))
+        assert is_launcher_alive(run, local(process.pid, **facts)) == is_alive
 
 
 def test_a_process_that_launches_something_else_is_not_the_launcher(run: RunDir) -> None:
@@ -241,16 +238,6 @@ def test_a_process_that_launches_something_else_is_not_the_launcher(run: RunDir)
 @pytest.mark.parametrize("job_id", ["local--1", "local-0", "local-", "local-1e3", "local-" + "9" * 5000])
 def test_invalid_process_id_is_not_a_launcher(run: RunDir, job_id: str) -> None:
     assert not is_launcher_alive(run, local(1, job_id=job_id))
-
-
-def test_launcher_on_another_host_is_not_seen_as_alive(run: RunDir) -> None:
-    with launching(run) as process:
-        assert not is_launcher_alive(run, local(process.pid, host="elsewhere"))
-
-
-def test_a_launcher_lives_on_when_its_host_gets_another_name(run: RunDir) -> None:
-    with launching(run) as process:
-        assert is_launcher_alive(run, local(process.pid, host="earlier-name", boot=boot()))
 
 
 def test_run_with_a_launcher_but_no_ranks_is_pending(run: RunDir) -> None:
@@ -327,16 +314,6 @@ def test_json_has_the_agreed_keys(user: User, fake: FakeSlurm) -> None:
     assert list(row)[: len(agreed)] == list(agreed)
     assert {key: row[key] for key in agreed} == agreed
     assert row["doing"] == "waiting for hosts (Priority)"
-
-
-def test_status_without_a_name_shows_all_runs(user: User, fake: FakeSlurm) -> None:
-    user.stk("submit", user.config)
-    user.stk("submit", user.config, "name=other")
-    shown = user.stk("status").out
-    for name in user.runs:
-        assert name in shown
-    assert len(user.runs) == 2
-    assert "Priority" in shown
 
 
 def test_no_runs_are_no_error(user: User) -> None:

@@ -333,13 +333,6 @@ def test_run_is_seen_as_running_through_a_read_only_lock(run: RunDir) -> None:
         assert state_of(run, UNKNOWN).state == "running"
 
 
-def test_run_with_an_intent_only_is_shown_as_being_submitted(tmp_path: Path) -> None:
-    run = new_run(tmp_path)
-    write_json(run.intent, {"name": "n"})
-    found = state_of(run)
-    assert (found.state, found.doing) == ("unknown", "being submitted")
-
-
 # -- an end --------------------------------------------------------------------------------------
 
 

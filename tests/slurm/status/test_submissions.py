@@ -33,11 +33,6 @@ def run(tmp_path: Path) -> RunDir:
     return RunDir(folder)
 
 
-def test_a_new_run_has_no_submission(run: RunDir) -> None:
-    assert submissions.submissions(run) == []
-    assert last_submission(run) is None
-
-
 def test_a_record_is_read_back_and_the_newest_one_is_last(run: RunDir) -> None:
     first = record(run, cluster="slurm", job_id="101", name="tiny.0", world_size=4)
     second = record(run, cluster="local", job_id="local-77", name="tiny.1")

@@ -108,13 +108,8 @@ def test_footer_counts_states_and_gpu_hours() -> None:
 
 
 def test_missing_answer_of_slurm_is_shown_once() -> None:
-    silent = [
-        RunStatus(
-            run_id=name, run_dir="/", job_id="1", state="unknown", step=0, total_steps=None, epoch=None,
-            restarts=0, doing="unknown", reason=f"{CANNOT_ASK}: no controller answers",
-        )
-        for name in ("a", "b")
-    ]  # fmt: skip
+    reason = f"{CANNOT_ASK}: no controller answers"
+    silent = [replace(FAILED, run_id=name, state="unknown", doing="unknown", reason=reason) for name in "ab"]
     assert "\n".join(lines(silent, None)).count("no controller answers") == 1
 
 

@@ -136,21 +136,15 @@ def test_a_run_whose_job_may_live_is_left_alone(user: User, fake: FakeSlurm, run
     assert "it is not known whether it is live" in answer["kept"][0]["why"]
 
 
-def test_checkpoint_that_another_run_starts_from_is_kept_and_named(user: User, run: RunDir) -> None:
+@pytest.mark.parametrize("key", ["train.start_from_checkpoint", "model.teacher"])
+def test_checkpoint_that_another_run_starts_from_is_kept_and_named(user: User, run: RunDir, key: str) -> None:
+    """Also if a key of a workload names it."""
     finish(run, best=20)
-    begins = f"train.start_from_checkpoint={run.checkpoint(10)}"
-    theirs = create_run(user.experiment(begins), user.experiments)
+    theirs = create_run(user.experiment(f"{key}={run.checkpoint(10)}"), user.experiments)
     answer = clean(user, "--yes", run.run_id)
     assert run.checkpoint_steps() == [10, 20, 40]
     why = f"{theirs.run_id} begins with it"
     assert answer["kept"] == [{"run_id": run.run_id, "what": "checkpoint of step 10", "why": why}]
-
-
-def test_checkpoint_named_by_a_workload_key_is_kept(user: User, run: RunDir) -> None:
-    finish(run, best=20)
-    create_run(user.experiment(f"model.teacher={run.checkpoint(10)}"), user.experiments)
-    clean(user, "--yes", run.run_id)
-    assert run.checkpoint_steps() == [10, 20, 40]
 
 
 def test_checkpoint_named_through_a_link_is_kept(user: User, run: RunDir) -> None:

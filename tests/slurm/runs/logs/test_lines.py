@@ -82,15 +82,6 @@ def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> No
     assert list(tail.look()) == [b"new\n"]
 
 
-def test_deleted_log_has_no_lines(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text("one\n")
-    tail = Tail(path)
-    list(tail.look())
-    path.unlink()
-    assert list(tail.look()) == []
-
-
 # -- on a terminal
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm.status.rows import RunStatus
+from tests.slurm.status.folders import ended, started
 from toolkit.files import write_json
 from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
@@ -38,7 +39,9 @@ def write_run(run: RunDir) -> None:
     run.ranks(NONCE).parent.mkdir(exist_ok=True)
     names = {"job_id": "101", "host": "login", "name": run.run_id}
     write_lines(run.submissions, [{"cluster": "slurm", **names, "time": SUBMITTED}])
-    write_lines(run.attempts, attempts())
+    started(run, hosts=["c1", "c2"], time_start=FIRST, first_step_after_start_s=20.0)
+    ended(run, why="preempted", time_end=FIRST + 140, last_step=20)
+    started(run, 2, restart=1, hosts=["c1"], time_start=SECOND, first_step=20, first_step_after_start_s=10.0)
     write_lines(
         run.events, [{"time": FIRST + 120, "event": "save"}, {"time": FIRST + 130, "event": "requeue"}]
     )
@@ -48,29 +51,6 @@ def write_run(run: RunDir) -> None:
         write_json(run.heartbeat(NONCE, rank), {"time": SECOND + 60, "phase": "forward", "step": 40})
         write_json(run.usage(NONCE, rank), usage(rank).to_json())
     run.log(NONCE, 0).write_text("first\n\x1b[31mred\x1b[0m and \x07loud\nold\rdrawn anew\n", newline="")
-
-
-def attempts() -> list[dict[str, Any]]:
-    first = {
-        "attempt": 1,
-        "job_id": "101",
-        "restart": 0,
-        "nonce": "101.0.0",
-        "hosts": ["c1", "c2"],
-        "time_start": FIRST,
-        "first_step": 0,
-    }
-    ended = {"time_end": FIRST + 140, "last_step": 20, "first_step_after_start_s": 20.0, "why": "preempted"}
-    second = {
-        "attempt": 2,
-        "job_id": "101",
-        "restart": 1,
-        "nonce": NONCE,
-        "hosts": ["c1"],
-        "time_start": SECOND,
-        "first_step": 20,
-    }
-    return [{**first, **ended}, {**second, "first_step_after_start_s": 10.0}]
 
 
 def metrics() -> list[dict[str, Any]]:

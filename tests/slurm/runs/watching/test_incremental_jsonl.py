@@ -23,14 +23,6 @@ def steps(lines: GrowingLines) -> list[int]:
     return [record["step"] for record in lines.look()]
 
 
-def test_appended_records_are_returned(path: Path) -> None:
-    lines = GrowingLines(path)
-    assert lines.look() == []
-    for step in (1, 2):
-        append_json_line(path, {"step": step})
-        assert steps(lines) == list(range(1, step + 1))
-
-
 def test_only_new_bytes_are_read(path: Path) -> None:
     path.write_text('{"step": 1}\n{"step": 2}\n')
     lines = GrowingLines(path)

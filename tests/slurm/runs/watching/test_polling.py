@@ -32,14 +32,6 @@ def test_answer_is_reused_for_half_a_minute(fake: FakeSlurm, ask: RateLimitedPol
     assert (len(fake.calls("squeue")), len(fake.calls("sacct"))) == (2, 0)
 
 
-def test_many_jobs_are_polled_with_one_call(fake: FakeSlurm, ask: RateLimitedPoll) -> None:
-    ids = [str(number) for number in range(101, 151)]
-    for each in ids:
-        fake.add(each, state="RUNNING")
-    assert set(ask(ids)) == set(ids)
-    assert len(fake.calls("squeue")) == 1
-
-
 def test_a_job_that_has_ended_is_not_asked_about_again(
     fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
 ) -> None:

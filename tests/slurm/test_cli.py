@@ -115,7 +115,6 @@ def test_the_help_shows_how_a_key_is_set(user: User, command: str) -> None:
     [
         [],
         ["frobnicate"],
-        ["plan"],
         ["report"],
         ["plan", "tiny.yaml", "--frobnicate"],
         ["submit", "tiny.yaml", "--cluster", "cloud"],

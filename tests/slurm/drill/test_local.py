@@ -20,7 +20,6 @@ from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
 
-RECORDED = Path(__file__).parents[1] / "support" / "recorded" / "partitions.txt"
 GOOD = Row(what="preempted", processes="2 → 2", lost_steps=0, same_bytes=True)
 
 
@@ -131,14 +130,6 @@ def test_reason_is_given_if_nothing_can_be_preempted(
     found = choose_pair(parse_partitions(partitions_of(*partitions)), config, wanted)
     assert isinstance(found, str)
     assert words in found
-
-
-def test_recorded_partitions_are_read() -> None:
-    found = parse_partitions(RECORDED.read_text())
-    main = next(each for each in found if each.name == "main")
-    assert main.is_default
-    assert main.host_names == {"rack1node01", "rack1node02", "rack2node01", "rack2node02"}
-    assert {each.name: each.state for each in found}["down"] == "DOWN"
 
 
 # ---- the command

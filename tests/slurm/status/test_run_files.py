@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from slurm.status.rows import status
 from slurm.status.run_files import read_folder
-from tests.slurm.status.folders import ended, new_run, started, submitted
+from tests.slurm.status.folders import new_run, submitted
 from toolkit.files import append_json_line, write_json
 from toolkit.run.events import last_events, note_event
 from toolkit.run.run_dir import RunDir
@@ -30,13 +30,6 @@ def test_the_newest_submission_counts_and_names_its_array(run: RunDir) -> None:
     submitted(run, "102_7", array="study-12345678")
     folder = read_folder(run)
     assert (folder.job_id, folder.submission.array) == ("102_7", "study-12345678")
-
-
-def test_later_lines_complete_the_record_of_an_attempt(run: RunDir) -> None:
-    started(run, 1)
-    started(run, 2)
-    ended(run, 1, "preempted")
-    assert [attempt.why for attempt in read_folder(run).attempts] == ["preempted", None]
 
 
 def test_finished_run_has_no_job_to_ask_for(run: RunDir) -> None:

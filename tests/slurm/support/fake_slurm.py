@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -204,16 +203,7 @@ class FakeSlurm:
 
     def add(self, job_id: str, **facts: str) -> None:
         """Put a job into the table."""
-        self.add_all({job_id: facts})
-
-    def add_all(self, jobs: Mapping[str, Mapping[str, str]]) -> None:
-        """Put jobs into the table, by their ids."""
-        new = [{**self._job(job_id), **facts} for job_id, facts in jobs.items()]
-        self._write("jobs.json", json.dumps([*self.jobs, *new]))
-
-    @staticmethod
-    def _job(job_id: str) -> dict[str, str]:
-        return {
+        usual = {
             "job_id": job_id,
             "state": "PENDING",
             "reason": "Priority",
@@ -227,6 +217,7 @@ class FakeSlurm:
             "work_dir": "/",
             "name": "job",
         }
+        self._write("jobs.json", json.dumps([*self.jobs, usual | facts]))
 
     def change(self, job_id: str, **facts: str) -> None:
         """Change facts of a job."""

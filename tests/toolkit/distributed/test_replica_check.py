@@ -106,21 +106,20 @@ def test_single_process_computes_no_checksum(tmp_path: Path) -> None:
 def train_rank(world: World, path: Path) -> str:
     """Train, with a bit of rank 1's weights flipped before the comparison after step 6."""
 
-    def inject_nan(group: Any, module: nn.Module, step: int) -> None:
+    def flip_and_compare(group: Any, module: nn.Module, step: int) -> None:
         if world.rank == 1 and step == 6:
             flip_a_bit(next(iter(module.parameters())))
         compare_weights(group, module, step)
 
     with (
-        patch.object(loop, "compare_weights", inject_nan),
+        patch.object(loop, "compare_weights", flip_and_compare),
         patch("toolkit.training.attempt.finalize._report"),
     ):
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-def test_diverged_ranks_stop_training_before_the_save_and_blame_the_host(tmp_path: Path) -> None:
-    lab = Lab(tmp_path)
-    experiment = tiny(tmp_path, "train.check_ranks_every=2", "checkpoint.every_steps=2")
+def test_diverged_ranks_stop_training_before_the_save_and_blame_the_host(lab: Lab) -> None:
+    experiment = tiny(lab.folder, "train.check_ranks_every=2", "checkpoint.every_steps=2")
     run = lab.start(experiment)
     ended = run_ranks(3, train_rank, run.path)
     assert all(end.error.startswith("RanksDiverged") for end in ended)

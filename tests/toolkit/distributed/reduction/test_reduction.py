@@ -217,28 +217,6 @@ def test_every_micro_batch_is_computed_once(
         assert {len(each) for own in ranks for each in own} == {1}
 
 
-def test_micro_batches_sum_to_the_gradient_of_the_whole_batch() -> None:
-    torch.manual_seed(0)
-    inputs, targets = torch.randn(24, 6), torch.randn(24, 1)
-    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
-    nn.functional.mse_loss(model(inputs), targets, reduction="sum").backward()
-    whole = gradient(model)
-    for reduction in (
-        ExactReduction(model, ALONE),
-        FastReduction(model, ALONE, find_unused_parameters=False),
-    ):
-        reduction.start(NOTHING)
-        for number in range(8):
-            part = slice(3 * number, 3 * number + 3)
-            with reduction.micro_batch(number == 7):
-                loss = nn.functional.mse_loss(
-                    reduction.compute(nn.Module.__call__, inputs[part]), targets[part], reduction="sum"
-                )
-                loss.backward()
-        reduction.finish()
-        np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)
-
-
 def test_exact_reduction_of_mixed_types_is_refused() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double())
     with pytest.raises(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from toolkit.distributed.rendezvous import Rendezvous, meet
-from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -19,8 +17,3 @@ def start(
 ) -> list[Future[Rendezvous]]:
     """Let each rank meet the others; `way` as in `meet`."""
     return [pool.submit(meet, run, world, timeout_s, *way) for world in ranks]
-
-
-def write_with_folder(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, value)

@@ -44,13 +44,6 @@ def test_a_port_can_be_used_by_consecutive_attempts(
             each.result().close()
 
 
-def test_missing_ranks_are_named(run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]) -> None:
-    """torch itself would report only their number, and only after minutes."""
-    (host,) = start(threads, run, worlds(3)[:1], SHORT_S, "env", place)
-    with pytest.raises(RendezvousError, match=r"2 of 3 ranks did not arrive .*: rank 1, rank 2"):
-        host.result()
-
-
 def test_an_unreachable_master_address_is_named(run: RunDir, place: dict[str, str]) -> None:
     expected = rf"\(rank 1\) cannot reach rank 0 on host 127.0.0.1 at 127.0.0.1 port {place['MASTER_PORT']}"
     with pytest.raises(RendezvousError, match=expected):

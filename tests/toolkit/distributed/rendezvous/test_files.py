@@ -103,12 +103,6 @@ def test_a_planted_or_unsafe_folder_is_refused_by_every_rank(
     assert os.listdir(folder.parent / "elsewhere") == []
 
 
-def test_a_private_folder_that_another_rank_created_is_used(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    run.rendezvous("7.0.0").with_name("7.0.0.filestore").mkdir(mode=0o700, parents=True)
-    for each in start(threads, run, worlds(2, "7.0.0"), PATIENCE_S, "file"):
-        assert each.result().world.size == 2
-
-
 def test_missing_ranks_are_named(run: RunDir, threads: ThreadPoolExecutor) -> None:
     ranks = worlds(3, "7.0.0")
     host, guest = start(threads, run, ranks[:2], 1.0, "file")

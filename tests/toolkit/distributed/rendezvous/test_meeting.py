@@ -14,6 +14,8 @@ from tests.patience import PATIENCE_S, until
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
+from toolkit.distributed.rendezvous.network import publish
+from toolkit.distributed.rendezvous.result import Place
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import read_json, write_json
 from toolkit.run.attempts.refusal import write_refusal
@@ -30,13 +32,6 @@ def test_all_ranks_meet_at_one_store_in_any_order_of_arrival(
     assert {each.world.master_addr for each in joined} == {"127.0.0.1"}
     joined[0].store.set("greeting", "hello")
     assert all(each.store.get("greeting") == b"hello" for each in joined)
-
-
-def test_two_simultaneous_attempts_do_not_mix(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    first, second = worlds(2, "job.1"), worlds(2, "job.2")
-    joined = [each.result() for each in start(threads, run, [*first, *second], PATIENCE_S)]
-    ports = [each.world.master_port for each in joined]
-    assert ports[0] == ports[1] != ports[2] == ports[3]
 
 
 def test_rank_does_not_join_the_store_of_another_attempt(run: RunDir, threads: ThreadPoolExecutor) -> None:
@@ -78,9 +73,8 @@ def test_unreachable_rank_0_names_both_hosts_and_the_port(run: RunDir) -> None:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
         world = worlds(2)[1]
-        place = {"host": "node17", "addresses": ["127.0.0.1"], "port": port}
-        run.rendezvous(world.nonce).parent.mkdir()
-        write_json(run.rendezvous(world.nonce), place)
+        place = Place(host="node17", addresses=["127.0.0.1"], port=port)
+        publish(run.rendezvous(world.nonce), place)
         expected = (
             rf"host {socket.gethostname()} \(rank 1\) cannot reach rank 0 on host node17 "
             rf"at 127.0.0.1 port {port}"
@@ -134,8 +128,7 @@ def exchange(pool: ThreadPoolExecutor, joined: list[Rendezvous], timeout_s: floa
 
 @pytest.mark.parametrize("way", ["auto", "file"])
 def test_exchange_returns_values_of_all_ranks(run: RunDir, threads: ThreadPoolExecutor, way: str) -> None:
-    started = [threads.submit(meet, run, world, PATIENCE_S, way) for world in worlds(3)]
-    joined = [each.result() for each in started]
+    joined = [each.result() for each in start(threads, run, worlds(3), PATIENCE_S, way)]
     told = [{"rank": rank} for rank in range(3)]
     assert [each.result() for each in exchange(threads, joined, PATIENCE_S)] == [told] * 3
 

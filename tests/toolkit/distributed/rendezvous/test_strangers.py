@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import psutil
 import pytest
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from tests.patience import PATIENCE_S, until
-from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start, write_with_folder
+from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from tests.toolkit.support.tiny import events
 from toolkit.distributed.rendezvous import meet
+from toolkit.distributed.rendezvous.network import publish
+from toolkit.distributed.rendezvous.result import Place
 from toolkit.distributed.secure.channel import Channel
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals
@@ -42,7 +42,7 @@ def test_a_process_without_the_secret_cannot_join_and_is_recorded(
     stranger = World(rank=1, size=2, local_rank=1, local_size=2, nonce=ranks[0].nonce)
     place, secret = place_of(run, ranks[0]), run.secret(ranks[0].nonce)
     other = RunDir(run.path / "strangers")
-    write_with_folder(other.rendezvous(stranger.nonce), place)
+    publish(other.rendezvous(stranger.nonce), place)
     with pytest.raises(RendezvousError, match=r"no rank 0 that shares its secret.*STK_SECRET_FILE"):
         meet(other, stranger, SHORT_S)
     assert secret.read_bytes() != other.secret(stranger.nonce).read_bytes()
@@ -52,25 +52,14 @@ def test_a_process_without_the_secret_cannot_join_and_is_recorded(
     assert {*refused(run)} == {"127.0.0.1"}
 
 
-def test_a_client_of_torchs_own_store_is_refused_by_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:
-    """An attacker may speak the protocol of torch's own store."""
-    ranks = worlds(2)
-    (host,) = start(threads, run, ranks[:1], PATIENCE_S)
-    port = place_of(run, ranks[0])["port"]
-    with pytest.raises(RuntimeError):
-        TCPStore("127.0.0.1", port, timeout=timedelta(seconds=1), wait_for_workers=False).set("joined/1", "x")
-    (guest,) = start(threads, run, ranks[1:], PATIENCE_S)
-    assert (host.result().world.size, guest.result().world.size) == (2, 2)
-
-
 def test_a_false_rank_0_is_not_joined(run: RunDir, threads: ThreadPoolExecutor) -> None:
     """Its publication lies in the run's folder, and it answers; the true one comes later."""
     ranks = worlds(2)
     told: list[Any] = []
     refusals = Refusals(lambda event, **facts: told.append(event))
     false = SecureListener(listen(["127.0.0.1"]), b"another secret", Channel.close, refusals)
-    place = {"host": "node17", "addresses": ["127.0.0.1"], "port": false.port}
-    write_with_folder(run.rendezvous(ranks[0].nonce), place)
+    place = Place(host="node17", addresses=["127.0.0.1"], port=false.port)
+    publish(run.rendezvous(ranks[0].nonce), place)
     (guest,) = start(threads, run, ranks[1:], PATIENCE_S)
     until(lambda: refusals.count)
     (host,) = start(threads, run, ranks[:1], PATIENCE_S)

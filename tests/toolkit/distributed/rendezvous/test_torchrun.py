@@ -13,9 +13,11 @@ import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from tests.patience import PATIENCE_S
-from tests.toolkit.distributed.rendezvous.starting import SHORT_S, write_with_folder
+from tests.toolkit.distributed.rendezvous.starting import SHORT_S
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
+from toolkit.distributed.rendezvous.network import publish
+from toolkit.distributed.rendezvous.result import Place
 from toolkit.errors import RendezvousError
 from toolkit.run.run_dir import RunDir
 
@@ -54,8 +56,8 @@ def test_torchrun_may_reuse_the_name_of_a_killed_attempt(
     """Its publication is still there, and nobody answers."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
-        place = {"host": "node17", "addresses": ["127.0.0.1"], "port": silent.getsockname()[1]}
-        write_with_folder(run.rendezvous("torchrun-29500.0"), place)
+        place = Place(host="node17", addresses=["127.0.0.1"], port=silent.getsockname()[1])
+        publish(run.rendezvous("torchrun-29500.0"), place)
         for each in beside_torchrun(threads, [run, run], agent.port):
             assert each.result().world.size == 2
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.toolkit.support.tiny import events
 from toolkit.distributed.rendezvous.find_rank_0 import EVENT, where_to_listen
 from toolkit.distributed.rendezvous.result import JoiningRank
 from toolkit.distributed.secure import addresses
@@ -71,32 +69,23 @@ def test_an_unknown_gloo_interface_gives_no_addresses(monkeypatch: pytest.Monkey
     assert addresses.known_addresses(["localhost", "127.0.0.1"]) == []
 
 
-def joining(run: Path, nodes: int) -> JoiningRank:
-    world = World(rank=0, size=nodes, local_rank=0, local_size=1, nodes=nodes, nonce="7.0.0")
-    return JoiningRank(run=RunDir(run), world=world, secret=b"", deadline=0.0)
+def joining(run: RunDir) -> JoiningRank:
+    """Rank 0 of a run on two hosts."""
+    world = World(rank=0, size=2, local_rank=0, local_size=1, nodes=2, nonce="7.0.0")
+    return JoiningRank(run=run, world=world, secret=b"", deadline=0.0)
 
 
-def recorded(run: Path) -> list[dict[str, Any]]:
-    path = RunDir(run).events
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def test_rank_0_listens_only_on_the_known_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_0_listens_only_on_the_known_address(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
-    assert where_to_listen(joining(tmp_path, 2), [COMPUTE]) == [COMPUTE]
-    assert recorded(tmp_path) == []
+    assert where_to_listen(joining(run), [COMPUTE]) == [COMPUTE]
+    assert events(run, EVENT) == []
 
 
-def test_listening_on_every_address_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listening_on_every_address_is_recorded(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
-    assert {*where_to_listen(joining(tmp_path, 2), [])} == {*OWN} - {"127.0.0.1"}
-    (line,) = recorded(tmp_path)
-    assert (line["event"], {*line["addresses"]}) == (EVENT, {*OWN} - {"127.0.0.1"})
-
-
-def test_rank_0_on_one_machine_listens_on_loopback_only(tmp_path: Path) -> None:
-    assert where_to_listen(joining(tmp_path, 1), [COMPUTE]) == ["127.0.0.1"]
-    assert recorded(tmp_path) == []
+    assert {*where_to_listen(joining(run), [])} == {*OWN} - {"127.0.0.1"}
+    (line,) = events(run, EVENT)
+    assert {*line["addresses"]} == {*OWN} - {"127.0.0.1"}
 
 
 def test_a_master_address_of_this_host_is_the_only_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -40,28 +40,16 @@ def thread() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def proven(
-    ends: tuple[socket.socket, socket.socket], thread: ThreadPoolExecutor, client_secret: bytes = SECRET
-) -> tuple[Future[Channel], Future[Channel]]:
+@pytest.fixture
+def channels(ends, thread) -> tuple[Channel, Channel]:
+    """The server's and the client's channel, after each has proved the secret."""
     server = thread.submit(authenticate_client, ends[0], SECRET, PATIENCE_S)
-    client: Future[Channel] = Future()
-    try:
-        client.set_result(authenticate_to_server(ends[1], client_secret, PATIENCE_S))
-    except Lost as error:
-        client.set_exception(error)
-    return server, client
+    client = authenticate_to_server(ends[1], SECRET, PATIENCE_S)
+    return server.result(), client
 
 
-def close_after(end: socket.socket, function: Any) -> Any:
-    try:
-        return function(end, SECRET, PATIENCE_S)
-    except Lost:
-        end.close()
-        raise
-
-
-def test_messages_arrive_whole_and_in_order_both_ways(ends, thread) -> None:
-    server, client = (each.result() for each in proven(ends, thread))
+def test_messages_arrive_whole_and_in_order_both_ways(channels) -> None:
+    server, client = channels
     client.send(b"one")
     client.send(b"")
     server.send(b"x" * 300_000)
@@ -70,7 +58,11 @@ def test_messages_arrive_whole_and_in_order_both_ways(ends, thread) -> None:
 
 
 def test_a_client_without_the_secret_is_refused_on_both_sides(ends, thread) -> None:
-    server = thread.submit(close_after, ends[0], authenticate_client)
+    def serve() -> None:
+        with ends[0]:
+            authenticate_client(ends[0], SECRET, PATIENCE_S)
+
+    server = thread.submit(serve)
     with pytest.raises(NotAuthenticated):
         authenticate_to_server(ends[1], OTHER, PATIENCE_S)
     with pytest.raises(NotAuthenticated):
@@ -127,41 +119,28 @@ class _Tcp:
         pass
 
 
-def test_an_altered_message_is_refused(ends, thread) -> None:
-    server, client = (each.result() for each in proven(ends, thread))
+@pytest.mark.parametrize("which", ["altered", "repeated", "sent back"])
+def test_an_altered_repeated_or_reflected_message_is_refused(ends, channels, which: str) -> None:
+    server, client = channels
     client.send(b"go")
     frame = ends[0].recv(1000)
-    relay, end = socket.socketpair()
-    with relay, end:
-        server._link = end
-        relay.sendall(frame.replace(b"go", b"no"))
-        with pytest.raises(Lost, match="altered"):
-            server.receive(PATIENCE_S)
-
-
-@pytest.mark.parametrize("which", ["repeated", "sent back"])
-def test_a_repeated_or_reflected_message_is_refused(ends, thread, which: str) -> None:
-    server, client = (each.result() for each in proven(ends, thread))
-    client.send(b"go")
-    frame = ends[0].recv(1000)
-    hears = server if which == "repeated" else client
+    hears = client if which == "sent back" else server
     relay, end = socket.socketpair()
     with relay, end:
         hears._link = end
-        relay.sendall(frame * 2)
+        relay.sendall(frame.replace(b"go", b"no") if which == "altered" else frame * 2)
         with pytest.raises(Lost, match="altered"):
             [hears.receive(PATIENCE_S) for _ in range(2)]
 
 
-def test_a_message_that_announces_too_many_bytes_is_refused(ends, thread) -> None:
-    server, _ = (each.result() for each in proven(ends, thread))
+def test_a_message_that_announces_too_many_bytes_is_refused(ends, channels) -> None:
     ends[1].sendall(b"\xff\xff\xff\xff")
     with pytest.raises(Lost, match="announces"):
-        server.receive(PATIENCE_S)
+        channels[0].receive(PATIENCE_S)
 
 
-def test_receive_raises_after_the_peer_has_closed(ends, thread) -> None:
-    server, client = (each.result() for each in proven(ends, thread))
+def test_receive_raises_after_the_peer_has_closed(channels) -> None:
+    server, client = channels
     client.send(b"bye")
     client.close()
     assert server.receive(PATIENCE_S) == b"bye"

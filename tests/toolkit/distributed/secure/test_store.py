@@ -23,20 +23,15 @@ from toolkit.distributed.secure.store_server import StoreClient, StoreServer
 SECRET = b"s" * 32
 PATIENCE = timedelta(seconds=PATIENCE_S)
 SHORT = timedelta(seconds=0.1)
+Connect = Callable[[SecureListener], Channel]
+
+
+def listener_for(handle: Callable[[Channel], None]) -> SecureListener:
+    return SecureListener(listen(["127.0.0.1"]), SECRET, handle, Refusals(lambda event, **facts: None))
 
 
 @pytest.fixture
-def listener_and_server() -> Iterator[tuple[SecureListener, StoreServer]]:
-    server = StoreServer()
-    listener = SecureListener(
-        listen(["127.0.0.1"]), SECRET, server.serve, Refusals(lambda event, **facts: None)
-    )
-    yield listener, server
-    listener.close()
-
-
-@pytest.fixture
-def connect() -> Iterator[Callable[[SecureListener], Channel]]:
+def connect() -> Iterator[Connect]:
     """Connections that are closed in the end."""
     with ExitStack() as stack:
 
@@ -48,17 +43,16 @@ def connect() -> Iterator[Callable[[SecureListener], Channel]]:
 
 
 @pytest.fixture(params=["torch's own", "rank 0", "another rank"])
-def store(
-    request: pytest.FixtureRequest,
-    listener_and_server: tuple[SecureListener, StoreServer],
-    connect: Callable[[SecureListener], Channel],
-) -> Any:
-    listener, server = listener_and_server
-    if request.param == "torch's own":
-        return HashStore()
-    if request.param == "rank 0":
-        return AuthenticatedStore(lambda: server.answer)
-    return AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
+def store(request: pytest.FixtureRequest, connect: Connect) -> Iterator[Any]:
+    server = StoreServer()
+    listener = listener_for(server.serve)
+    stores: dict[str, Callable[[], Any]] = {
+        "torch's own": HashStore,
+        "rank 0": lambda: AuthenticatedStore(lambda: server.answer),
+        "another rank": lambda: AuthenticatedStore(lambda: StoreClient(lambda: connect(listener))),
+    }
+    yield stores[request.param]()
+    listener.close()
 
 
 def test_values_may_be_any_bytes_or_text(store: Any) -> None:
@@ -99,17 +93,6 @@ def test_get_times_out_after_the_timeout_of_the_store(store: Any) -> None:
         store.get("never")
 
 
-def test_a_clone_works_while_the_original_waits(
-    listener_and_server: tuple[SecureListener, StoreServer], connect: Callable[[SecureListener], Channel]
-) -> None:
-    listener, _ = listener_and_server
-    store = AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(store.wait, ["go"], PATIENCE)
-        store.clone().set("go", "x")
-        waiting.result()
-
-
 def test_a_clone_made_by_torch_outlives_garbage_collection(store: Any) -> None:
     prefixed: Any = PrefixStore("group", store)
     copy = prefixed.clone()
@@ -118,10 +101,8 @@ def test_a_clone_made_by_torch_outlives_garbage_collection(store: Any) -> None:
     assert store.get("group/key") == b"value"
 
 
-def test_the_store_raises_once_rank_0_is_gone(connect: Callable[[SecureListener], Channel]) -> None:
-    listener = SecureListener(
-        listen(["127.0.0.1"]), SECRET, Channel.close, Refusals(lambda event, **facts: None)
-    )
+def test_the_store_raises_once_rank_0_is_gone(connect: Connect) -> None:
+    listener = listener_for(Channel.close)
     store = AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
     with pytest.raises(RuntimeError, match="rank 0's store is gone"):
         store.get("a")

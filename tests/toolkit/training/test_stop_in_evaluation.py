@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tiers import first_quick
-from tests.toolkit.support.tiny import STEPS_PER_EPOCH, assert_equal_runs, metrics_lines, tiny
+from tests.toolkit.support.tiny import STEPS_PER_EPOCH, assert_equal_runs, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
@@ -51,14 +51,6 @@ def test_run_stopped_in_the_last_step_or_its_evaluation_equals_the_undisturbed_o
     lab: Lab, undisturbed: RunDir, attempt: Attempt
 ) -> None:
     assert_equal_runs(undisturbed, lab.train(tiny(lab.folder), attempt, Attempt()))
-
-
-def test_the_step_before_the_evaluation_is_saved(lab: Lab) -> None:
-    run = lab.start(tiny(lab.folder))
-    lab.go_on(run, Attempt(stop_in_batch=1), "yielded")
-    assert run.checkpoint_steps() == [FIRST]
-    assert [line["split"] for line in metrics_lines(run)] == ["train"]
-    assert read_json(run.checkpoint(FIRST) / "progress.json")["progress"]["awaits_evaluation"]
 
 
 @pytest.mark.parametrize("batch", first_quick([2, 7]))

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -29,9 +30,9 @@ from toolkit.training.step.take_step import update
 
 
 @pytest.fixture(autouse=True)
-def process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def process_as_it_was(tmp_path: Path, threads_restored: None) -> Iterator[None]:
     """A worker has its process to itself: it sets variables, signal handlers and threads."""
-    environment, threads = dict(os.environ), torch.get_num_threads()
+    environment = dict(os.environ)
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", NONCE_VARIABLE):
         os.environ.pop(name, None)
     os.environ["STK_EXPERIMENT_DIR"] = str(tmp_path / "experiments")
@@ -41,7 +42,6 @@ def process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         signal.signal(number, handler)
     os.environ.clear()
     os.environ.update(environment)
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -81,9 +81,8 @@ def test_second_worker_is_refused_with_one_error_line(
     ],
 )
 def test_data_error_is_one_message_without_a_stack_trace(
-    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], write: object, message: str
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], write: Any, message: str
 ) -> None:
-    assert callable(write)
     write(tmp_path / "data" / "train.tsv")
     assert worker.main([config]) == 2
     err = capsys.readouterr().err

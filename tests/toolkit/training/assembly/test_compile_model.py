@@ -12,6 +12,7 @@ from toolkit.training.assembly.choose_reduction import why_not_compiled
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 MODEL = nn.Linear(1, 1)
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 @pytest.fixture
@@ -21,7 +22,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_reduction, "find_spec", lambda name: object())
 
 
-@pytest.mark.usefixtures("gpu")
 def test_a_gpu_compiles_the_model_unless_deterministic_off_or_dp() -> None:
     assert not why_not_compiled(MODEL, Train(deterministic=False), CUDA)
     assert "deterministic" in why_not_compiled(MODEL, Train(), CUDA)
@@ -29,7 +29,6 @@ def test_a_gpu_compiles_the_model_unless_deterministic_off_or_dp() -> None:
     assert "dp" in why_not_compiled(MODEL, Train(deterministic=False, parallel="dp"), CUDA)
 
 
-@pytest.mark.usefixtures("gpu")
 def test_an_old_gpu_and_a_cpu_do_not_compile_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "CPU" in why_not_compiled(MODEL, Train(deterministic=False), CPU)
     assert not why_not_compiled(MODEL, Train(deterministic=False, compile="on"), CPU)
@@ -37,14 +36,12 @@ def test_an_old_gpu_and_a_cpu_do_not_compile_by_default(monkeypatch: pytest.Monk
     assert "this GPU" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)
 
 
-@pytest.mark.usefixtures("gpu")
 def test_a_convolution_over_texts_is_compiled_only_if_requested() -> None:
     model = nn.Sequential(nn.Embedding(2, 1), nn.Conv1d(1, 1, 2))
     assert "convolution" in why_not_compiled(model, Train(deterministic=False), CUDA)
     assert not why_not_compiled(model, Train(deterministic=False, compile="on"), CUDA)
 
 
-@pytest.mark.usefixtures("gpu")
 def test_models_are_not_compiled_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_reduction, "find_spec", lambda name: None)
     assert "Triton" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)

@@ -48,10 +48,6 @@ def test_unavailable_facts_are_left_out() -> None:
     assert set(failure_context(None, None, {})) == {"memory"}
 
 
-def test_describe_gpu_is_empty_for_the_cpu() -> None:
-    assert describe_gpu(torch.device("cpu")) == {}
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="of a GPU that does not answer")
 def test_an_unresponsive_gpu_is_described_by_its_index_on_the_host() -> None:
     assert describe_gpu(torch.device("cuda:1"), {"CUDA_VISIBLE_DEVICES": "4,6"}) == {"index": 6}
@@ -100,4 +96,5 @@ def test_a_run_out_of_memory_records_batch_memory_and_advice(
     assert failure["batch"]["samples"] == len(failure["samples"]) == 1
     assert failure["batch"]["longest"] == failure["batch"]["tokens"] > 0
     assert failure["memory"]["rss_mb"] > 0
+    assert "gpu" not in failure
     assert "train.accumulation=2" in failure["advice"]

@@ -23,6 +23,7 @@ from toolkit.training.schedule.due_steps import StepSchedule
 CALENDAR = StepSchedule(
     steps_per_epoch=10, total_steps=30, log_per_epoch=5, eval_per_epoch=1, save_every=None, compare_every=None
 )
+TOTALS = StepTotals(loss=6.0, count=8.0, tokens=80.0, stop=False, sums={})
 
 
 class Remembering(Display):
@@ -51,13 +52,13 @@ def metrics_writer(
     return writing
 
 
-def totals(loss: float = 6.0, count: float = 8.0) -> StepTotals:
-    return StepTotals(loss=loss, count=count, tokens=80.0, stop=False, sums={})
+def steps(run: RunDir) -> list[int]:
+    return [line["step"] for line in metrics_lines(run)]
 
 
 def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
     writing = metrics_writer(run)
-    writing.count(2, totals(), 4)
+    writing.count(2, TOTALS, 4)
     writing.train(2, {"loss": 0.75, "lr": 0.1})
     writing.evaluation("validation", 10, {"loss": 0.5, "accuracy": 0.8})
     writing.close(10)
@@ -82,35 +83,15 @@ def test_lines_after_the_resumed_step_are_dropped(run: RunDir) -> None:
     writing.train(8, {"loss": 0.7})
     writing.close(8)
     lines = metrics_lines(run)
-    assert [line["step"] for line in lines] == [2, 4, 6, 6, 8]
+    assert steps(run) == [2, 4, 6, 6, 8]
     assert [line["split"] for line in lines] == ["train"] * 3 + ["validation", "train"]
     assert lines[0]["loss"] == 0.1 + 0.2
     assert lines[-1]["loss"] == 0.7
 
 
-def test_torn_line_of_a_killed_writer_is_dropped(run: RunDir) -> None:
-    append_json_line(run.metrics, {"step": 2, "split": "train", "loss": 0.5})
-    with open(run.metrics, "a") as stream:
-        stream.write('{"step": 4, "spl')
-    writing = metrics_writer(run, 4)
-    writing.train(6, {"loss": 0.4})
-    writing.close(6)
-    assert [line["step"] for line in metrics_lines(run)] == [2, 6]
-
-
-def test_test_scores_of_an_unfinished_end_are_replaced(run: RunDir) -> None:
-    """They are recorded under the best step, which is before the step that the run resumes from."""
-    append_json_line(run.metrics, {"step": 10, "split": "validation", "loss": 0.5})
-    append_json_line(run.metrics, {"step": 10, "split": "test", "loss": 0.6})
-    writing = metrics_writer(run, 30)
-    writing.evaluation("test", 10, {"loss": 0.6})
-    writing.close(30)
-    assert [line["split"] for line in metrics_lines(run)] == ["validation", "test"]
-
-
 def test_progress_has_step_epoch_and_metrics(run: RunDir) -> None:
     writing = metrics_writer(run)
-    writing.count(1, totals(), 4)
+    writing.count(1, TOTALS, 4)
     writing.evaluation("validation", 10, {"accuracy": 0.8})
     writing.close(10)
     progress = read_json(run.progress)
@@ -144,7 +125,7 @@ def test_unwritable_progress_does_not_raise(run: RunDir) -> None:
 
 def test_other_ranks_write_nothing(run: RunDir) -> None:
     writing = metrics_writer(run, is_main=False)
-    writing.count(1, totals(), 4)
+    writing.count(1, TOTALS, 4)
     writing.train(1, {"loss": 0.5})
     writing.evaluation("validation", 1, {"loss": 0.5})
     writing.close(1)
@@ -157,10 +138,6 @@ def test_display_receives_start_evaluation_and_stop(run: RunDir) -> None:
     writing.evaluation("validation", 10, {"loss": 0.5})
     writing.close(10)
     assert display.told == [("start", 30, 6), ("validation", 1.0, {"loss": 0.5}), ("stop",)]
-
-
-def steps(run: RunDir) -> list[int]:
-    return [line["step"] for line in metrics_lines(run)]
 
 
 def test_lines_wait_for_disk_space_and_keep_their_order(run: RunDir) -> None:

@@ -84,8 +84,7 @@ def test_other_ranks_show_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_display_is_chosen_by_rank_and_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(choose_display(is_main=False)) is Display
+def test_rank_0_has_lines_or_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
     assert type(choose_display(is_main=True)) is LogDisplay

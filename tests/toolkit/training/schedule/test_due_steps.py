@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.support.tiny import tiny
 from toolkit.config.schema import Checkpoint, Train
 from toolkit.training.schedule.due_steps import StepSchedule
 
@@ -56,12 +54,6 @@ def test_evaluations_are_evenly_spaced(schedule: StepSchedule) -> None:
 @given(schedule=calendars(), step=st.integers(1, 1000))
 def test_saves_are_due_every_save_every_steps(schedule: StepSchedule, step: int) -> None:
     assert schedule.saves_at(step) == (schedule.save_every is not None and step % schedule.save_every == 0)
-
-
-def test_schedule_is_built_from_epochs_and_steps_per_epoch(tmp_path: Path) -> None:
-    experiment = tiny(tmp_path, "train.epochs=3", "checkpoint.every_steps=5")
-    schedule = StepSchedule.of(experiment, 9)
-    assert (schedule.steps_per_epoch, schedule.total_steps, schedule.save_every) == (9, 27, 5)
 
 
 @given(steps=st.integers(1, 1000), of_epoch=st.integers(1, 100), every=st.integers(1, 300))

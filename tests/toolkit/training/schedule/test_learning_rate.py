@@ -85,14 +85,6 @@ def test_factor_never_rises_after_the_warm_up(config: LrScheduler, total: int) -
     )
 
 
-@pytest.mark.parametrize("kind", ["linear", "cosine"])
-def test_schedule_reaches_its_final_factor_after_the_last_step(kind: str) -> None:
-    """So the last step itself still learns."""
-    config = LrScheduler(kind=kind, warmup=0.1, final_factor=0.3)
-    assert lr_factor(config, 100, 100, 10) == pytest.approx(0.3)
-    assert 0.3 < lr_factor(config, 99, 100, 10) < 0.32
-
-
 @pytest.mark.parametrize(
     "kind, arguments, of_transformers",
     [

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.toolkit.support.checkpointing import (
@@ -76,7 +76,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize("damage, named", DAMAGES)
 def test_damaged_checkpoint_is_rejected_and_the_previous_one_is_loaded(
-    saved: RunDir, damage: Damage, named: str
+    saved: RunDir, caplog: pytest.LogCaptureFixture, damage: Damage, named: str
 ) -> None:
     damage(saved.checkpoint(20))
     with pytest.raises(CheckpointError, match=named):
@@ -85,6 +85,7 @@ def test_damaged_checkpoint_is_rejected_and_the_previous_one_is_loaded(
     (event,) = events(saved, "checkpoint_rejected")
     assert event["step"] == 20
     assert named in event["reason"]
+    assert any("step 20 is not used" in line and named in line for line in caplog.messages)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     return run
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(
     name=st.sampled_from((*FILES, "MANIFEST.json")),
     place=st.floats(0, 1, exclude_max=True),

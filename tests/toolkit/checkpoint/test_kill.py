@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.toolkit.support.checkpointing import (
     IDENTITY,
     expected_facts,
@@ -28,15 +26,6 @@ from toolkit.system.world import World
 
 #: How the killed save ended: checkpoint that was loaded then, and whether all was well with it.
 Found = tuple[int, bool]
-
-
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """A run with checkpoints of steps 10 (the best), 15 and 20."""
-    run = RunDir(tmp_path_factory.mktemp("pristine") / "run")
-    run.path.mkdir()
-    save(run, 10, 15, 20, best=10)
-    return run
 
 
 def in_a_child(function: Callable[[], None]) -> bool:
@@ -124,8 +113,9 @@ def kill_everywhere(world: World, pristine: Path, folder: Path) -> list[Found]:
     raise AssertionError("the save never ended")
 
 
-def test_save_killed_anywhere_leaves_a_whole_checkpoint(pristine: RunDir, tmp_path: Path) -> None:
-    (found,) = in_ranks(1, kill_everywhere, pristine.path, tmp_path)
+def test_save_killed_anywhere_leaves_a_whole_checkpoint(run: RunDir, tmp_path: Path) -> None:
+    save(run, 10, 15, 20, best=10)
+    (found,) = in_ranks(1, kill_everywhere, run.path, tmp_path)
     steps = [step for step, _ in found]
     assert [number for number, (_, is_well) in enumerate(found) if not is_well] == []
     # First always the one of step 20, later always the new one.
@@ -134,25 +124,18 @@ def test_save_killed_anywhere_leaves_a_whole_checkpoint(pristine: RunDir, tmp_pa
     assert steps.count(20) > 15
 
 
-def test_load_removes_temporary_folders_of_earlier_attempts(pristine: RunDir, tmp_path: Path) -> None:
-    run = RunDir(tmp_path / "run")
-    shutil.copytree(pristine.path, run.path, symlinks=True)
-    shutil.copytree(run.checkpoint(20), run.checkpoints / ".step_00000030.7.0.1.tmp")
-    shutil.copytree(run.checkpoint(20), run.checkpoints / ".step_00000010.7.0.1.trash")
-    assert loaded(run).progress.step == 20
-    assert sorted(entry.name for entry in run.checkpoints.iterdir()) == sorted(
-        ["step_00000010", "step_00000015", "step_00000020", "best", "last"]
-    )
-    verify(run.checkpoint(20), IDENTITY)
+def test_load_removes_temporary_folders_of_earlier_attempts(saved: RunDir) -> None:
+    shutil.copytree(saved.checkpoint(20), saved.checkpoints / ".step_00000030.7.0.1.tmp")
+    shutil.copytree(saved.checkpoint(20), saved.checkpoints / ".step_00000010.7.0.1.trash")
+    assert loaded(saved).progress.step == 20
+    left = {entry.name for entry in saved.checkpoints.iterdir()}
+    assert left == {"step_00000010", "step_00000020", "best", "last"}
+    verify(saved.checkpoint(20), IDENTITY)
 
 
-def test_the_two_newest_damaged_checkpoints_are_kept(pristine: RunDir, tmp_path: Path) -> None:
-    run = RunDir(tmp_path / "run")
-    shutil.copytree(pristine.path, run.path, symlinks=True)
+def test_the_two_newest_damaged_checkpoints_are_kept(saved: RunDir) -> None:
     for number in (9, 7, 8):
-        (run.checkpoints / f".step_0000000{number}.damaged.170000000000000000{9 - number}").mkdir()
-    loaded(run)
-    assert sorted(entry.name[:14] for entry in run.checkpoints.glob(".*")) == [
-        ".step_00000007",
-        ".step_00000008",
-    ]
+        (saved.checkpoints / f".step_0000000{number}.damaged.170000000000000000{9 - number}").mkdir()
+    loaded(saved)
+    left = {entry.name[:14] for entry in saved.checkpoints.glob(".*")}
+    assert left == {".step_00000007", ".step_00000008"}

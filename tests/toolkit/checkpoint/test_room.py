@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import resource
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +24,7 @@ from tests.toolkit.support.checkpointing import (
     state_at,
     write,
 )
-from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import TrainState
@@ -98,13 +96,6 @@ def test_consecutive_failed_saves_are_counted(saved: RunDir) -> None:
     assert [event["failures"] for event in events(saved, "save_failed")] == [1, 2, 1]
 
 
-def test_failed_required_save_raises_for_the_caller_that_waits(saved: RunDir) -> None:
-    saving = checkpoints(saved, faults=Broken())
-    saving.save(at(30, best=30))
-    with pytest.raises(CheckpointError, match=r"cannot write .*step_00000030: No space left"):
-        saving.wait()
-
-
 def test_last_save_is_retried_after_a_failure(saved: RunDir) -> None:
     """The fault may have been a passing one, and there is no other chance."""
 
@@ -152,7 +143,7 @@ def test_last_save_saves_the_unsaved_best_checkpoint_first(saved: RunDir) -> Non
     saving = checkpoints(saved, faults=disk)
     saving.save(at(30, best=30))
     saving.save(at(31, best=30))
-    with pytest.raises(CheckpointError, match="step_00000030"):
+    with pytest.raises(CheckpointError, match=r"cannot write .*step_00000030: No space left"):
         saving.wait()
     assert saved.checkpoint_steps() == [10, 20]
     disk.mended = True
@@ -204,19 +195,6 @@ def test_save_on_a_full_disk_fails_and_works_again_with_free_space(
     filler.unlink()
     write(saving, at(30), needed=False)
     assert loaded(run).progress.step == 30
-
-
-def save_without_room(world: World, path: Path) -> None:
-    """Save where there is room for a manifest and no more; a process of its own, for pytest writes too."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
-    save_state(RunDir(path), state_at(3))
-
-
-def test_save_beyond_the_file_size_limit_names_the_path(run: RunDir) -> None:
-    (ended,) = run_ranks(1, save_without_room, run.path)
-    assert re.match(r"CheckpointError: cannot write .*step_00000003: .*File too large", ended.error)
-    assert run.checkpoint_steps() == []
 
 
 def test_save_into_a_file_in_place_of_the_folder_names_the_path(run: RunDir) -> None:

@@ -36,11 +36,14 @@ class Counting(nn.Module):
         return torch.as_tensor(self.norm(self.linear(values)))
 
 
+def state_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
+    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
+
+
 def new_state(kind: str = "adamw", seed: int = 0) -> TrainState:
     torch.manual_seed(seed)
     model = Counting()
-    optimizer = build_optimizer(model, Optimizer(kind=kind, momentum=0.9))
-    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
+    return state_of(model, build_optimizer(model, Optimizer(kind=kind, momentum=0.9)))
 
 
 def advance(state: TrainState, steps: int, seed: int = 1) -> None:
@@ -62,17 +65,21 @@ def tensors(state: TrainState) -> dict[str, torch.Tensor]:
     return {**state.model.state_dict(), **state.training_tensors()}
 
 
+def assert_equal_after_training(first: TrainState, second: TrainState) -> None:
+    advance(first, 3, seed=2)
+    advance(second, 3, seed=2)
+    found, expected = tensors(second), tensors(first)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
 def test_training_from_a_restored_state_gives_the_same_tensors(kind: str) -> None:
     first, second = new_state(kind), new_state(kind, seed=5)
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
     second.load_training_tensors(read_again(first))
-    advance(first, 3, seed=2)
-    advance(second, 3, seed=2)
-    found, expected = tensors(second), tensors(first)
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert_equal_after_training(first, second)
 
 
 class Counted(torch.optim.Optimizer):
@@ -101,8 +108,7 @@ class Counted(torch.optim.Optimizer):
 def counted(seed: int, memory: bool = False) -> TrainState:
     torch.manual_seed(seed)
     model = Counting()
-    optimizer = Counted(model.parameters(), memory)
-    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
+    return state_of(model, Counted(model.parameters(), memory))
 
 
 def test_numbers_and_tensors_in_optimizer_groups_are_restored() -> None:
@@ -110,15 +116,11 @@ def test_numbers_and_tensors_in_optimizer_groups_are_restored() -> None:
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
     second.load_training_tensors(read_again(first))
-    assert second.optimizer.param_groups[0]["done"] == 3
-    assert second.optimizer.param_groups[0]["scale"].tolist() == [1 / 8, 1 / 8]
-    assert second.optimizer.param_groups[0]["seen"].item() == 3
-    assert second.optimizer.param_groups[0]["sums"].tolist() == [3, 3]
-    advance(first, 3, seed=2)
-    advance(second, 3, seed=2)
-    found, expected = tensors(second), tensors(first)
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    (group,) = second.optimizer.param_groups
+    assert (group["done"], group["seen"].item()) == (3, 3)
+    assert group["scale"].tolist() == [1 / 8, 1 / 8]
+    assert group["sums"].tolist() == [3, 3]
+    assert_equal_after_training(first, second)
 
 
 def test_lists_in_the_state_or_groups_of_an_optimizer_are_refused() -> None:
@@ -218,9 +220,7 @@ class Masters(torch.optim.Optimizer):
 def test_optimizer_state_keeps_its_dtype() -> None:
     def new() -> TrainState:
         model = nn.Linear(3, 2).bfloat16()
-        return TrainState(
-            Progress(), model, Masters(model.parameters()), torch.amp.GradScaler("cpu", enabled=False)
-        )
+        return state_of(model, Masters(model.parameters()))
 
     first, second = new(), new()
     first.model(torch.randn(4, 3).bfloat16()).square().sum().backward()

@@ -23,7 +23,7 @@ from tests.toolkit.support.checkpointing import (
     state_at,
     truncate,
 )
-from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks, worlds
 from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.store import Identity
 from toolkit.distributed.process_group import Group
@@ -112,8 +112,7 @@ def test_saving_a_step_twice_keeps_the_first_checkpoint(saved: RunDir) -> None:
 
 
 def test_only_rank_0_writes(run: RunDir) -> None:
-    world = World(rank=1, size=2, local_rank=1, local_size=2)
-    checkpoints(run, Group(world, torch.device("cpu"))).save(state_at(3))
+    checkpoints(run, Group(worlds(2)[1], torch.device("cpu"))).save(state_at(3))
     assert not run.checkpoints.exists()
 
 

@@ -25,14 +25,15 @@ def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:
         "filled": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
         "attention by cuDNN": torch.backends.cuda.cudnn_sdp_enabled(),
+        "tf32": (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32),
     }
 
 
 def test_deterministic_algorithms_are_enabled_on_a_gpu(tmp_path: Path) -> None:
     """Attention kernels are deterministic only if torch raises for other kernels (not warn_only)."""
     (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto")
-    assert (found.pop("demanded"), found.pop("workspace")) == (True, ":4096:8")
-    assert found == dict.fromkeys(("only warned of", "filled", "attention by cuDNN"), False)
+    assert (found["demanded"], found["workspace"]) == (True, ":4096:8")
+    assert not any(found[name] for name in ("only warned of", "filled", "attention by cuDNN"))
 
 
 @pytest.mark.parametrize("override", ["train.deterministic=false", "train.device=cpu"])
@@ -47,19 +48,13 @@ def test_cudnn_attention_is_always_disabled(tmp_path: Path) -> None:
     assert found["attention by cuDNN"] is False
 
 
-def tf32(world: World, folder: Path, *overrides: str) -> tuple[bool, bool]:
-    with pretended_device():
-        set_arithmetic(tiny(folder, *overrides))
-    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-
-
 @pytest.mark.parametrize("precision, is_allowed", [("fp32", False), ("tf32", True), ("bf16", False)])
 def test_tf32_is_used_for_matmuls_and_convolutions_only_if_requested(
     precision: str, is_allowed: bool, tmp_path: Path
 ) -> None:
     """By default torch uses TF32 for convolutions but not for matmuls."""
-    (found,) = in_ranks(1, tf32, tmp_path, f"train.precision={precision}")
-    assert found == (is_allowed, is_allowed)
+    (found,) = in_ranks(1, arithmetic, tmp_path, f"train.precision={precision}")
+    assert found["tf32"] == (is_allowed, is_allowed)
 
 
 def use_what_adds_in_any_order(world: World, folder: Path) -> None:

@@ -19,7 +19,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
 
-def times_destroyed(world: World, folder: Path, *, fails: bool) -> int:
+def times_destroyed(world: World, folder: Path, fails: bool) -> int:
     """How often a rank on a GPU has destroyed its group when it leaves."""
     with pretended_gpu(), patch.object(dist, "destroy_process_group") as destroyed:
         try:
@@ -33,18 +33,10 @@ def times_destroyed(world: World, folder: Path, *, fails: bool) -> int:
     return destroyed.call_count
 
 
-def failing(world: World, folder: Path) -> int:
-    return times_destroyed(world, folder, fails=True)
-
-
-def finishing(world: World, folder: Path) -> int:
-    return times_destroyed(world, folder, fails=False)
-
-
 def test_only_a_rank_without_an_error_destroys_a_group_of_nccl(tmp_path: Path) -> None:
     """It would wait for the others, which may be in a collective that never ends."""
-    assert in_ranks(2, failing, tmp_path / "failing") == [0, 0]
-    assert in_ranks(2, finishing, tmp_path / "finishing") == [1, 1]
+    assert in_ranks(2, times_destroyed, tmp_path / "failing", True) == [0, 0]
+    assert in_ranks(2, times_destroyed, tmp_path / "finishing", False) == [1, 1]
 
 
 @pytest.mark.parametrize("gpu, expected", [("GPU-1", 3.0), (None, 20.0)])

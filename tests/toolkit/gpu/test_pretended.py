@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from torch.nn import functional
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.gpu.collectives import pretended_gpu
@@ -62,21 +61,6 @@ def test_synchronizing_operations_are_noted(device: Device, use: Callable[..., o
     assert device.waits == []
     use(tensor)
     assert len(device.waits) == 1
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda tensor: tensor.sum() / len(tensor),
-        lambda tensor: tensor.masked_fill(tensor > 1, 0),
-        lambda tensor: torch.ones(3).to(CUDA, non_blocking=True),
-        lambda tensor: torch.full((2,), 1.0, device=tensor.device),
-        lambda tensor: functional.softmax(tensor.float(), 0).argmax(),
-    ],
-)
-def test_asynchronous_operations_are_not_noted(device: Device, use: Callable[..., object]) -> None:
-    use(torch.arange(3, device=CUDA))
-    assert device.waits == []
 
 
 def go_on_before_the_others_come(world: World, folder: Path, is_on_device: bool) -> list[float]:

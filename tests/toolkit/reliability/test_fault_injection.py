@@ -141,7 +141,7 @@ def strike(world: World, spec: str) -> str:
     caught: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: caught.append(number))
     Faults(parse(spec)).at("data", 0)
-    return "told to stop" if caught else "went on"
+    return "told to stop" if caught else ""
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,6 @@ def strike(world: World, spec: str) -> str:
         ("kill at=data", None, -signal.SIGKILL),
         ("exit 7 at=data", None, 7),
         ("term at=data", "told to stop", 0),
-        ("slow 0.01 at=data", "went on", 0),
     ],
 )
 def test_faults_end_or_signal_the_process(spec: str, value: str | None, status: int) -> None:

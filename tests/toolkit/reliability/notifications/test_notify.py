@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,37 +31,34 @@ def starts(run: RunDir, number: int) -> None:
     append_json_line(run.attempts, {"attempt": number, "job_id": "101", "nonce": f"101.0.{number}"})
 
 
-def fails(run: RunDir, message: str) -> None:
-    write_json(
-        run.failure, failure_record("n", "exception", message, rank=3, host="w2", phase="forward", step=7)
-    )
+def sent(run: RunDir, what: str, reason: str = "") -> dict[str, Any]:
+    """The message that an event of the run sends."""
+    with receiving() as receiver:
+        notify(run, what, reason, environ={HOOK: receiver.url})
+    (message,) = receiver.messages
+    return message
 
 
 def test_the_message_of_an_end_has_the_scores(run: RunDir) -> None:
     metrics = {"train": {"loss": 0.5}, "test": {"loss": float("inf"), "accuracy": 0.875}}
     run.result.write_text(json.dumps({"step": 16, "epoch": 2.0, "metrics": metrics}))
-    with receiving() as receiver:
-        notify(run, "end", environ={HOOK: receiver.url})
-    (message,) = receiver.messages
+    message = sent(run, "end")
     assert message["text"] == f"{run.run_id} has finished at step 16 (test_accuracy 0.875)"
     assert message["metrics"] == {"train_loss": 0.5, "test_loss": None, "test_accuracy": 0.875}
     assert (message["state"], message["step"], message["job"]) == ("finished", 16, "101")
 
 
 def test_the_message_of_a_failure_names_the_first_failing_rank(run: RunDir) -> None:
-    fails(run, "KeyError: 'x'\nmore of it")
-    with receiving() as receiver:
-        notify(run, "failure", environ={HOOK: receiver.url})
-    (message,) = receiver.messages
+    facts = {"rank": 3, "host": "w2", "phase": "forward", "step": 7}
+    write_json(run.failure, failure_record("n", "exception", "KeyError: 'x'\nmore of it", **facts))
+    message = sent(run, "failure")
     assert message["text"] == f"{run.run_id} has failed: rank 3 on w2: KeyError: 'x'"
     assert (message["state"], message["reason"]) == ("failed", "rank 3 on w2: KeyError: 'x'")
 
 
 def test_the_text_escapes_slack_commands_in_the_reason(run: RunDir) -> None:
     """Slack reads <!channel> as an order; the reason beside the text stays as it is."""
-    with receiving() as receiver:
-        notify(run, "hold", "bad <!channel> & more", environ={HOOK: receiver.url})
-    (message,) = receiver.messages
+    message = sent(run, "hold", "bad <!channel> & more")
     assert message["text"].endswith("is held: bad &lt;!channel&gt; &amp; more")
     assert message["reason"] == "bad <!channel> & more"
 
@@ -110,12 +108,6 @@ def test_a_damaged_config_is_recorded_and_does_not_raise(run: RunDir) -> None:
 
 
 def test_the_address_is_recorded_nowhere(run: RunDir) -> None:
-    with receiving() as receiver:
-        notify(run, "end", environ={HOOK: receiver.url})
-        texts = [
-            path.read_bytes()
-            for path in run.path.rglob("*")
-            if path.is_file() and run.code not in path.parents
-        ]
-    assert receiver.messages
-    assert not any(b"very-secret" in text for text in texts)
+    sent(run, "end")
+    files = [path for path in run.path.rglob("*") if path.is_file() and run.code not in path.parents]
+    assert [path for path in files if b"very-secret" in path.read_bytes()] == []

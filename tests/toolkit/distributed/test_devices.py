@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -247,11 +248,7 @@ def test_a_failing_cuda_driver_is_reported_with_its_message(
     cuda: list[SimpleNamespace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cuda.clear()
-
-    def broken() -> None:
-        raise RuntimeError("Driver too old\nsee the manual")
-
-    monkeypatch.setattr(torch.cuda, "init", broken)
+    monkeypatch.setattr(torch.cuda, "init", Mock(side_effect=RuntimeError("Driver too old\nsee the manual")))
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(idle_gpus, "count_present", lambda: 1)
     _, warning = find_devices(World.single(), "auto", {})

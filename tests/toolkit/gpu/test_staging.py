@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -86,10 +87,7 @@ def test_memory_that_cannot_be_pinned_is_used_as_it_is(
         def __init__(self) -> None:
             """Without the library of CUDA, which would put the code into words."""
 
-    def refuse(memory: torch.Tensor, owner: object) -> None:
-        raise Refused
-
-    monkeypatch.setattr(staging, "pin", refuse)
+    monkeypatch.setattr(staging, "pin", Mock(side_effect=Refused))
     buffer = Buffer()
     tensor = filled(buffer, 10)
     assert not buffer.is_pinned

@@ -7,7 +7,6 @@ import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -83,43 +82,12 @@ def test_faults_of_other_ranks_and_attempts_are_ignored() -> None:
     assert Faults.from_environment(0, 2, spec) is not None
 
 
-def struck(spec: str, visits: list[tuple[str, int]]) -> list[int]:
-    """At which visits something was raised."""
-    faults, found = Faults(parse(spec)), []
-    for number, (point, step) in enumerate(visits):
-        try:
-            faults.at(point, step)
-        except (InjectedFault, OSError):
-            found.append(number)
-    return found
-
-
-def test_a_fault_strikes_once_at_its_point_and_step() -> None:
-    visits = [("data", 4), ("forward", 5), ("data", 5), ("data", 5), ("data", 6)]
-    assert struck("raise at=data step=5", visits) == [2]
-    assert struck("raise at=data", visits) == [0]
-    assert struck("raise at=data; raise at=forward", visits) == [0, 1]
-
-
-def test_a_fault_with_a_range_strikes_once_at_each_step() -> None:
-    visits = [("data", 4), ("data", 5), ("data", 5), ("data", 7), ("data", 8), ("data", 6)]
-    assert struck("enospc at=data step=5-7", visits) == [1, 3]
-
-
 def test_faults_raise_the_error_that_they_imitate() -> None:
     with pytest.raises(OSError) as caught:  # noqa: PT011 its number is what counts
         Faults(parse("enospc at=save:write")).at("save:write", 3)
     assert caught.value.errno == errno.ENOSPC
     with pytest.raises(InjectedFault, match="raise at=data step=3 rank=1"):
         Faults(parse("raise at=data step=3 rank=1")).at("data", 3)
-
-
-def test_a_fault_is_recorded_before_it_strikes() -> None:
-    noted: list[dict[str, Any]] = []
-    faults = Faults(parse("raise at=data step=3"), lambda event, **facts: noted.append({event: facts}))
-    with pytest.raises(InjectedFault):
-        faults.at("data", 3)
-    assert noted == [{"fault": {"fault": "raise at=data step=3", "step": 3}}]
 
 
 @dataclass(frozen=True)
@@ -171,14 +139,16 @@ def test_a_slow_fault_sleeps_for_its_seconds() -> None:
         ("slow 0 at=data step=2", [2]),
         ("enospc at=data", [0]),
         ("enospc at=data step=1-2", [1, 2]),
+        ("raise at=data step=2", [2]),
     ],
 )
-def test_a_fault_strikes_once_in_a_step_of_several_micro_batches(spec: str, struck: list[int]) -> None:
-    """A step of several micro-batches comes to a point several times."""
-    noted: list[tuple[int, str]] = []
-    faults = Faults(parse(spec), lambda kind, fault, step: noted.append((step, fault)))
+def test_a_fault_strikes_once_in_a_step_of_several_micro_batches_and_is_recorded_before(
+    spec: str, struck: list[int]
+) -> None:
+    noted: list[tuple[str, int, str]] = []
+    faults = Faults(parse(spec), lambda event, fault, step: noted.append((event, step, fault)))
     for step in range(4):
-        for _ in range(3):
-            with suppress(OSError):
-                faults.at("data", step)
-    assert noted == [(step, str(*parse(spec))) for step in struck]
+        for point in ("forward", "data", "data", "data"):
+            with suppress(OSError, InjectedFault):
+                faults.at(point, step)
+    assert noted == [("fault", step, spec) for step in struck]

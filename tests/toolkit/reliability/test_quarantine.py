@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -264,10 +264,7 @@ def test_a_malformed_quarantine_file_is_refused(run: RunDir, text: str) -> None:
 
 def test_a_memory_error_during_examination_is_raised(tmp_path: Path) -> None:
     quarantine = Quarantine(limit=1, suspects={0: frozenset({1})})
-
-    def attempt(sample: np.ndarray) -> float:
-        raise MemoryError
-
+    attempt = Mock(side_effect=MemoryError)
     with pytest.raises(MemoryError):
         quarantine.examine(RunDir(tmp_path), ALONE, object(), 0, np.arange(9), attempt)
 

@@ -52,17 +52,13 @@ def flagged() -> Flagged:
     return Flagged()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_first_signal_sets_the_reason_and_the_process_continues(
-    flagged: Flagged, number: signal.Signals
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGTERM], [signal.SIGINT], [signal.SIGTERM, signal.SIGTERM, signal.SIGINT]]
+)
+def test_first_signal_is_the_reason_and_the_process_continues(
+    flagged: Flagged, signals: list[signal.Signals]
 ) -> None:
-    assert flagged.reason_after(number) == number.name
-    flagged.process.communicate()
-    assert flagged.process.returncode == 0
-
-
-def test_first_signal_stays_the_reason(flagged: Flagged) -> None:
-    assert flagged.reason_after(signal.SIGTERM, signal.SIGTERM, signal.SIGINT) == "SIGTERM"
+    assert flagged.reason_after(*signals) == signals[0].name
     flagged.process.communicate()
     assert flagged.process.returncode == 0
 

@@ -253,10 +253,7 @@ def test_data_preparation_has_no_time_limit(lab: Lab) -> None:
 
 
 def prepare_badly(world: World, path: Path) -> str:
-    def badly(*_: Any) -> str:
-        raise DataError("the table is empty")
-
-    with patch.object(TextsTask, "prepare", badly):
+    with patch.object(TextsTask, "prepare", side_effect=DataError("the table is empty")):
         return train_rank(world, path, "")
 
 

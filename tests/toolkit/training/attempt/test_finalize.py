@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -52,10 +53,7 @@ def test_progress_shows_all_steps_before_the_best_weights_are_scored(
 def test_a_failure_in_the_final_scoring_has_phase_evaluation(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("no metric")
-
-    monkeypatch.setattr(finalize, "score_split", fail)
+    monkeypatch.setattr(finalize, "score_split", Mock(side_effect=RuntimeError("no metric")))
     with pytest.raises(RuntimeError):
         worker.run_attempt(run, World.single(), StopFlag())
     assert read_json(run.failure)["phase"] == "evaluation"
@@ -97,10 +95,8 @@ def test_run_with_a_nan_score_finishes(run: RunDir, monkeypatch: pytest.MonkeyPa
 
 
 def test_report_that_fails_does_not_fail_the_run(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise ValueError("no fonts")
-
-    monkeypatch.setattr("toolkit.report.rendering.writing.write_report", fail)
+    failing = Mock(side_effect=ValueError("no fonts"))
+    monkeypatch.setattr("toolkit.report.rendering.writing.write_report", failing)
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     assert run.result.is_file()
     assert any("no fonts" in json.dumps(line) for line in read_json_lines(run.events))

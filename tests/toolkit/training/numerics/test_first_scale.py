@@ -14,7 +14,3 @@ from toolkit.training.numerics.arithmetic import first_scale
 )
 def test_first_scale_decreases_with_the_batch_size(train: Train, scale: float) -> None:
     assert first_scale(train) == scale
-
-
-def test_first_scale_is_positive_for_any_batch_size() -> None:
-    assert first_scale(Train(batch_size=10**9)) > 0

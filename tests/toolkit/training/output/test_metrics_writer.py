@@ -7,8 +7,8 @@ import json
 import math
 import os
 import sys
-from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -24,22 +24,7 @@ CALENDAR = StepSchedule(
     steps_per_epoch=10, total_steps=30, log_per_epoch=5, eval_per_epoch=1, save_every=None, compare_every=None
 )
 TOTALS = StepTotals(loss=6.0, count=8.0, tokens=80.0, stop=False, sums={})
-
-
-class Remembering(Display):
-    """A display that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def start(self, total_steps: int, step: int) -> None:
-        self.told.append(("start", total_steps, step))
-
-    def evaluation(self, split: str, epoch: float, metrics: Any) -> None:
-        self.told.append((split, epoch, dict(metrics)))
-
-    def stop(self) -> None:
-        self.told.append(("stop",))
+NO_ROOM = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
 def metrics_writer(
@@ -109,10 +94,7 @@ def test_a_resumed_run_shows_its_last_evaluation_until_the_next_one(run: RunDir)
 
 
 def test_progress_does_not_wait_for_the_disk(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wait(descriptor: int) -> None:
-        raise AssertionError("it waits")
-
-    monkeypatch.setattr("toolkit.files.os.fsync", wait)
+    monkeypatch.setattr("toolkit.files.os.fsync", Mock(side_effect=AssertionError("it waits")))
     metrics_writer(run, None).progress(3)
     assert read_json(run.progress)["step"] == 3
 
@@ -133,11 +115,12 @@ def test_other_ranks_write_nothing(run: RunDir) -> None:
 
 
 def test_display_receives_start_evaluation_and_stop(run: RunDir) -> None:
-    display = Remembering()
+    display = Mock(spec=Display)
     writing = metrics_writer(run, 6, display=display)
     writing.evaluation("validation", 10, {"loss": 0.5})
     writing.close(10)
-    assert display.told == [("start", 30, 6), ("validation", 1.0, {"loss": 0.5}), ("stop",)]
+    ended = call.evaluation("validation", 1.0, {"loss": 0.5})
+    assert display.mock_calls == [call.start(30, 6), ended, call.stop()]
 
 
 def test_lines_wait_for_disk_space_and_keep_their_order(run: RunDir) -> None:
@@ -170,11 +153,8 @@ def test_later_lines_are_dropped_once_there_is_disk_space(
     for step in (2, 4, 6):
         append_json_line(run.metrics, {"step": step, "split": "train", "loss": 0.5})
 
-    def no_room(path: Path, data: str) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with monkeypatch.context() as full:
-        full.setattr("toolkit.training.output.metrics_writer.write_atomic", no_room)
+        full.setattr("toolkit.training.output.metrics_writer.write_atomic", NO_ROOM)
         writing = metrics_writer(run, 2)
         writing.train(4, {"loss": 0.25})
         assert steps(run) == [2, 4, 6]
@@ -192,11 +172,8 @@ def test_unwritable_tensorboard_folder_does_not_stop_metrics(run: RunDir) -> Non
 
 
 def test_tensorboard_error_does_not_stop_metrics(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     writing = metrics_writer(run)
-    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
+    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", NO_ROOM)
     writing.train(2, {"loss": 0.5})
     writing.train(4, {"loss": 0.5})
     writing.close(4)

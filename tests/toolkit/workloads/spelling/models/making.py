@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -124,14 +125,12 @@ def repair_batch(texts: Sequence[Text]) -> RepairBatch:
 
 def plus_batch(texts: Sequence[Text]) -> RepairPlusBatch:
     targets = targets_of(texts)
-    batch = detection_batch(texts)
     return RepairPlusBatch(
         **_structure(texts),
-        labels=batch.labels,
+        labels=detection_batch(texts).labels,
         repair_labels=repair_batch(texts).labels,
-        targets=targets["targets"],
-        target_words=targets["target_words"],
-        target_labels=targets["labels"],
+        target_labels=targets.pop("labels"),
+        **targets,
     )
 
 
@@ -169,24 +168,16 @@ def plus(layers: int = 2, **more: Any) -> TokenizationRepairPlus:
     )
 
 
-def _plus_written(model: nn.Module, batch: Batch) -> torch.Tensor:
-    written = scored(model, batch).written
-    assert written is not None
-    return written
-
-
 def scored(model: nn.Module, batch: Batch, *rows: int) -> Any:
     """Return a model's scores of some rows of a batch; default: all rows."""
     return model(torch.tensor(rows) if rows else torch.arange(len(batch.tokens)), batch)
 
 
-def _labels(batch: Any) -> torch.Tensor:
-    found: torch.Tensor = batch.labels
-    return found
+_labels = attrgetter("labels")
 
 
-def _labels_of_texts(batch: Any) -> torch.Tensor:
-    return _labels(batch)[:, 0]
+def _labels_of_texts(batch: DetectionBatch) -> Any:
+    return batch.labels[:, 0]
 
 
 #: Functions that build a model, make its batch, and return its scores and the labels of these.
@@ -211,7 +202,9 @@ CASES: dict[str, Case] = {
     "words_nmt with the text": (lambda: words_nmt(use_sequence_context=True), words_batch, scored, _labels),
     "repair": (repair, repair_batch, scored, _labels),
     "plus": (lambda: plus(layers=0), plus_batch, lambda *given: scored(*given).words, _labels),
-    "plus with correction": (plus, plus_batch, _plus_written, lambda batch: batch.target_labels),
+    "plus with correction": (
+        plus, plus_batch, lambda *given: scored(*given).written, attrgetter("target_labels"),
+    ),
 }  # fmt: skip
 #: Those that write each word separately.
 WRITES_WORDS = ("words_nmt", "words_nmt with the text", "plus with correction")

@@ -53,10 +53,8 @@ def edges_of(every: list[Text], between_tokens: bool) -> dict[str, set[tuple[int
     }
 
 
-def graph_of(batch: DetectionBatch, *, between_pieces: bool = True, between_tokens: bool = False) -> Graph:
-    return build_graph(
-        batch.pieces, batch.words, between_pieces=between_pieces, between_tokens=between_tokens
-    )
+def graph_of(batch: DetectionBatch, *, between_tokens: bool = False) -> Graph:
+    return build_graph(batch.pieces, batch.words, between_pieces=True, between_tokens=between_tokens)
 
 
 @given(texts, st.booleans())
@@ -76,11 +74,6 @@ def test_nodes_are_tokens_and_pieces_in_their_order(every: list[Text]) -> None:
     wanted = [token for text in every for word in text for piece in word for token in piece]
     assert batch.tokens.flatten()[graph.tokens].tolist() == wanted
     assert len(graph.pieces) == sum(len(word) for text in every for word in text)
-
-
-def test_pieces_need_not_be_connected() -> None:
-    graph = graph_of(detection_batch([LONG]), between_pieces=False)
-    assert set(written_out(graph)) == {"within", "inside"}
 
 
 @given(st.lists(st.integers(0, 5), max_size=6))

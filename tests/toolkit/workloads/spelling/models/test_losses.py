@@ -29,8 +29,3 @@ def test_losses_of_parts_add_up() -> None:
 def test_weights_multiply_the_losses_of_their_classes() -> None:
     single = -SCORES[0, 1].log_softmax(0)[1]
     torch.testing.assert_close(summed_cross_entropy(SCORES[0, 1:2], LABELS[0, 1:2], WEIGHTS), 5 * single)
-
-
-def test_the_loss_without_labels_is_0() -> None:
-    found = summed_cross_entropy(SCORES[2:], LABELS[2:])
-    assert float(found) == 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import time
 from dataclasses import replace
@@ -124,17 +123,9 @@ def test_failed_attempt_records_the_first_failure_of_any_rank(run: RunDir) -> No
     assert "time_end" in line
 
 
-def test_failure_before_the_rendezvous_is_recorded(run: RunDir) -> None:
-    (world,) = worlds(1)
-    start = Attempt(run, world)
-    record_failure(run, world, "rendezvous", 0, RendezvousError("rank 1 is missing"))
-    start.failed(0)
-    assert read_attempts(run)[0].why == "rendezvous"
-
-
 def test_reason_of_the_last_attempt_can_be_replaced(run: RunDir) -> None:
-    for why in ("SIGTERM", "SIGTERM"):
-        attempt(run).ended(3, why)
+    for _ in range(2):
+        attempt(run).ended(3, "SIGTERM")
     explain_last(run, "preempted", by_job="99")
     first, second = read_attempts(run)
     assert first.why == "SIGTERM"
@@ -203,7 +194,7 @@ def test_ranks_are_recorded_once_by_one_process(tmp_path: Path) -> None:
     assert numbers == (2, 2, 2)
     _, line = read_json_lines(RunDir(tmp_path).attempts)
     assert (line["world_size"], line["device"], len(line["hosts"])) == (3, "cpu", 1)
-    ranks = [json.loads(text) for text in RunDir(tmp_path).ranks(line["nonce"]).read_text().splitlines()]
+    ranks = list(read_json_lines(RunDir(tmp_path).ranks(line["nonce"])))
     assert [(rank["rank"], rank["local_rank"], rank["pid"]) for rank in ranks] == [
         (number, number, pid) for number, pid in enumerate(pids)
     ]

@@ -203,10 +203,10 @@ def test_attempt_that_ended_normally_keeps_its_reason(run: RunDir, plain: Experi
 
 def test_next_attempt_closes_an_open_one_as_killed(run: RunDir) -> None:
     start(run, of=0, job_id="12", restart=0)
-    close_open_attempt(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="b", job="13"))
+    close_open_attempt(run, replace(World.single(), job="13"))
     assert read_attempts(run)[0].why == "killed"
     before = run.attempts.read_text()
-    close_open_attempt(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="c", job="14"))
+    close_open_attempt(run, replace(World.single(), job="14"))
     assert run.attempts.read_text() == before
 
 
@@ -218,8 +218,7 @@ def test_requeued_job_does_not_count_as_a_crash(run: RunDir, plain: Experiment) 
         if restart == 2:
             # Not all ranks are killed in the same moment.
             report(run, f"start{restart + 1}", PEER_LOST, 0, "w1")
-        world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n", job="12", restart=restart + 1)
-        close_open_attempt(run, world)
+        close_open_attempt(run, replace(World.single(), job="12", restart=restart + 1))
         assert read_attempts(run)[-1].why == "requeued"
         assert after_stop(run, experiment, "requeued").action == "retry"
 
@@ -227,7 +226,7 @@ def test_requeued_job_does_not_count_as_a_crash(run: RunDir, plain: Experiment) 
 def test_job_requeued_after_a_failure_counts_as_failed(run: RunDir) -> None:
     start(run, of=0, job_id="12", restart=0)
     report(run, "start1", "hang", 1, "w2")
-    close_open_attempt(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="n", job="12", restart=1))
+    close_open_attempt(run, replace(World.single(), job="12", restart=1))
     assert read_attempts(run)[0].why == "hang"
 
 

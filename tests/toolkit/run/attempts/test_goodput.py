@@ -133,26 +133,22 @@ def test_time_from_submission_to_the_first_attempt_is_waiting(run: RunDir) -> No
     assert (found.total, found.allocated, found.share) == (70, 10, 0.8)
 
 
-def test_requeued_job_waits_from_its_end(run: RunDir) -> None:
+@pytest.mark.parametrize(
+    "job, restart, submissions, waiting, away",
+    [
+        pytest.param("7", 1, (), 40, 0, id="requeued"),
+        pytest.param("8", 0, (90, 135), 10 + 15, 25, id="submitted again"),
+        pytest.param("8", 0, (100, 108), 40, 0, id="chained"),
+    ],
+)
+def test_time_between_attempts_is_waiting_from_the_submission_or_requeueing_on(
+    run: RunDir, job: str, restart: int, submissions: tuple[float, ...], waiting: float, away: float
+) -> None:
     first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
-    told(run, first, {**start(150, 160, 10, 20), "job_id": "7", "restart": 1})
-    assert goodput(run, 999).waiting == 40
-
-
-def test_resubmitted_run_was_away_until_the_submission(run: RunDir) -> None:
-    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
-    told(run, first, {**start(150, 160, 10, 20), "job_id": "8", "restart": 0})
-    submitted(run, 90, 135)
+    told(run, first, {**start(150, 160, 10, 20), "job_id": job, "restart": restart})
+    submitted(run, *submissions)
     found = goodput(run, 999)
-    assert (found.waiting, found.away) == (10 + 15, 25)
-
-
-def test_chained_job_waits_from_the_end_of_the_previous_one(run: RunDir) -> None:
-    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
-    told(run, first, {**start(115, 160, 10, 20), "job_id": "8", "restart": 0})
-    submitted(run, 100, 108)
-    found = goodput(run, 999)
-    assert (found.waiting, found.away) == (5, 0)
+    assert (found.waiting, found.away) == (waiting, away)
 
 
 def test_damaged_submission_lines_are_ignored(run: RunDir) -> None:

@@ -36,14 +36,10 @@ def test_gpus_of_all_hosts_are_counted(run: RunDir) -> None:
     assert start.gpu_hours.lost == pytest.approx(0.8)
 
 
-def test_ranks_with_different_visible_devices_hold_different_gpus(run: RunDir) -> None:
-    ranks(run, ("a", "cuda:0", "0"), ("a", "cuda:0", "1"))
-    assert attempt_usage(run, 0, RunPolicy())[0].gpus == 2
-
-
-def test_ranks_that_share_a_gpu_hold_one(run: RunDir) -> None:
-    ranks(run, ("a", "cuda:0", "0"), ("a", "cuda:0", "0"))
-    assert attempt_usage(run, 0, RunPolicy())[0].gpus == 1
+@pytest.mark.parametrize("visible, gpus", [("0", 1), ("1", 2)])
+def test_ranks_that_see_the_same_gpu_hold_one(run: RunDir, visible: str, gpus: int) -> None:
+    ranks(run, ("a", "cuda:0", "0"), ("a", "cuda:0", visible))
+    assert attempt_usage(run, 0, RunPolicy())[0].gpus == gpus
 
 
 def test_gpus_with_equal_numbers_are_distinguished_by_uuid(run: RunDir) -> None:

@@ -24,20 +24,13 @@ def told(
     return [(span.kind, span.begin, span.end) for span in spans(lines, since, now, **options)]
 
 
-def test_an_attempt_waits_then_starts_then_trains() -> None:
-    assert told([start(100.0)], 200.0, 50.0) == [
-        ("waiting", 50.0, 100.0),
-        ("starting", 100.0, 110.0),
-        ("training", 110.0, 200.0),
-    ]
-
-
-def test_a_requeued_run_waits_between_its_attempts() -> None:
+def test_a_requeued_run_waits_before_and_between_its_attempts() -> None:
     lines = [
         start(100.0, 150.0, first_step=0, last_step=10, job_id="7", restart=0),
         start(180.0, 250.0, first_step=10, last_step=30, job_id="7", restart=1),
     ]
-    assert told(lines, 300.0) == [
+    assert told(lines, 300.0, 50.0) == [
+        ("waiting", 50.0, 100.0),
         ("starting", 100.0, 110.0),
         ("training", 110.0, 150.0),
         ("waiting", 150.0, 180.0),

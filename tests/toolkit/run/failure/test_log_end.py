@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.run.failure.classes import CAUSES, FAILURE_CLASSES, Policy
 from toolkit.run.failure.log_end import first_cause, last_words
 from toolkit.run.run_dir import RunDir
 
@@ -115,10 +114,3 @@ def test_the_first_cause_is_found_among_the_logs_of_several_ranks(run: RunDir) -
     found = first_cause(run, "n", dict.fromkeys(range(5), "host"))
     assert (found[0], found[1].kind) == (2, "device")
     assert first_cause(run, "other", {0: "host"}) is None
-
-
-def test_communication_failures_blame_no_host_and_device_failures_do() -> None:
-    assert not FAILURE_CLASSES["communication"].blames_host
-    assert FAILURE_CLASSES["communication"].policy is Policy.RETRY
-    assert FAILURE_CLASSES["device"].blames_host
-    assert all(name in FAILURE_CLASSES for name in CAUSES)

@@ -23,7 +23,6 @@ from toolkit.errors import (
 from toolkit.files import append_json_line, create_once, read_json
 from toolkit.run.failure import records
 from toolkit.run.failure.classes import describe
-from toolkit.run.failure.format import format_failure
 from toolkit.run.failure.records import (
     failure_record,
     first_failure,
@@ -126,11 +125,6 @@ def test_failure_record_has_rank_phase_step_message_and_traceback(run: RunDir) -
     assert [event["rank"] for event in events(run, "failure")] == [2]
 
 
-def test_message_for_users_has_no_exception_class_name(run: RunDir) -> None:
-    record_failure(run, World.single(), "data preparation", 0, DataError("films.tsv is empty"))
-    assert read_json(run.failure)["message"] == "films.tsv is empty"
-
-
 def test_failure_that_names_a_file_whose_name_is_not_utf_8_is_recorded(run: RunDir) -> None:
     error = ValueError("cannot read " + os.fsdecode(b"caf_\xe9.jpg"))
     assert record_failure(run, World.single(), "data", 3, error)
@@ -178,18 +172,12 @@ def test_diverged_ranks_without_a_majority_blame_no_host(run: RunDir) -> None:
     assert read_json(run.failure)["blamed"] is None
 
 
-def test_exception_of_the_user_blames_no_host(run: RunDir) -> None:
-    record_failure(run, worlds(2)[1], "forward", 3, ValueError("of the user"))
-    assert read_json(run.failure)["blamed"] is None
-
-
 def test_late_consequence_does_not_replace_the_cause(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cause is recorded after a lost peer has looked for it and before the peer writes."""
     first, second = worlds(2)
-    create = create_once
 
     def slow(path: Path, data: str) -> bool:
-        won = create(path, data)
+        won = create_once(path, data)
         if "consequence" in path.name:
             assert record_failure(run, second, "forward", 3, ValueError("cause"))
         return won
@@ -197,8 +185,7 @@ def test_late_consequence_does_not_replace_the_cause(run: RunDir, monkeypatch: p
     monkeypatch.setattr(records, "create_once", slow)
     record_failure(run, first, "communication", 3, PEER_LOST)
     assert read_json(run.failure)["message"] == "ValueError: cause"
-    found = first_failure(run, first.nonce)
-    assert found["message"] == "ValueError: cause"
+    assert first_failure(run, first.nonce)["message"] == "ValueError: cause"
 
 
 def test_forgotten_failure_of_a_reused_nonce_is_removed(run: RunDir) -> None:
@@ -214,15 +201,6 @@ def test_unwritable_failure_record_does_not_raise(run: RunDir) -> None:
     run.ranks("n").parent.write_text("no folder")
     record = failure_record("n", "exception", "it broke", rank=0, host="w", phase="forward", step=1)
     assert not write_first(run, record)
-
-
-def test_failure_is_formatted_with_message_place_class_and_advice(run: RunDir) -> None:
-    record = failure_record("n", "hang", "rank 3 on w2 stands", rank=3, host="w2", phase="data", step=7)
-    what, where, kind, advice = format_failure(record).splitlines()
-    assert what == "error: rank 3 on w2 stands"
-    assert where.split(maxsplit=1) == ["where", "rank 3 on w2, in data, after step 7"]
-    assert kind.split() == ["class", "hang"]
-    assert "log" in advice
 
 
 def fail(world: World, path: Path) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.toolkit.config.trees import GOOD
 from toolkit.config import check
 from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, Fault
@@ -71,12 +73,7 @@ def faults() -> Callable[..., list[Fault]]:
 @pytest.fixture
 def tree() -> dict[str, Any]:
     """The plain tree of a good experiment, to be changed."""
-    return {
-        "name": "movies",
-        "task": {"kind": "toy_texts"},
-        "model": {"kind": "convolutions"},
-        "data": {"path": "movie_reviews.tsv"},
-    }
+    return deepcopy(GOOD)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,6 @@ from toolkit.errors import ConfigError
 from toolkit.registry import task_kinds
 from toolkit.sweeps.json_schema import file_schema
 from toolkit.sweeps.section import KEYS
-
-HOUSE = Path(__file__).parents[3]
 
 
 @cache

@@ -8,7 +8,6 @@ import pytest
 
 from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment, load_on_file, to_yaml
-from toolkit.config.identity import identity
 from toolkit.errors import ConfigError
 
 
@@ -45,10 +44,6 @@ def test_the_other_sections_stay_unchanged(stored: Path, tmp_path: Path) -> None
 def test_the_columns_and_delimiter_of_the_file_can_be_overridden(stored: Path) -> None:
     data = on(stored, "data.text_column=body", "data.columns=[body, label]", "data.delimiter=';'").data
     assert (data.text_column, data.columns, data.delimiter) == ("body", ("body", "label"), ";")
-
-
-def test_another_text_column_changes_the_identity(stored: Path) -> None:
-    assert identity(on(stored)) != identity(on(stored, "data.text_column=body"))
 
 
 def test_overriding_a_fixed_key_is_refused_with_the_keys_that_may_be_set(stored: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,10 +20,8 @@ from toolkit.config.fields import option
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.sections import Section, with_hint
-from toolkit.errors import Fault
 from toolkit.workload import Violation, rule
 
-Tree = Mapping[str, Any]
 TOOLKIT = Path(__file__).parents[3] / "toolkit"
 
 
@@ -53,7 +51,7 @@ TRACKING = Section(
 
 
 @pytest.fixture
-def declare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def declare(monkeypatch):
     """Make these the sections that installed packages declare."""
 
     def declared(*sections: Section) -> None:
@@ -66,9 +64,7 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     registered.sections.cache_clear()
 
 
-def test_a_registered_section_is_checked_completed_and_stored(
-    tree: Tree, declare: Any, tmp_path: Path
-) -> None:
+def test_a_registered_section_is_checked_completed_and_stored(tree, declare, tmp_path):
     declare(TRACKING)
     experiment: Any = check({**tree, "tracking": {"every": 3}})
     assert experiment.tracking == Tracking(every=3, shown=6)
@@ -76,18 +72,16 @@ def test_a_registered_section_is_checked_completed_and_stored(
     assert load_resolved(tmp_path / "config.yaml") == experiment
 
 
-def test_an_omitted_section_has_its_defaults(tree: Tree, declare: Any) -> None:
+def test_an_omitted_section_has_its_defaults(tree, declare):
     declare(TRACKING)
     experiment: Any = check(tree)
     assert experiment.tracking.every == 10
 
 
-def test_faults_of_a_registered_section_are_reported_with_the_others(
-    tree: Tree, declare: Any, faults: Any
-) -> None:
+def test_faults_of_a_registered_section_are_reported_with_the_others(tree, declare, faults):
     declare(TRACKING)
     wrong = {"tracking": {"project": "none", "evry": 3, "every": 0}, "seed": -1}
-    found: list[Fault] = faults(check, {**tree, **wrong})
+    found = faults(check, {**tree, **wrong})
     assert {fault.key for fault in found} == {
         "seed", "tracking.every", "tracking.evry", "tracking.project",
     }  # fmt: skip
@@ -95,26 +89,24 @@ def test_faults_of_a_registered_section_are_reported_with_the_others(
 
 
 @pytest.mark.parametrize("is_identity", [True, False])
-def test_a_section_declares_whether_it_is_part_of_the_identity(
-    tree: Tree, declare: Any, is_identity: bool
-) -> None:
+def test_a_section_declares_whether_it_is_part_of_the_identity(tree, declare, is_identity):
     declare(replace(TRACKING, is_identity=is_identity))
     one, other = (check({**tree, "tracking": {"every": every}}) for every in (1, 2))
     assert (identity(one) != identity(other)) is is_identity
 
 
-def test_an_undeclared_section_is_an_unknown_key(tree: Tree, faults: Any) -> None:
+def test_an_undeclared_section_is_an_unknown_key(tree, faults):
     (fault,) = faults(check, {**tree, "tracking": {"every": 3}})
     assert fault.key == "tracking"
 
 
-def test_a_message_ends_with_the_hint_of_the_section_that_has_the_key(declare: Any) -> None:
+def test_a_message_ends_with_the_hint_of_the_section_that_has_the_key(declare):
     declare(TRACKING, replace(TRACKING, name="place", hints={"memory": "place.memory is the key."}))
     assert with_hint("Ask for more.", "memory") == "Ask for more. place.memory is the key."
     assert with_hint("Avoid it.", "excluded_hosts") == "Avoid it."
 
 
-def test_a_section_that_cannot_be_imported_does_not_hide_the_message(declare: Any, monkeypatch: Any) -> None:
+def test_a_section_that_cannot_be_imported_does_not_hide_the_message(declare, monkeypatch):
     declare()
 
     def missing(group: str) -> Any:
@@ -124,7 +116,7 @@ def test_a_section_that_cannot_be_imported_does_not_hide_the_message(declare: An
     assert with_hint("Ask for more.", "memory") == "Ask for more."
 
 
-def test_without_a_scheduler_resources_are_kept_as_written(movies: Path, declare: Any) -> None:
+def test_without_a_scheduler_resources_are_kept_as_written(movies, declare):
     with_scheduler = load(movies)
     declare()
     experiment = load(movies)
@@ -133,19 +125,19 @@ def test_without_a_scheduler_resources_are_kept_as_written(movies: Path, declare
     assert identity(experiment) == identity(with_scheduler)
 
 
-def test_the_resources_section_sets_the_run_policy(tree: Tree) -> None:
+def test_the_resources_section_sets_the_run_policy(tree):
     experiment = check({**tree, "resources": {"max_crashes": 7, "dependency": "afterok:1"}})
     assert experiment.policy.max_crashes == 7
     assert experiment.policy.waits_for_jobs
 
 
-def test_an_experiment_with_registered_sections_can_be_copied_and_pickled(tree: Tree) -> None:
+def test_an_experiment_with_registered_sections_can_be_copied_and_pickled(tree):
     experiment = check(tree)
     assert isinstance(experiment, Experiment)
     assert pickle.loads(pickle.dumps(experiment)) == copy.deepcopy(experiment) == experiment
 
 
-def test_the_training_library_reads_no_key_of_the_scheduler() -> None:
+def test_the_training_library_reads_no_key_of_the_scheduler():
     """Its own are those of RunPolicy."""
     ours = {each.name for each in fields(RunPolicy)}
     others = "|".join(sorted({each.name for each in fields(Resources)} - ours))

@@ -5,6 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+#: The plain tree of a good experiment.
+GOOD: dict[str, Any] = {
+    "name": "movies",
+    "task": {"kind": "toy_texts"},
+    "model": {"kind": "convolutions"},
+    "data": {"path": "/data/movie_reviews.tsv"},
+}
+
 
 def put(tree: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     """A copy of the tree with one key set."""

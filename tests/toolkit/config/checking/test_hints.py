@@ -40,6 +40,7 @@ def test_an_unsupported_schedule_is_refused_with_an_alternative(tree, faults, ki
         ("train.seed", 1, "did you mean seed at the top?"),
         ("optimizer.name", "adam", "did you mean kind?"),
         ("optimizer", "adam", "optimizer: {kind: adam}"),
+        ("model", "convolutions", "model: {kind: convolutions}"),
         ("optimizer", "lr:0.1", "a key needs a space after its colon"),
         ("train.device", "gpu", "did you mean cuda?"),
         ("train.device", "tpu", ""),
@@ -55,8 +56,3 @@ def test_an_unsupported_schedule_is_refused_with_an_alternative(tree, faults, ki
 def test_a_hint_says_what_was_probably_meant(tree, faults, key, value, hint):
     (fault,) = faults(check, put(tree, key, value))
     assert (fault.key, fault.hint) == (key, hint)
-
-
-def test_a_kind_in_place_of_a_section_gets_the_section_as_its_hint(tree, faults):
-    (fault,) = faults(check, put(tree, "model", "convolutions"))
-    assert fault.hint == "model: {kind: convolutions}"

@@ -104,10 +104,18 @@ def test_exact_reduction_needs_a_power_of_two_of_micro_batches(good, broken):
     assert fault.key == "train.accumulation"
 
 
-def test_fp16_on_the_cpu_is_refused(good, broken):
-    assert good(train={"precision": "fp16", "device": "auto"})
-    (fault,) = broken(train={"precision": "fp16", "device": "cpu"})
-    assert fault.key == "train.precision"
+@pytest.mark.parametrize(
+    "right, wrong, key",
+    [
+        ({"precision": "fp16", "device": "auto"}, {"precision": "fp16", "device": "cpu"}, "precision"),
+        ({"steps": 100, "epochs": None}, {"steps": 100, "epochs": 3}, "steps"),
+        ({"eval_steps": 100, "eval_per_epoch": 3}, {"eval_steps": 9, "eval_epochs": 2}, "eval_steps"),
+    ],
+)
+def test_keys_of_training_that_exclude_each_other_are_refused(good, broken, right, wrong, key):
+    assert good(train=right)
+    (fault,) = broken(train=wrong)
+    assert fault.key == f"train.{key}"
 
 
 def test_a_compiled_model_needs_the_fast_reduction_and_cannot_be_deterministic(good, broken):
@@ -116,19 +124,6 @@ def test_a_compiled_model_needs_the_fast_reduction_and_cannot_be_deterministic(g
     for odd in ({"reduction": "exact"}, {"deterministic": True}, {"parallel": "dp"}):
         (fault,) = broken(train=compiled | odd)
         assert fault.key == "train.compile"
-
-
-def test_steps_and_epochs_exclude_each_other(good, broken):
-    assert good(train={"steps": 100, "epochs": None})
-    assert good(train={"steps": None, "epochs": 3})
-    (fault,) = broken(train={"steps": 100, "epochs": 3})
-    assert fault.key == "train.steps"
-
-
-def test_eval_steps_and_eval_epochs_exclude_each_other(good, broken):
-    assert good(train={"eval_steps": 100, "eval_per_epoch": 3})
-    (fault,) = broken(train={"eval_steps": 9, "eval_epochs": 2})
-    assert fault.key == "train.eval_steps"
 
 
 def test_only_arguments_of_the_optimizer_are_accepted(good, broken):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.config.resources import Group
-from tests.toolkit.config.trees import put
+from tests.toolkit.config.trees import GOOD, put
 from toolkit.config import check, load
 from toolkit.config.checking.limits import located
 from toolkit.config.composition.interpolation import Resolved
@@ -108,23 +108,24 @@ def test_a_value_is_converted_to_the_type_of_its_key(tree, key, value, expected)
         (["optimizer.no_decay=[]", "optimizer.no_decay.0=x"], "optimizer.no_decay", ("x",)),
         (["model.kernels.1=5"], "model.kernels", (3, 5)),
         (["data.labels.0=a", "data.labels.1=b"], "data.labels", ("a", "b")),
+        (
+            ["optimizer.kind=adafactor", "optimizer.arguments.eps.0=0.1", "optimizer.arguments.eps.1=0.2"],
+            "optimizer.arguments",
+            {"eps": [0.1, 0.2]},
+        ),
+        (
+            [
+                "resources.tasks_per_node=1",
+                *("resources.groups.0.nodes=2", "resources.groups.1.nodes=1"),
+                *("resources.groups.0.gpus=1", "resources.groups.1.gpus=2"),
+            ],
+            "resources.groups",
+            (Group(nodes=2, gpus=1), Group(nodes=1, gpus=2)),
+        ),
     ],
 )
-def test_an_override_of_a_list_entry_keeps_the_other_entries_of_the_default(movies, overrides, key, expected):
+def test_overrides_of_entries_change_the_default_list_or_create_one(movies, overrides, key, expected):
     assert get(load(movies, overrides), key) == expected
-
-
-def test_overrides_of_entries_create_a_missing_list(movies, write):
-    write("configs/movies.yaml", movies.read_text().replace("resources: {tasks_per_node: 2}\n", ""))
-    nodes = ["resources.groups.0.nodes=2", "resources.groups.1.nodes=1"]
-    experiment = load(movies, [*nodes, "resources.groups.0.gpus=1", "resources.groups.1.gpus=2"])
-    assert experiment.resources.groups == (Group(nodes=2, gpus=1), Group(nodes=1, gpus=2))
-
-
-def test_overrides_of_entries_create_a_list_in_a_free_mapping(movies):
-    eps = ["optimizer.arguments.eps.0=0.1", "optimizer.arguments.eps.1=0.2"]
-    experiment = load(movies, ["optimizer.kind=adafactor", *eps])
-    assert experiment.optimizer.arguments == {"eps": [0.1, 0.2]}
 
 
 @pytest.mark.parametrize(
@@ -336,7 +337,7 @@ def test_a_number_above_the_maximum_is_refused_with_the_maximum(tree, faults, ke
     assert most in fault.problem
 
 
-def test_environment_variables_are_converted_to_every_type(movies, monkeypatch):
+def test_environment_variables_are_converted_to_the_type_of_their_key(movies, monkeypatch):
     monkeypatch.setenv("FIRST", "6")
     monkeypatch.setenv("SECOND", "null")
     experiment = load(
@@ -344,16 +345,12 @@ def test_environment_variables_are_converted_to_every_type(movies, monkeypatch):
         [
             "train.epochs=${oc.env:FIRST}",
             "optimizer.lr=${oc.env:FIRST}e-3",
-            "train.deterministic=${oc.env:UNSET,False}",
-            "train.clip_norm=${oc.env:SECOND}",
             "resources.comment=${oc.env:SECOND}",
             "resources.partition=${oc.env:UNSET,null}",
             "model.kernels=${oc.env:UNSET,[2,3]}",
         ],
     )
     assert (experiment.train.epochs, experiment.optimizer.lr) == (6, 0.006)
-    assert experiment.train.deterministic is False
-    assert experiment.train.clip_norm is None
     assert experiment.resources.comment is None
     assert experiment.resources.partition is None
     assert experiment.model.kernels == (2, 3)
@@ -385,14 +382,7 @@ _INNER = [
     )
 )
 def test_any_tree_gives_an_experiment_or_a_config_error(overrides):
-    tree = {
-        "name": "movies",
-        "task": {"kind": "toy_texts"},
-        "model": {"kind": "convolutions"},
-        "data": {"path": "x"},
-        **overrides,
-    }
     try:
-        check(tree)
+        check(GOOD | overrides)
     except ConfigError as error:
         assert error.faults  # noqa: PT017 (either outcome is right)

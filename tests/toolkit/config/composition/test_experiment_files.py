@@ -28,6 +28,7 @@ class TestUnreadableFiles:
             (b"[" * 100_000, "a.yaml:1", "nested more than"),
             (b"a: 1\nb: " + b"[{c: " * 5_000, "a.yaml:2", "nested more than"),
             (b"a:\n" + b"- " * 5_000, "a.yaml:2", "nested more than"),
+            (b"".join(b" " * depth + b"a:\n" for depth in range(150)), "a.yaml:101", "nested more than"),
         ],
     )
     def test_a_malformed_file_is_reported_with_its_line(self, faults, content, origin, problem):

@@ -56,13 +56,6 @@ def test_a_file_may_consist_of_one_include(movies, write):
     assert compose(movies, override).tree["data"]["tokenizer"] == "bpe.json"
 
 
-def test_files_that_only_include_each_other_are_a_cycle(movies, write, faults):
-    write("configs/a.yaml", "${from_file:b.yaml}")
-    write("configs/b.yaml", "${from_file:a.yaml}")
-    (fault,) = faults(compose, movies, ["x=${from_file:a.yaml}"])
-    assert "configs/a.yaml -> configs/b.yaml -> configs/a.yaml" in fault.problem
-
-
 def test_the_same_file_may_be_included_twice(movies, write):
     write("configs/parts/one.yaml", "{a: 1}")
     tree = compose(movies, ["x=${from_file:parts/one.yaml}", "y=${from_file:parts/one.yaml}"]).tree

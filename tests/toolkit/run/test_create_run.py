@@ -53,12 +53,6 @@ def test_concurrent_processes_create_one_complete_run_folder(experiment: Experim
     assert {path.relative_to(Path.cwd()) for path in Path.cwd().glob("toolkit/*.py")} <= copied
 
 
-def test_changed_resources_give_the_same_run(experiment: Experiment, tmp_path: Path) -> None:
-    run = create_run(experiment, tmp_path)
-    wider = tiny(tmp_path / "data", "resources.nodes=2", "resources.time=10")
-    assert create_run(wider, tmp_path) == run
-
-
 def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> None:
     run = create_run(experiment, tmp_path)
     run.config.write_text(run.config.read_text().replace("epochs: 2", "epochs: 3"))

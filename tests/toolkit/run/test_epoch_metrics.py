@@ -30,12 +30,6 @@ def test_training_metrics_are_averaged_and_the_last_validation_is_taken() -> Non
     assert (second.training, second.validation) == ({"loss": 0.2}, {})
 
 
-def test_lines_are_weighted_by_their_number_of_steps() -> None:
-    """30 steps with loss 1, then 10 with loss 0."""
-    (epoch,) = by_epoch([line("train", 30, 0.75, loss=1.0), line("train", 40, 1.0, loss=0.0)])
-    assert epoch.training["loss"] == 0.75
-
-
 def test_lines_are_weighted_by_their_sample_count() -> None:
     """Two steps of 32 samples, then one of 8: the whole is 72 samples, 40 of them right."""
     (epoch,) = by_epoch(
@@ -51,6 +45,7 @@ def test_lines_are_weighted_by_their_sample_count() -> None:
 
 
 def test_lines_are_weighted_by_steps_if_any_has_no_sample_count() -> None:
+    """A step with loss 1, then 3 with loss 0."""
     lines = [line("train", 1, 0.25, loss=1.0), line("train", 4, 1.0, loss=0.0, count=1000)]
     assert by_epoch(lines)[0].training["loss"] == 0.25
 

@@ -125,14 +125,6 @@ def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
     assert (line.why, line.blamed) == (PEER_LOST, None)
 
 
-def test_attempt_of_unknown_end_blames_no_host(run: RunDir) -> None:
-    """It may have been cancelled while it saved, with its batch script."""
-    start(run, of=4, hosts=["w1"], job_id="7")
-    close_open_attempt(run, replace(World.single(), job="8"))
-    (line,) = read_attempts(run)
-    assert (line.why, line.blamed) == ("killed", None)
-
-
 def test_crash_without_any_report_blames_no_host(run: RunDir) -> None:
     start(run, of=4, hosts=["w1", "w2"])
     record_crash(run, 137)
@@ -201,10 +193,12 @@ def test_attempt_that_ended_normally_keeps_its_reason(run: RunDir, plain: Experi
     assert after_failure(run, plain).action == "retry"
 
 
-def test_next_attempt_closes_an_open_one_as_killed(run: RunDir) -> None:
+def test_next_attempt_closes_an_open_one_as_killed_and_blames_no_host(run: RunDir) -> None:
+    """It may have been cancelled while it saved, with its batch script."""
     start(run, of=0, job_id="12", restart=0)
     close_open_attempt(run, replace(World.single(), job="13"))
-    assert read_attempts(run)[0].why == "killed"
+    (line,) = read_attempts(run)
+    assert (line.why, line.blamed) == ("killed", None)
     before = run.attempts.read_text()
     close_open_attempt(run, replace(World.single(), job="14"))
     assert run.attempts.read_text() == before

@@ -18,7 +18,3 @@ def test_the_start_time_is_between_popen_and_the_first_output() -> None:
         process.communicate(b"\n")
     # Ticks of the kernel are a hundredth of a second, and clocks are read one after the other.
     assert asked - 0.02 <= began <= spoke
-
-
-def test_the_start_time_defaults_to_this_process() -> None:
-    assert process_start_time() < time.time()

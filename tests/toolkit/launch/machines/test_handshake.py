@@ -125,18 +125,20 @@ def test_an_unknown_host_name_is_named(port: int) -> None:
         join_nodes(machine(1, [1, 1], port, "node-x.invalid"), "run-1", SHORT_S, known)
 
 
-def test_different_counts_name_both_machines(threads: ThreadPoolExecutor, port: int) -> None:
-    leader, member = call(threads, [3, 1], port), answer(threads, 1, [3, 2], port)
-    expected = r"node 0 \(.*\) has 3, 1 processes, node 1 \(.*\) has 3, 2 processes"
+@pytest.mark.parametrize(
+    "counts, run, expected",
+    [
+        ([3, 2], "run-1", r"node 0 \(.*\) has 3, 1 processes, node 1 \(.*\) has 3, 2 processes"),
+        ([3, 1], "run-2", r"node 0 \(.*\) on run-1, node 1 \(.*\) on run-2"),
+    ],
+    ids=["counts", "runs"],
+)
+def test_different_counts_or_runs_are_refused_and_both_machines_named(
+    threads: ThreadPoolExecutor, port: int, counts: list[int], run: str, expected: str
+) -> None:
+    leader, member = call(threads, [3, 1], port), answer(threads, 1, counts, port, run=run)
     for each in (leader, member):
         with pytest.raises(UserError, match=expected):
-            each.result()
-
-
-def test_machines_with_different_runs_are_refused(threads: ThreadPoolExecutor, port: int) -> None:
-    leader, member = call(threads, [1, 1], port), answer(threads, 1, [1, 1], port, run="run-2")
-    for each in (leader, member):
-        with pytest.raises(UserError, match=r"node 0 \(.*\) on run-1, node 1 \(.*\) on run-2"):
             each.result()
 
 
@@ -206,28 +208,28 @@ def test_a_node_0_without_the_secret_is_refused(threads: ThreadPoolExecutor, por
     false.close()
 
 
-@pytest.mark.parametrize("node", [99, -1, 2])
-def test_a_node_number_out_of_range_is_refused(threads: ThreadPoolExecutor, port: int, node: int) -> None:
-    leader = call(threads, [1, 1], port)
-    message = {"stk": "run-1", "node": node, "counts": [1, 1], "host": "b"}
-    with closing(JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S))) as connection:
-        connection.send(**message)
-        with pytest.raises(UserError, match="number that does not exist"):
-            leader.result()
-        assert "does not exist" in str(connection.receive(PATIENCE_S))
-
-
 @pytest.mark.parametrize(
-    "message", [{}, {"node": 1}, {"node": float("inf"), "host": "b"}, {"node": [], "host": 1}]
+    "message, problem",
+    [
+        *(
+            ({"stk": "run-1", "node": node, "counts": [1, 1], "host": "b"}, "does not exist")
+            for node in (99, -1, 2)
+        ),
+        ({}, "cannot be understood"),
+        ({"node": 1}, "cannot be understood"),
+        ({"node": float("inf"), "host": "b"}, "cannot be understood"),
+        ({"node": [], "host": 1}, "cannot be understood"),
+    ],
 )
-def test_a_malformed_message_is_refused(
-    threads: ThreadPoolExecutor, port: int, message: dict[str, Any]
+def test_a_wrong_message_ends_the_meeting_and_is_answered(
+    threads: ThreadPoolExecutor, port: int, message: dict[str, Any], problem: str
 ) -> None:
     leader = call(threads, [1, 1], port)
     with closing(JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S))) as connection:
         connection.send(**message)
-        with pytest.raises(UserError, match="cannot be understood"):
+        with pytest.raises(UserError, match=problem):
             leader.result()
+        assert problem in str(connection.receive(PATIENCE_S))
 
 
 def test_a_machine_may_leave_and_reconnect_before_the_meeting_is_complete(

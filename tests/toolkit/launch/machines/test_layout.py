@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,21 +74,19 @@ def test_a_node_rank_that_contradicts_the_hosts_is_refused() -> None:
         machines_of_hosts({"node-a": 1, "node-b": 1}, OWN, node=1)
 
 
-@pytest.mark.parametrize("node", [-1, 2])
-def test_a_node_rank_out_of_range_is_refused(node: int) -> None:
-    with pytest.raises(UserError, match="there are 2 machines: expected a number from 0 to 1"):
-        Machines(layout=layout([3, 1]), node=node, master_addr="a")
-
-
-def test_every_machine_but_the_first_needs_a_master_address() -> None:
-    with pytest.raises(UserError, match=r"node 1 needs the name or address of node 0: .*--master-addr"):
-        Machines(layout=layout([3, 1]), node=1)
-
-
-@pytest.mark.parametrize("port", [0, 65536])
-def test_an_invalid_port_is_refused(port: int) -> None:
-    with pytest.raises(UserError, match=f"the port is {port}"):
-        Machines(layout=layout([3, 1]), node=0, master_port=port)
+@pytest.mark.parametrize(
+    "place, problem",
+    [
+        ({"node": -1, "master_addr": "a"}, "there are 2 machines: expected a number from 0 to 1"),
+        ({"node": 2, "master_addr": "a"}, "there are 2 machines: expected a number from 0 to 1"),
+        ({"node": 1}, r"node 1 needs the name or address of node 0: .*--master-addr"),
+        ({"node": 0, "master_port": 0}, "the port is 0"),
+        ({"node": 0, "master_port": 65536}, "the port is 65536"),
+    ],
+)
+def test_a_wrong_number_address_or_port_is_refused(place: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        Machines(layout=layout([3, 1]), **place)
 
 
 def test_a_machine_is_described_by_number_name_and_ranks() -> None:

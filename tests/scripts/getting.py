@@ -6,8 +6,10 @@ import io
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping
+from typing import Literal
 
 from tests.scripts.spelling_study import SCRIPTS
 
@@ -17,6 +19,16 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name), content)  # without the time of day
+    return buffer.getvalue()
+
+
+def tarball(files: Mapping[str, bytes], mode: Literal["w:gz", "w:xz"] = "w:gz") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
 
 

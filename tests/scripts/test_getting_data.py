@@ -5,18 +5,16 @@ from __future__ import annotations
 import csv
 import dataclasses
 import hashlib
-import io
 import json
 import os
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.scripts.getting import run, zipped
+from tests.scripts.getting import run, tarball, zipped
 
 SNIPPETS = (
     "1\t2.27\tA caf\u00e9, ''warm'' and \"bright\".\r\n"
@@ -29,16 +27,6 @@ REVIEWS = [
     ("Dull -- a splash of nothing.", "negative"),
     ("Just enough.", "positive"),
 ]
-
-
-def tarball(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 INNER = tarball({"hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt": SNIPPETS.encode()})

@@ -82,10 +82,6 @@ def test_splits_have_their_shares_of_the_articles(script: ModuleType) -> None:
     assert abs(shares["test"] - 0.1) < 0.02
 
 
-def test_word_frequencies_are_written_as_tab_separated_lines(script: ModuleType) -> None:
-    assert script.frequencies("the 23\nof 13\n") == "the\t23\nof\t13\n"
-
-
 def test_folder_has_texts_sources_and_a_notice(
     script: ModuleType, fetched: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

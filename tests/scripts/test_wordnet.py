@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.scripts.getting import run
+from tests.scripts.getting import run, tarball
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
 
 #: In the form of wndb(5WN), exceptions and senseidx(5WN).
-FILES = {
+TEXTS = {
     "data.verb": (
         "  1 This is a notice.\n"
         "00000100 33 v 02 overtake 0 catch_up_with 0 001 @ 00000200 v 0000 00 | "
@@ -43,6 +41,7 @@ FILES = {
         "fast%3:00:00:: 00000200 2 4\n"
     ),
 }
+FILES = {name: text.encode() for name, text in TEXTS.items()}
 
 
 @pytest.fixture
@@ -51,21 +50,19 @@ def script(load: Callable[[str], ModuleType]) -> ModuleType:
 
 
 @pytest.fixture
+def database(folder: Path) -> EntityDatabase:
+    return EntityDatabase.load(folder / "entity_db")
+
+
+@pytest.fixture
 def folder(script: ModuleType, tmp_path: Path) -> Path:
-    files = {name: text.encode("latin-1") for name, text in FILES.items()} | {script.NOTICE: b"free"}
-    script.write(files, tmp_path / "wordnet", (3, 3))
+    script.write(FILES | {script.NOTICE: b"free"}, tmp_path / "wordnet", (3, 3))
     return tmp_path / "wordnet"
 
 
 def package(files: dict[str, bytes]) -> bytes:
     """A .deb: an `ar` archive with the files in data.tar.xz."""
-    tar = io.BytesIO()
-    with tarfile.open(fileobj=tar, mode="w:xz") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": tar.getvalue()}
+    parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": tarball(files, "w:xz")}
     return b"!<arch>\n" + b"".join(
         f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(of):<10}`\n".encode() + of + b"\n" * (len(of) % 2)
         for name, of in parts.items()
@@ -92,15 +89,13 @@ def test_a_lemma_is_found_as_a_whole_word(script: ModuleType) -> None:
 
 
 def test_left_out_examples_are_counted(script: ModuleType, tmp_path: Path) -> None:
-    files = {name: text.encode() for name, text in FILES.items()}
-    told = script.write(files, tmp_path / "wordnet", (3, 3))
+    told = script.write(FILES, tmp_path / "wordnet", (3, 3))
     assert "3 sentences with more than one candidate, 3 golds among 5 entities" in told
     assert "left out: 1 with one candidate, 1 in which no lemma is found" in told
     assert "right by chance 0.500, by the most frequent sense 0.667" in told
 
 
-def test_sentences_and_database_fit_each_other(folder: Path) -> None:
-    database = EntityDatabase.load(folder / "entity_db")
+def test_sentences_and_database_fit_each_other(folder: Path, database: EntityDatabase) -> None:
     for sentence in read_sentences(folder / "sentences.jsonl"):
         database.check_aliases(sentence, folder)
         for mention in sentence.mentions:
@@ -108,22 +103,19 @@ def test_sentences_and_database_fit_each_other(folder: Path) -> None:
             assert sentence.source == (mention.gold, database.title(mention.gold))
 
 
-def test_candidates_have_their_tag_counts(folder: Path) -> None:
-    database = EntityDatabase.load(folder / "entity_db")
+def test_candidates_have_their_tag_counts(database: EntityDatabase) -> None:
     assert database.candidates("overtake.v") == [("overtake.v.02", 3), ("overtake.v.01", 2)]
     assert database.candidates("fast.a") == [("fast.s.01", 4), ("fast.a.02", 4)]
 
 
-def test_entities_have_definition_type_and_relations(folder: Path) -> None:
-    database = EntityDatabase.load(folder / "entity_db")
+def test_entities_have_definition_type_and_relations(database: EntityDatabase) -> None:
     assert database.title("overtake.v.02") == "overtake, catch up with"
     assert database.types("overtake.v.02") == {"lexname": ["verb.competition"]}
     assert database.relations("overtake.v.02") == [("hypernym", "overtake.v.01")]
     assert database.relations("fast.s.01") == [("similar to", "fast.a.02")]
 
 
-def test_no_description_quotes_an_example(folder: Path) -> None:
-    database = EntityDatabase.load(folder / "entity_db")
+def test_no_description_quotes_an_example(folder: Path, database: EntityDatabase) -> None:
     descriptions = {qid: database.description(qid) for qid in database.entity_ids}
     assert descriptions["overtake.v.01"] == "travel past"
     for sentence in read_sentences(folder / "sentences.jsonl"):
@@ -135,9 +127,8 @@ def test_notice_is_written_beside_the_data(folder: Path) -> None:
 
 
 def test_unexpected_counts_are_refused_and_leave_nothing(script: ModuleType, tmp_path: Path) -> None:
-    files = {name: text.encode() for name, text in FILES.items()}
     with pytest.raises(script.Problem, match="found 3 sentences of 3 golds, expected 4 of 3"):
-        script.write(files, tmp_path / "wordnet", (4, 3))
+        script.write(FILES, tmp_path / "wordnet", (4, 3))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -161,15 +152,9 @@ def test_wordnet_without_a_file_is_refused(script: ModuleType, tmp_path: Path) -
 
 
 def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "some.deb").write_bytes(package({}))
-    done = run(
-        "get_wordnet",
-        "--archive",
-        tmp_path / "some.deb",
-        tmp_path / "some.deb",
-        "--output",
-        tmp_path / "data",
-    )
+    archive = tmp_path / "some.deb"
+    archive.write_bytes(package({}))
+    done = run("get_wordnet", "--archive", archive, archive, "--output", tmp_path / "data")
     found = hashlib.sha256(package({})).hexdigest()
     assert done.returncode == 1
     assert done.stderr.startswith(f"get_wordnet: the archive of wordnet-base=1:3.0-37 has sha256 {found}")

@@ -6,12 +6,14 @@ fails otherwise, so a new one cannot go untested.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.patience import PATIENCE_S
+from tests.registering import own_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -53,14 +55,12 @@ CLAIMS = (
     *(*JOBS, *IN_THE_FOREGROUND, *OWN_CLUSTER, *EXEMPT),
 )
 
-_SHELL_BLOCK = re.compile(r"^```(?:sh|bash|shell|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
 
 def commands() -> list[str]:
     """Every command of the shell blocks, once; continued lines are one command."""
     pages = (page.read_text(encoding="utf-8") for page in (README, COMMANDS, STARTING))
-    blocks = [block for page in pages for block in _SHELL_BLOCK.findall(page)]
-    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    shown = [block for page in pages for block in blocks("(?:sh|bash|shell|console)", page)]
+    lines = "\n".join(shown).replace("\\\n", " ").splitlines()
     return [*dict.fromkeys(line.strip() for line in lines if line.strip() and not line.startswith("#"))]
 
 
@@ -70,6 +70,18 @@ def command(claim: str) -> str:
     if len(found) != 1:
         raise LookupError(f"{len(found)} commands of the README begin with {claim!r}, expected one")
     return found[0]
+
+
+def blocks(language: str, page: str) -> list[str]:
+    """The code of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def without_slurm(home: Path, programs: Path, **variables: str) -> dict[str, str]:
+    """The environment of somebody with these programs, but no controller, also where this machine has one."""
+    own = own_environment()
+    path = f"{programs}{os.pathsep}{own['PATH']}"
+    return {**own, "PATH": path, "SLURM_CONF": str(home / "no-slurm.conf"), **variables}
 
 
 def typed(commands: str, folder: Path, environ: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.figures.page import shown_by
 from slurm.commands.parser import make_parser
 from slurm.submission.batch.batch_script import JobPlan
-from tests.docs.readme import ROOT
+from tests.docs.readme import ROOT, blocks
 from toolkit.config import load
 from toolkit.config.composition.yaml_files import parse
 from toolkit.run.run_dir import RunDir
@@ -100,7 +100,7 @@ def test_benchmark_pages_show_the_measured_figures() -> None:
 
 def test_slurm_page_shows_the_script_of_the_plan(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "cluster" / "slurm.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (block,) = blocks("bash", page)
     given = ["resources.nodes=2", "resources.tasks_per_node=2", "resources.gres=gpu:2"]
     experiment = load(QUICKSTART, given)
     (run_id,) = re.findall(r"--job-name=(\S+)\.0\n", block)
@@ -111,7 +111,7 @@ def test_slurm_page_shows_the_script_of_the_plan(tmp_path: Path) -> None:
 
 def test_experiment_page_shows_a_short_valid_experiment(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "experiment-file" / "overview.md").read_text(encoding="utf-8")
-    block = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+    block = blocks("yaml", page)[0]
     file = tmp_path / "experiment.yaml"
     file.write_text(block, encoding="utf-8")
     shown, shipped = (load(path, config_root=ROOT / "configs") for path in (file, QUICKSTART))

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.readme import ROOT, blocks
+
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "your-code" / "own-code.md").read_text(encoding="utf-8")
 NAMED = "# yaml-language-server: $schema="
@@ -70,10 +71,9 @@ def test_experiment_of_an_example_can_be_planned(name: str) -> None:
 @pytest.mark.parametrize("page", [README, PAGE], ids=["README", "own-code"])
 @pytest.mark.parametrize("name", ["digits.py", "digits.yaml"])
 def test_the_page_shows_the_example(name: str, page: str) -> None:
-    blocks = re.findall(r"^```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     text = (EXAMPLES / "digits" / name).read_text(encoding="utf-8")
     # The line for editors is left out.
-    assert re.sub(rf"\A{re.escape(NAMED)}.*\n", "", text) in blocks
+    assert re.sub(rf"\A{re.escape(NAMED)}.*\n", "", text) in blocks(r"\w+", page)
 
 
 @pytest.mark.parametrize("name", NAMES)

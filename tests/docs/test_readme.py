@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -19,7 +18,6 @@ from stk_toy.workload import WORKLOAD
 from slurm.commands.parser import make_parser
 from tests.docs import readme
 from tests.docs.readme import ROOT
-from tests.registering import own_environment
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
@@ -52,16 +50,8 @@ class Reader:
 
     @property
     def environment(self) -> dict[str, str]:
-        own = own_environment()
-        return {
-            **own,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            # No controller answers under this name, also where this machine has one.
-            "SLURM_CONF": str(self.home / "no-slurm.conf"),
-            "STK_DATA_DIR": str(self.home / "data"),
-            "COLUMNS": "120",
-        }
+        variables = {"PYTHONPATH": str(ROOT), "STK_DATA_DIR": str(self.home / "data"), "COLUMNS": "120"}
+        return readme.without_slurm(self.home, Path(sys.executable).parent, **variables)
 
     def run(self, command: str, env: Mapping[str, str] | None = None) -> str:
         """Run a command; return what it printed, or fail with all of it."""

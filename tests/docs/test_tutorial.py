@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import re
 import sys
 from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_digits
 
-from tests.docs.readme import ROOT, typed
+from tests.docs.readme import ROOT, blocks, typed, without_slurm
+from tests.registering import UNDRAWN
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 
@@ -22,30 +21,20 @@ _PAGE = (ROOT / "docs" / "your-code" / "own-code.md").read_text(encoding="utf-8"
 _PREDICTIONS = _PAGE.partition("### Predictions")[2]
 
 
-def blocks(language: str, page: str = _PAGE) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-
-
 def do(commands: str, folder: Path) -> str:
     """Type commands, one after the other; return what they printed."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("STK_", "SLURM_"))}
-    environ = {
-        **own,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}",
-        "PYTHONPATH": str(ROOT / "tests" / "undrawn"),
-        "SLURM_CONF": str(folder / "no-slurm.conf"),
-    }
-    return typed(commands, folder, environ)
+    programs = Path(sys.executable).parent
+    return typed(commands, folder, without_slurm(folder, programs, PYTHONPATH=str(UNDRAWN)))
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder after the first commands of the page, with the functions that it adds for predictions."""
     folder = tmp_path_factory.mktemp("tutorial")
-    task = f"{blocks('python')[0]}\n\n{blocks('python', _PREDICTIONS)[0]}"
+    task = f"{blocks('python', _PAGE)[0]}\n\n{blocks('python', _PREDICTIONS)[0]}"
     (folder / "digits.py").write_text(task, encoding="utf-8")
-    (folder / "digits.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
-    do(blocks("sh")[0], folder)
+    (folder / "digits.yaml").write_text(blocks("yaml", _PAGE)[0], encoding="utf-8")
+    do(blocks("sh", _PAGE)[0], folder)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -44,12 +43,9 @@ class User:
 
     def run(self, command: str, folder: Path) -> str:
         """Run a command in a folder; return what it printed, or fail with all of it."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("STK_", "SLURM_"))}
-        own.pop("PYTHONPATH", None)
-        path = f"{self.environment / 'bin'}{os.pathsep}{own['PATH']}"
-        return readme.typed(
-            command, folder, {**own, "PATH": path, "SLURM_CONF": str(folder / "no-slurm.conf")}
-        )
+        environ = readme.without_slurm(folder, self.environment / "bin")
+        environ.pop("PYTHONPATH", None)
+        return readme.typed(command, folder, environ)
 
 
 @pytest.fixture(scope="module")

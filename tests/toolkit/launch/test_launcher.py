@@ -53,10 +53,6 @@ def said(launcher: subprocess.Popen[str]) -> str:
     return output
 
 
-def logs(run: RunDir) -> str:
-    return "\n".join(path.read_text() for path in run.logs.glob("*.log"))
-
-
 def pids(run: RunDir) -> list[int]:
     """Processes of the ranks of the newest attempt, by rank."""
     nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
@@ -67,14 +63,6 @@ def two_children(pid: int) -> list[psutil.Process]:
     """The two processes that another one has started; none before both are there."""
     found = psutil.Process(pid).children()
     return found if len(found) == 2 else []
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.slow
@@ -117,7 +105,7 @@ def test_repeated_interrupt_ends_all_ranks_without_a_save(lab: Lab) -> None:
     launcher = launched(run, 2, "hang at=forward step=3")
     until(lambda: len(events(run, "fault")) == 2)
     ranks = pids(run)
-    until(lambda: not any(map(is_alive, ranks)) or launcher.send_signal(signal.SIGINT))
+    until(lambda: not any(map(psutil.pid_exists, ranks)) or launcher.send_signal(signal.SIGINT))
     assert "Traceback" not in said(launcher)
     assert launcher.returncode == 130
     assert not run.checkpoint_steps()
@@ -129,7 +117,7 @@ def test_rank_that_stands_still_is_named_and_killed(lab: Lab) -> None:
     assert ended(launched(run, 2, "stop at=communication step=5 rank=0")) == 4
     failure = read_json(run.failure)
     assert (failure["class"], failure["rank"]) == ("hang", 0)
-    assert not any(is_alive(pid) for pid in pids(run))
+    assert not any(map(psutil.pid_exists, pids(run)))
 
 
 def test_rank_whose_log_shows_an_abort_is_named_rather_than_one_that_was_killed(run: RunDir) -> None:
@@ -150,7 +138,7 @@ def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
     ranks = pids(run)
     launcher.kill()
     ended(launcher)
-    until(lambda: not any(is_alive(pid) for pid in ranks))
+    until(lambda: not any(map(psutil.pid_exists, ranks)))
     (attempt,) = read_json_lines(run.attempts)
     assert run.checkpoint_steps()[-1] == attempt["last_step"]
 
@@ -194,7 +182,8 @@ def test_import_error_is_not_retried(lab: Lab) -> None:
     with open(run.code / "toolkit" / "training" / "loop.py", "a") as code:
         code.write("\nimport of_nobody\n")
     assert ended(launched(run, 1)) == 4
-    assert "No module named 'of_nobody'" in logs(run)
+    (log,) = run.logs.glob("*.log")
+    assert "No module named 'of_nobody'" in log.read_text()
     (line,) = read_json_lines(run.attempts)
     assert (line["why"], line["first_step"]) == ("import", 0)
     failure = read_json(run.failure)

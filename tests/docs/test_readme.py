@@ -48,14 +48,11 @@ class Reader:
 
     home: Path
 
-    @property
-    def environment(self) -> dict[str, str]:
-        variables = {"PYTHONPATH": str(ROOT), "STK_DATA_DIR": str(self.home / "data"), "COLUMNS": "120"}
-        return readme.without_slurm(self.home, Path(sys.executable).parent, **variables)
-
     def run(self, command: str, env: Mapping[str, str] | None = None) -> str:
         """Run a command; return what it printed, or fail with all of it."""
-        return readme.typed(command, self.home, {**self.environment, **(env or {})})
+        variables = {"PYTHONPATH": str(ROOT), "STK_DATA_DIR": str(self.home / "data"), "COLUMNS": "120"}
+        environ = readme.without_slurm(self.home, Path(sys.executable).parent, **variables)
+        return readme.typed(command, self.home, {**environ, **(env or {})})
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.data.sources.test_file_digests import YOUNG, aged
-from tests.toolkit.support.tiny import of_tokens, tiny
+from tests.toolkit.support.tiny import of_tokens, prepared, tiny
 from toolkit.config import Experiment, to_yaml
 from toolkit.data.order.batches import epoch_steps
 from toolkit.data.prepared import lookup
@@ -37,8 +37,7 @@ def test_the_steps_of_prepared_data_equal_those_of_training(
 ) -> None:
     experiment = make(tmp_path, "train.epochs=3", *overrides)
     assert steps_per_epoch(experiment) is None
-    task_class(experiment).prepare(experiment)
-    task = task_class(experiment)(experiment)
+    task = task_class(prepared(experiment))(experiment)
     assert steps_per_epoch(experiment) == epoch_steps(experiment.train, task.splits["train"].lengths)
     assert find_prepared_set(experiment.data) == task.prepared
 
@@ -49,7 +48,7 @@ def test_large_sources_without_a_cached_digest_are_not_read(
     experiment = tiny(tmp_path)
     for split in ("train", "validation", "test"):
         aged(tmp_path / f"{split}.tsv")
-    task_class(experiment).prepare(experiment)
+    prepared(experiment)
     monkeypatch.setattr(lookup, "_FEW_BYTES", 10)
     assert steps_per_epoch(experiment) == 8
     for note in (memory_of(experiment.data) / ".digests").iterdir():
@@ -61,15 +60,14 @@ def test_looking_up_the_steps_writes_nothing(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     for split in ("train", "validation", "test"):
         aged(tmp_path / f"{split}.tsv", YOUNG)
-    task_class(experiment).prepare(experiment)
+    prepared(experiment)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert steps_per_epoch(experiment) == 8
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 def test_the_steps_of_a_changed_source_are_unknown(tmp_path: Path) -> None:
-    experiment = tiny(tmp_path)
-    task_class(experiment).prepare(experiment)
+    experiment = prepared(tiny(tmp_path))
     with open(tmp_path / "train.tsv", "a") as stream:
         stream.write("a warm film\tgood\n")
     assert steps_per_epoch(experiment) is None
@@ -79,7 +77,7 @@ def test_a_sample_over_the_token_budget_is_refused_once_the_data_is_prepared(tmp
     """The longest text has more than ten words."""
     experiment = tiny(tmp_path, *of_tokens(10, None))
     check_inputs(experiment)
-    task_class(experiment).prepare(experiment)
+    prepared(experiment)
     assert steps_per_epoch(experiment) is None
     with pytest.raises(DataError, match=r"train\.batch_max_length"):
         check_inputs(experiment)
@@ -87,16 +85,14 @@ def test_a_sample_over_the_token_budget_is_refused_once_the_data_is_prepared(tmp
 
 @pytest.mark.parametrize("damage", ["{", "[]", ""])
 def test_the_steps_are_unknown_if_the_manifest_is_damaged(tmp_path: Path, damage: str) -> None:
-    experiment = tiny(tmp_path)
-    task_class(experiment).prepare(experiment)
+    experiment = prepared(tiny(tmp_path))
     path = find_prepared_set(experiment.data)
     (path / "meta.json").write_text(damage)
     assert steps_per_epoch(experiment) is None
 
 
 def test_looking_up_the_steps_imports_nothing_slow(tmp_path: Path, make: Make) -> None:
-    experiment = make(tmp_path)
-    task_class(experiment).prepare(experiment)
+    experiment = prepared(make(tmp_path))
     (tmp_path / "resolved.yaml").write_text(to_yaml(experiment))
     code = (
         "import sys; from pathlib import Path; from toolkit.config import load_resolved; "

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from tests.toolkit.support.tiny import tiny
+from tests.toolkit.support.tiny import prepared, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.checkpoint.shapes import misfit, read_shapes
 from toolkit.config import Experiment, load
@@ -22,7 +22,6 @@ from toolkit.files import read_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.warm_start import check_shapes
 from toolkit.run.run_dir import WEIGHTS, RunDir
-from toolkit.task import task_class
 
 KEY = "train.start_from_checkpoint"
 
@@ -94,14 +93,7 @@ def test_a_single_file_for_another_vocabulary_is_refused_after_preparation(
 ) -> None:
     experiment = tiny(tmp_path, f"{KEY}={of_run(source, 'file')}", "data.min_count=3")
     check_inputs(experiment)
-    task_class(experiment).prepare(experiment)
-    assert "tokens" in refusal(experiment)
-
-
-def prepared(experiment: Experiment) -> Experiment:
-    """An experiment whose data are prepared."""
-    task_class(experiment).prepare(experiment)
-    return experiment
+    assert "tokens" in refusal(prepared(experiment))
 
 
 def other_file(file: Path, weights: dict[str, torch.Tensor]) -> Path:

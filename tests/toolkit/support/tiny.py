@@ -82,6 +82,14 @@ def tiny(folder: Path, *overrides: str) -> Experiment:
     return load(write_experiment(folder), overrides)
 
 
+def prepared(experiment: Experiment) -> Experiment:
+    """An experiment whose data are prepared."""
+    from toolkit.task import task_class  # imports torch
+
+    task_class(experiment).prepare(experiment)
+    return experiment
+
+
 def metrics_lines(run: RunDir) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl without what depends on the clock."""
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,6 @@ from toolkit.config.checking.limits import located
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.fields import Limits
 from toolkit.errors import ConfigError
-
-
-def get(experiment, key):
-    for part in key.split("."):
-        experiment = getattr(experiment, part)
-    return experiment
 
 
 def test_a_good_file_becomes_an_experiment_with_defaults(movies):
@@ -87,7 +82,7 @@ def test_a_tilde_in_a_file_or_model_path_is_expanded(tree, monkeypatch, tmp_path
     ],
 )  # fmt: skip
 def test_a_value_is_converted_to_the_type_of_its_key(tree, key, value, expected):
-    found = get(check(put(tree, key, value)), key)
+    found = attrgetter(key)(check(put(tree, key, value)))
     assert repr(found) == repr(expected)
 
 
@@ -125,7 +120,7 @@ def test_a_value_is_converted_to_the_type_of_its_key(tree, key, value, expected)
     ],
 )
 def test_overrides_of_entries_change_the_default_list_or_create_one(movies, overrides, key, expected):
-    assert get(load(movies, overrides), key) == expected
+    assert attrgetter(key)(load(movies, overrides)) == expected
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,6 @@ def test_imports_before_the_first_line_count_as_starting(run: RunDir) -> None:
 
 
 def test_second_attempt_in_one_process_begins_at_the_end_of_the_first(run: RunDir) -> None:
-    """For example, two consecutive attempts in one process."""
     told(run, start(100, 110, 0, 60), start(112, 120, 60, 90) | {"process_start": 50})
     assert goodput(run, 999) == Goodput(training=8 + 6, starting=2 + 2 + 2)
 

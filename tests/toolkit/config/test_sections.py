@@ -72,12 +72,6 @@ def test_a_registered_section_is_checked_completed_and_stored(tree, declare, tmp
     assert load_resolved(tmp_path / "config.yaml") == experiment
 
 
-def test_an_omitted_section_has_its_defaults(tree, declare):
-    declare(TRACKING)
-    experiment: Any = check(tree)
-    assert experiment.tracking.every == 10
-
-
 def test_faults_of_a_registered_section_are_reported_with_the_others(tree, declare, faults):
     declare(TRACKING)
     wrong = {"tracking": {"project": "none", "evry": 3, "every": 0}, "seed": -1}
@@ -93,11 +87,6 @@ def test_a_section_declares_whether_it_is_part_of_the_identity(tree, declare, is
     declare(replace(TRACKING, is_identity=is_identity))
     one, other = (check({**tree, "tracking": {"every": every}}) for every in (1, 2))
     assert (identity(one) != identity(other)) is is_identity
-
-
-def test_an_undeclared_section_is_an_unknown_key(tree, faults):
-    (fault,) = faults(check, {**tree, "tracking": {"every": 3}})
-    assert fault.key == "tracking"
 
 
 def test_a_message_ends_with_the_hint_of_the_section_that_has_the_key(declare):

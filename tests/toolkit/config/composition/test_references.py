@@ -25,9 +25,6 @@ class TestReferences:
         model = compose(movies, ["seed=${model.filters}"]).tree["model"]
         assert (model["filters"], model["hidden"]) == (64, [64])
 
-    def test_a_key_may_refer_to_a_section(self, movies):
-        assert compose(movies, ["copy=${model}"]).tree["copy"] == compose(movies).tree["model"]
-
     def test_a_reference_resolves_to_the_overridden_value(self, movies):
         tree = compose(movies, ["model.filters=${model.embedding_dim}", "model.embedding_dim=5"]).tree
         assert tree["model"]["filters"] == 5

@@ -271,7 +271,6 @@ def test_a_run_has_a_record_of_every_step_and_a_chain_in_every_checkpoint(undist
 @pytest.mark.parametrize(
     "attempts",
     [
-        pytest.param([Attempt(size=2)], id="2 processes"),
         pytest.param([Attempt(size=4)], id="4 processes"),
         pytest.param(
             [Attempt(size=2, stop_after=5, ranks=[1]), Attempt(size=4, stop_after=1), Attempt()],

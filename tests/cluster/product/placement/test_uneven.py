@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from tests.cluster.product.stopping.requeue_cases import Case
 from tests.cluster.product.user import User, ranks, slowly, starts, weights
-from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
 from toolkit.run.records.step_records import read_step_records
 from toolkit.run.run_dir import RunDir
@@ -18,14 +18,11 @@ def requeued(user: User, *resources: str) -> RunDir:
     run, job_id = user.submit("long", *resources, env=slowly(0.4))
     user.wait_for_step(run)
     assert "asked to save" in user.run("stk", "requeue", run.run_id).stdout
-
-    def is_done() -> bool:
-        return run.result.exists() and "why" in starts(run)[-1]
-
-    wait_until(is_done, lambda: user.story(run))
+    case = Case(user, run, job_id)
+    case.finish()
     # Rank 0 tidies up after it has written down how its attempt ended.
     assert user.wait_for_end(job_id) == "COMPLETED", user.story(run)
-    assert [start["why"] for start in starts(run)] == ["requested", "finished"]
+    assert case.whys == ["requested", "finished"]
     assert [start["job_id"] for start in starts(run)] == [job_id] * 2
     return run
 
@@ -50,13 +47,16 @@ def test_three_ranks_on_two_uneven_hosts_resume_after_a_requeue(user: User, long
 
 @pytest.mark.slow
 def test_ranks_follow_the_order_of_hosts_in_the_json_file(user: User, quick_alone: RunDir) -> None:
-    """Not in the order of their names, in which Slurm would list them."""
+    """Not in the order of their names, in which Slurm lists them, and counts the tasks of each."""
     hosts = user.cluster.hosts
     (user.home / "world.json").write_text(json.dumps({hosts[2]: 1, hosts[0]: 3}))
-    run, job_id = user.submit("quick", "resources.hosts=world.json")
+    observed = {"PYTHONPATH": str(user.install_probe())}
+    run, job_id = user.submit("quick", "resources.hosts=world.json", env=observed)
     user.wait_until_finished(run, job_id)
     assert [rank["host"] for rank in ranks(run)] == [hosts[2], hosts[0], hosts[0], hosts[0]]
-    assert [rank["local_rank"] for rank in ranks(run)] == [0, 0, 1, 2]
+    assert [(rank["node"], rank["local_rank"]) for rank in ranks(run)] == [(0, 0), (1, 0), (1, 1), (1, 2)]
+    sizes = [environment["LOCAL_WORLD_SIZE"] for environment in user.environments_of_ranks()]
+    assert sizes == ["1", "3", "3", "3"]
     assert weights(run) == weights(quick_alone)
 
 

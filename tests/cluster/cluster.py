@@ -1,16 +1,14 @@
 """A real Slurm cluster inside one machine: four hosts, accounting, preemption, pretend GPUs."""
 
-import os
 import re
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.patience import PATIENCE_S
+from tests.registering import own_environment
 from toolkit.files import write_atomic
 
 from .errors import ClusterError, CommandFailed
@@ -103,15 +101,6 @@ class Cluster:
         """Say whether the controller answers."""
         return self.state.exists() and self.run("scontrol", "ping", check=False).returncode == 0
 
-    def __enter__(self) -> Self:
-        self.up()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.down()
-
     def _start(self) -> None:
         self.state.create()
         subnet = choose_subnet(self.name)
@@ -144,20 +133,12 @@ class Cluster:
 
     # ---- commands
 
-    def run(
-        self,
-        *command: str,
-        check: bool = True,
-        timeout: float = PATIENCE_S,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | str | None = None,
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `command` on the login node; with `check`, raise CommandFailed on another exit code than 0."""
         result = subprocess.run(
             command,
-            env=self._login_environment() | dict(env or {}),
-            cwd=cwd,
-            timeout=timeout,
+            env=own_environment() | self.environment,
+            timeout=PATIENCE_S,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -166,17 +147,9 @@ class Cluster:
             raise CommandFailed(result)
         return result
 
-    def run_on(
-        self, host: str, *command: str, check: bool = True, timeout: float = PATIENCE_S
-    ) -> subprocess.CompletedProcess[str]:
+    def run_on(self, host: str, *command: str) -> None:
         """Run `command` in the network and under the name of `host`, past Slurm."""
-        return self.run(*self._network.on_host(host, command), check=check, timeout=timeout)
-
-    def _login_environment(self) -> dict[str, str]:
-        # Were the tests themselves a job of another cluster, its variables would steer sbatch and srun here.
-        foreign = ("SLURM_", "SBATCH_", "SRUN_", "SALLOC_")
-        own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        return own | self.environment
+        self.run(*self._network.on_host(host, command))
 
     # ---- jobs
 
@@ -259,7 +232,3 @@ class Cluster:
         # Whole at every moment: jobs' own questions to Slurm read it too.
         write_atomic(self.state.slurm_conf, slurm_conf)
         self.run("scontrol", "reconfigure")
-
-    def restart_controller(self) -> None:
-        self.stop_controller()
-        self.start_controller()

@@ -27,5 +27,18 @@ def cluster() -> Iterator[Cluster]:
         give_up = pytest.fail if os.environ.get("CI") else pytest.skip
         give_up(str(reason))
     # A free name, because another test run on this machine may have its cluster up now.
-    with Cluster.with_free_name("tests") as cluster:
+    cluster = Cluster.with_free_name("tests")
+    cluster.up()
+    try:
         yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.fixture
+def on_the_login_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Slurm's programs, called from this process, ask this cluster."""
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_"))]:
+        monkeypatch.delenv(name)
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)

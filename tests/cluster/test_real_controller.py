@@ -17,19 +17,13 @@ from toolkit.errors import SlurmRefused, SlurmUnavailable, UserError
 from .cluster import Cluster
 from .waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("on_the_login_node")
+
 Submit = Callable[..., str]
 
 
-@pytest.fixture(autouse=True)
-def on_the_login_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_"))]:
-        monkeypatch.delenv(name)
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
-
-
 @pytest.fixture
-def submit(cluster: Cluster, tmp_path: Path) -> Iterator[Submit]:
+def submit(on_the_login_node: None, tmp_path: Path) -> Iterator[Submit]:
     """Submits a script with options; all jobs are gone afterwards."""
     ids: list[str] = []
 
@@ -140,7 +134,7 @@ def test_a_job_over_the_partitions_limit_comes_with_advice(submit: Submit) -> No
     _wait(job_id, lambda state: state.reason == "PartitionTimeLimit" and "resources.time" in state.advice)
 
 
-def test_sbatch_test_only_submits_nothing_and_says_when_a_job_would_start(cluster: Cluster) -> None:
+def test_sbatch_test_only_submits_nothing_and_says_when_a_job_would_start() -> None:
     answer = programs.test_only("#!/bin/sh\n#SBATCH --nodes=2 --job-name=only-a-test\ntrue\n")
     assert "to start at" in answer
     assert programs.jobs(names=["only-a-test"]) == []

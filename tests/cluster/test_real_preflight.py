@@ -17,11 +17,7 @@ from toolkit.errors import SlurmRefused
 from .cluster import Cluster
 from .waiting import wait_until
 
-
-@pytest.fixture(autouse=True)
-def on_the_login_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("on_the_login_node")
 
 
 def _what_slurm_does(resources: Resources, folder: Path) -> str:
@@ -52,7 +48,7 @@ def _what_slurm_does(resources: Resources, folder: Path) -> str:
         {"mem_per_cpu": "60000M", "cpus_per_task": 2},
     ],
 )
-def test_accepted_resources_run(cluster: Cluster, tmp_path: Path, resources: dict[str, Any]) -> None:
+def test_accepted_resources_run(tmp_path: Path, resources: dict[str, Any]) -> None:
     asked = Resources(**resources)
     assert check_fits(asked, read_facts(asked)) == []
     assert _what_slurm_does(asked, tmp_path) == "runs"
@@ -77,9 +73,7 @@ def test_accepted_resources_run(cluster: Cluster, tmp_path: Path, resources: dic
         {"exclude": "nowhere"},
     ],
 )
-def test_refused_resources_would_not_have_run(
-    cluster: Cluster, tmp_path: Path, resources: dict[str, Any]
-) -> None:
+def test_refused_resources_would_not_have_run(tmp_path: Path, resources: dict[str, Any]) -> None:
     asked = Resources(**resources)
     assert len(check_fits(asked, read_facts(asked))) == 1
     assert _what_slurm_does(asked, tmp_path) in ("refuses", "waits for ever")

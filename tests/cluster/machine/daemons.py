@@ -26,7 +26,7 @@ class Daemons:
         self.start(name, command)
         exit_code = self._children[-1].wait(PATIENCE_S)
         if exit_code != 0:
-            raise ClusterError(f"{name} failed with exit code {exit_code}{self.output_tail(name)}")
+            raise ClusterError(f"{name} failed with exit code {exit_code}{self._output_tail(name)}")
         self._pid_file(name).unlink()
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -43,9 +43,6 @@ class Daemons:
             )
         self._children.append(child)
         self._pid_file(name).write_text(f"{child.pid} {_start_time(child.pid)}\n")
-
-    def is_running(self, name: str) -> bool:
-        return self._pid(name) is not None
 
     def stop(self, name: str) -> None:
         """Ask the daemon to end and return when it has ended; one that does not run is no error."""
@@ -64,8 +61,8 @@ class Daemons:
 
     def _wait_for_end(self, name: str) -> None:
         wait_until(
-            lambda: not self.is_running(name),
-            complaint=lambda: f"{name} (pid {self._pid(name)}) does not end{self.output_tail(name)}",
+            lambda: self._pid(name) is None,
+            complaint=lambda: f"{name} (pid {self._pid(name)}) does not end{self._output_tail(name)}",
         )
         self._pid_file(name).unlink(missing_ok=True)
         self.reap()
@@ -78,16 +75,16 @@ class Daemons:
         """Poll `ready`; raise with the end of the daemon's output when it dies or is not ready in time."""
 
         def is_ready() -> bool:
-            if not self.is_running(name):
-                raise ClusterError(f"{name} has ended{self.output_tail(name)}")
+            if self._pid(name) is None:
+                raise ClusterError(f"{name} has ended{self._output_tail(name)}")
             return ready()
 
-        wait_until(is_ready, lambda: f"{name} is not ready{self.output_tail(name)}")
+        wait_until(is_ready, lambda: f"{name} is not ready{self._output_tail(name)}")
 
-    def output_tail(self, name: str, lines: int = 25) -> str:
+    def _output_tail(self, name: str) -> str:
         path = self._output(name)
         text = path.read_text(errors="replace") if path.exists() else ""
-        return "\n".join([f"\nThe end of {path}:", *text.splitlines()[-lines:]])
+        return "\n".join([f"\nThe end of {path}:", *text.splitlines()[-25:]])
 
     def _output(self, name: str) -> Path:
         # Not NAME.log: there Slurm's daemons write themselves, with times, once they have read slurm.conf.

@@ -9,8 +9,6 @@ from .daemons import Daemons
 from .network import Network, Subnet
 from .state_folder import StateFolder
 
-# Generous, because a busy machine with two cores may be slow; normally each is up within a second or two.
-
 
 class Services:
     """Starts munge, the database, and Slurm's daemons for one cluster."""
@@ -22,7 +20,8 @@ class Services:
 
     def start_munge(self) -> None:
         state = self._state
-        _write_private(state.munge_key, os.urandom(128))
+        state.munge_key.touch(mode=0o600)
+        state.munge_key.write_bytes(os.urandom(128))
         self._daemons.start(
             "munged",
             [
@@ -34,7 +33,7 @@ class Services:
                 f"--pid-file={state.pids}/munged.own",
             ],
         )
-        self._wait("munged", lambda: _answers(state.munge_socket))
+        self._daemons.wait_for("munged", lambda: _answers(state.munge_socket))
 
     def start_database(self) -> None:
         """Start a MariaDB of our own: no TCP port, a socket in the state folder, its root is our root."""
@@ -49,35 +48,27 @@ class Services:
         listen = ["--skip-networking", f"--socket={state.database_socket}"]
         pid_file = f"--pid-file={state.pids}/mariadbd.own"
         self._daemons.start("mariadbd", ["mariadbd", *own, *listen, *fast, pid_file])
-        self._wait("mariadbd", lambda: _answers(state.database_socket))
+        self._daemons.wait_for("mariadbd", lambda: _answers(state.database_socket))
 
     def start_accounting(self, subnet: Subnet) -> None:
         # slurmdbd has no key for the socket's path, but the client library in it reads this variable.
         environment = self._slurm_environment() | {"MYSQL_UNIX_PORT": str(self._state.database_socket)}
         self._daemons.start("slurmdbd", ["slurmdbd", "-D"], environment)
-        self._wait("slurmdbd", lambda: _listens(subnet.login_address, subnet.accounting_port))
+        self._daemons.wait_for("slurmdbd", lambda: _listens(subnet.login_address, subnet.accounting_port))
 
     def start_controller(self, subnet: Subnet) -> None:
         self._daemons.start("slurmctld", ["slurmctld", "-D"], self._slurm_environment())
-        self._wait("slurmctld", lambda: _listens(subnet.login_address, subnet.controller_port))
+        self._daemons.wait_for("slurmctld", lambda: _listens(subnet.login_address, subnet.controller_port))
 
     def start_host(self, host: str) -> None:
         command = self._network.on_host(host, ["slurmd", "-D", "-N", host, "-f", str(self._state.slurm_conf)])
         self._daemons.start(f"slurmd-{host}", command, self._slurm_environment())
 
     def wait_for_host(self, host: str, usable: Callable[[], bool]) -> None:
-        self._wait(f"slurmd-{host}", usable)
+        self._daemons.wait_for(f"slurmd-{host}", usable)
 
     def _slurm_environment(self) -> dict[str, str]:
         return {"SLURM_CONF": str(self._state.slurm_conf)}
-
-    def _wait(self, daemon: str, ready: Callable[[], bool]) -> None:
-        self._daemons.wait_for(daemon, ready)
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
 
 
 def _answers(unix_socket: Path) -> bool:

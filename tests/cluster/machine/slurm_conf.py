@@ -32,20 +32,18 @@ class Description:
 def write(cluster: Description) -> None:
     """Write all configuration files, and make the devices that stand for GPUs."""
     state = cluster.state
-    state.slurm_conf.write_text(slurm_conf(cluster))
-    state.gres_conf.write_text(gres_conf(cluster))
-    state.cgroup_conf.write_text(cgroup_conf())
+    sections = [_daemons(cluster), _scheduling(), _accounting(cluster), _hosts(cluster), _partitions(cluster)]
+    state.slurm_conf.write_text("\n".join(sections))
+    state.gres_conf.write_text(f"Name=gpu File={state.gpus}/gpu[0-{GPUS_PER_HOST - 1}]\n")
+    # slurmd loads a cgroup plugin even though nothing here uses one. This one looks at nothing when it is
+    # loaded; cgroup/v2 and autodetect end slurmd in a container whose cgroups are not to their taste.
+    state.cgroup_conf.write_text("CgroupPlugin=cgroup/v1\n")
     # slurmdbd refuses a file that others may read.
     state.slurmdbd_conf.touch(mode=0o600)
-    state.slurmdbd_conf.write_text(slurmdbd_conf(cluster))
+    state.slurmdbd_conf.write_text(_slurmdbd(cluster))
     for index in range(GPUS_PER_HOST):
         # Character devices (each is a /dev/null): for plain files Slurm does not set CUDA_VISIBLE_DEVICES.
         os.mknod(state.gpus / f"gpu{index}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-
-
-def slurm_conf(cluster: Description) -> str:
-    sections = [_daemons(cluster), _scheduling(), _accounting(cluster), _hosts(cluster), _partitions(cluster)]
-    return "\n".join(sections)
 
 
 def _daemons(cluster: Description) -> str:
@@ -126,17 +124,7 @@ PartitionName=urgent PriorityTier=10 PreemptMode=off
 """
 
 
-def gres_conf(cluster: Description) -> str:
-    return f"Name=gpu File={cluster.state.gpus}/gpu[0-{GPUS_PER_HOST - 1}]\n"
-
-
-def cgroup_conf() -> str:
-    # slurmd loads a cgroup plugin even though nothing here uses one. This one looks at nothing when it is
-    # loaded; cgroup/v2 and autodetect end slurmd in a container whose cgroups are not to their taste.
-    return "CgroupPlugin=cgroup/v1\n"
-
-
-def slurmdbd_conf(cluster: Description) -> str:
+def _slurmdbd(cluster: Description) -> str:
     return f"""\
 DbdHost={cluster.login_host}
 DbdAddr={cluster.subnet.login_address}

@@ -1,90 +1,41 @@
-"""Where a cluster's files lie: every file name is a property here."""
+"""Where a cluster's files lie: every file name stands here."""
 
 import os
 import shutil
 import stat
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ClusterError
 
 
-@dataclass(frozen=True, slots=True)
 class StateFolder:
     """Everything that one cluster writes, apart from its lines in /etc/hosts."""
 
-    cluster_name: str
-
-    @property
-    def path(self) -> Path:
-        return Path(tempfile.gettempdir()) / f"stk-cluster-{self.cluster_name}"
-
-    @property
-    def slurm_conf(self) -> Path:
-        return self.path / "etc" / "slurm.conf"
-
-    @property
-    def gres_conf(self) -> Path:
-        return self.path / "etc" / "gres.conf"
-
-    @property
-    def cgroup_conf(self) -> Path:
-        return self.path / "etc" / "cgroup.conf"
-
-    @property
-    def slurmdbd_conf(self) -> Path:
-        return self.path / "etc" / "slurmdbd.conf"
-
-    @property
-    def subnet(self) -> Path:
-        return self.path / "etc" / "subnet"
-
-    @property
-    def munge_key(self) -> Path:
-        return self.path / "munge" / "munge.key"
-
-    @property
-    def munge_socket(self) -> Path:
-        return self.path / "munge" / "munge.socket"
-
-    @property
-    def database(self) -> Path:
-        return self.path / "database"
-
-    @property
-    def database_socket(self) -> Path:
-        return self.path / "database.socket"
-
-    @property
-    def database_scratch(self) -> Path:
-        return self.path / "database.tmp"
-
-    @property
-    def controller_state(self) -> Path:
-        return self.path / "controller"
-
-    @property
-    def gpus(self) -> Path:
-        return self.path / "gpus"
-
-    @property
-    def spool(self) -> Path:
-        return self.path / "spool"
-
-    @property
-    def pids(self) -> Path:
-        return self.path / "pids"
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
+    def __init__(self, cluster_name: str) -> None:
+        self.path = Path(tempfile.gettempdir()) / f"stk-cluster-{cluster_name}"
+        self._etc = self.path / "etc"
+        self.slurm_conf = self._etc / "slurm.conf"
+        self.gres_conf = self._etc / "gres.conf"
+        self.cgroup_conf = self._etc / "cgroup.conf"
+        self.slurmdbd_conf = self._etc / "slurmdbd.conf"
+        self.subnet = self._etc / "subnet"
+        self._munge = self.path / "munge"
+        self.munge_key = self._munge / "munge.key"
+        self.munge_socket = self._munge / "munge.socket"
+        self.database = self.path / "database"
+        self.database_socket = self.path / "database.socket"
+        self.database_scratch = self.path / "database.tmp"
+        self.controller_state = self.path / "controller"
+        self.gpus = self.path / "gpus"
+        self.spool = self.path / "spool"
+        self.pids = self.path / "pids"
+        self.logs = self.path / "logs"
 
     def create(self) -> None:
         """Make the folders, readable for all because jobs of any user need slurm.conf and munge's socket."""
         self.path.mkdir(mode=0o755)
-        etc, munge = self.slurm_conf.parent, self.munge_key.parent
-        for folder in (etc, munge, self.gpus, self.spool, self.pids, self.logs):
+        for folder in (self._etc, self._munge, self.gpus, self.spool, self.pids, self.logs):
             folder.mkdir(mode=0o755)
         for private in (self.database, self.database_scratch, self.controller_state):
             private.mkdir(mode=0o700)

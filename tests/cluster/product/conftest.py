@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.product.stopping.requeue_cases import Users
 from toolkit.run.run_dir import RunDir
 
-from .user import User
+from .user import User, Users
 
 _WORDS = {"good": ("fine", "bright", "warm"), "bad": ("dull", "poor", "cold")}
 
@@ -55,7 +54,7 @@ def long_alone(lone_user: User) -> RunDir:
 @pytest.fixture(scope="module")
 def users(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Users:
     """Where the tests of one file make their users and runs."""
-    return Users(cluster, table, tmp_path_factory.mktemp("requeue"))
+    return Users(cluster, table, tmp_path_factory.mktemp("users"))
 
 
 def _train_here(user: User, name: str) -> RunDir:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,13 @@ train: {{epochs: {epochs}, batch_size: 16, log_per_epoch: 10, device: cpu}}
 resources: {{cpus_per_task: 1}}
 """
 
+#: Notes when it was called, its name and first arguments, and becomes the program itself.
+_NOTED = """\
+#!/bin/sh
+echo "$(date +%s.%N) {name} $1 $2 $3" >> '{calls}'
+exec '{program}' "$@"
+"""
+
 #: Epochs of ten steps: quick ones cost little more than their start; long ones last some seconds, so that
 #: something can happen to them meanwhile.
 EPOCHS = {"quick": 2, "long": 20}
@@ -60,6 +68,7 @@ class User:
         self.cluster = cluster
         self.home = home
         self.runs = home / "experiments"
+        self._calls = home / "calls"
         home.mkdir(parents=True, exist_ok=True)
         for name, epochs in EPOCHS.items():
             # JSON strings are YAML: any path can be written so.
@@ -123,6 +132,20 @@ class User:
         file.chmod(0o755)
         return {"PATH": os.pathsep.join([str(file.parent), self.environment["PATH"]])}
 
+    def note_calls(self, *programs: str) -> dict[str, str]:
+        """The environment in which each call of these programs is noted from now on."""
+        self._calls.unlink(missing_ok=True)
+        env: dict[str, str] = {}
+        for name in programs:
+            script = _NOTED.format(name=name, calls=self._calls, program=shutil.which(name))
+            env |= self.stand_before(name, script)
+        return env
+
+    def calls(self, *programs: str) -> list[str]:
+        """The noted calls of these programs: time, name, first arguments."""
+        noted = self._calls.read_text().splitlines() if self._calls.exists() else []
+        return [line for line in noted if line.split(" ")[1] in programs]
+
     def stk_json(self, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
         """What a command answers with --json."""
         return json.loads(self.run("stk", *arguments, "--json", env=env).stdout)
@@ -134,12 +157,22 @@ class User:
         answer = self.stk_json("submit", f"{experiment}.yaml", *overrides, env=env)
         return RunDir(Path(answer["run_dir"])), answer["job_id"]
 
+    def submit_command(self, *words: str) -> tuple[RunDir, str]:
+        """Submit a command of one's own, after options and `--`; return its run and job id."""
+        answer = json.loads(self.run("stk", "submit", "--json", *words).stdout)
+        return RunDir(Path(answer["run_dir"])), answer["job_id"]
+
     def sbatch(
         self, *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> str:
         """Submit a batch script whose output goes to this user's home; return the job's id."""
         fixed = ("--parsable", f"--output={self.home}/%j.out")
         return self.run("sbatch", *fixed, *arguments, env=env, cwd=cwd).stdout.strip()
+
+    def preempt(self, *hosts: str) -> str:
+        """Take hosts for something urgent that needs all of their GPUs; return its job's id."""
+        place = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", "--gres=gpu:4", "--time=5")
+        return self.sbatch("--partition=urgent", *place, "--wrap=true")
 
     def status(self, run: RunDir) -> dict[str, Any]:
         """What `stk status` says of a run."""
@@ -207,9 +240,27 @@ class User:
         return "\n".join(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Makes users, each with a home of its own."""
+
+    cluster: Cluster
+    table: Path
+    folder: Path
+
+    def user(self, name: str) -> User:
+        return User(self.cluster, self.table, self.folder / name)
+
+
 def weights(run: RunDir) -> bytes:
     """The weights that a run ended with."""
     return (run.last / "model.safetensors").read_bytes()
+
+
+def assert_same_training(run: RunDir, other: RunDir) -> None:
+    """Two runs have the same metrics on the way, and end with the same weights."""
+    assert curve(run) == curve(other)
+    assert weights(run) == weights(other)
 
 
 def starts(run: RunDir) -> list[dict[str, Any]]:

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import User
+from tests.cluster.product.user import User, Users
 from tests.cluster.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def told(cluster: Cluster, table: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[User, Any]:
+def told(users: Users) -> tuple[User, Any]:
     """What it says to a user who asks on a host, too."""
-    user = User(cluster, table, tmp_path_factory.mktemp("doctor") / "home")
+    user = users.user("doctor")
     return user, user.stk_json("doctor", "quick.yaml", "resources.partition=preemptible", "--on-node")
 
 

@@ -11,20 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import User, slowly, starts
+from tests.cluster.product.user import User, Users, slowly, starts
 from tests.cluster.waiting import wait_until
 from toolkit.files import append_json_line, read_json_lines
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
-
-#: Stands before the real program on PATH: notes each call, and may say nothing, or that it cannot answer.
-_SPY = """\
-#!/bin/sh
-echo call >> "{calls}"
-exec "{program}" "$@"
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +29,9 @@ class Population:
 
     def look(self, *words: str) -> dict[str, dict[str, Any]]:
         """The rows by what has become of the runs; asserts that Slurm was asked twice at most."""
-        calls = self.user.home / "calls"
-        calls.unlink(missing_ok=True)
-        spied: dict[str, str] = {}
-        for name in ("squeue", "sacct", "scontrol"):
-            spy = _SPY.format(calls=calls, program=shutil.which(name))
-            spied |= self.user.stand_before(name, spy)
-        rows = self.user.stk_json("status", *words, env=spied)
-        assert not calls.exists() or len(calls.read_text().split()) <= 2
+        programs = ("squeue", "sacct", "scontrol")
+        rows = self.user.stk_json("status", *words, env=self.user.note_calls(*programs))
+        assert len(self.user.calls(*programs)) <= 2
         names = {str(run.path): name for name, run in self.runs.items()}
         return {names[row["run_dir"]]: row for row in rows}
 
@@ -54,10 +41,8 @@ def _told(rows: dict[str, dict[str, Any]], *names: str) -> list[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def population(
-    cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Population]:
-    user = User(cluster, table, tmp_path_factory.mktemp("status"))
+def population(users: Users) -> Iterator[Population]:
+    user = users.user("status")
     try:
         yield _settle(user)
     finally:

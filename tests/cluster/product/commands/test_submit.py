@@ -6,13 +6,11 @@ import ipaddress
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import User, curve, ranks, slowly, starts, weights
+from tests.cluster.product.user import User, Users, assert_same_training, ranks, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
@@ -39,8 +37,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    user = User(cluster, table, tmp_path_factory.mktemp("submit"))
+def story(users: Users) -> Story:
+    user = users.user("submit")
     observed = {"PYTHONPATH": str(user.install_probe()), **slowly(0.05)}
     plan = user.stk_json("plan", "long.yaml", *RESOURCES)
     run, job_id = user.submit("long", *RESOURCES, env=observed)
@@ -134,8 +132,7 @@ def test_run_folder_holds_all_expected_files(story: Story) -> None:
 
 
 def test_result_equals_that_of_one_local_process(story: Story, long_alone: RunDir) -> None:
-    assert weights(story.run) == weights(long_alone)
-    assert curve(story.run) == curve(long_alone)
+    assert_same_training(story.run, long_alone)
     here, there = read_json(long_alone.result), read_json(story.run.result)
     assert (there["metrics"]["test"], there["best"]) == (here["metrics"]["test"], here["best"])
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.user import User, curve, slowly, starts, weights
+from tests.cluster.product.user import User, assert_same_training, slowly, starts
 from tests.cluster.waiting import wait_until
-from toolkit.files import read_json_lines
+from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
 
 
@@ -37,9 +37,8 @@ def test_requeued_task_ends_as_if_undisturbed_and_its_sibling_is_not_requeued(
     assert [start["why"] for start in starts(run)] == ["requested", "finished"]
     assert [start["restart"] for start in starts(run)] == [0, 1]
     assert [start["why"] for start in starts(sibling)] == ["finished"]
-    assert curve(run) == curve(long_alone)
-    assert weights(run) == weights(long_alone)
-    (requeue,) = [line for line in read_json_lines(run.events) if line["event"] == "requeue"]
+    assert_same_training(run, long_alone)
+    (requeue,) = events(run, "requeue")
     assert requeue["job_id"] == job_id
 
 

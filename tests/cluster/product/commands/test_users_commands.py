@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.user import User, curve, host_numbers, slowly, starts, weights
+from tests.cluster.product.user import User, assert_same_training, host_numbers, slowly, starts, weights
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir
 
@@ -19,7 +19,7 @@ def test_sbatch_wrap_on_two_hosts_trains_on_one_and_names_both(user: User, quick
     run = user.only_run()
     user.wait_until_finished(run, job_id)
     assert host_numbers(run) == [0, 0]
-    assert (curve(run), weights(run)) == (curve(quick_alone), weights(quick_alone))
+    assert_same_training(run, quick_alone)
     shown = (user.home / f"{job_id}.out").read_text()
     assert "2 hosts" in shown
     assert sum(host in shown for host in user.cluster.hosts) == 2
@@ -33,7 +33,7 @@ def test_a_job_submitted_inside_an_allocation_with_memory_has_its_own_memory(
     answer = json.loads(user.run("salloc", "--ntasks=1", "--mem=512M", *command).stdout)
     run = RunDir(Path(answer["run_dir"]))
     user.wait_until_finished(run, answer["job_id"])
-    assert (curve(run), weights(run)) == (curve(quick_alone), weights(quick_alone))
+    assert_same_training(run, quick_alone)
 
 
 @pytest.mark.slow
@@ -57,4 +57,4 @@ def test_job_requeued_twice_restarts_without_its_submitted_pickle(user: User, lo
         wait_until(is_back, lambda: user.story(run))
     user.wait_until_finished(run, job_id)
     assert [start["job_id"] for start in starts(run)] == [job_id] * 3
-    assert (curve(run), weights(run)) == (curve(long_alone), weights(long_alone))
+    assert_same_training(run, long_alone)

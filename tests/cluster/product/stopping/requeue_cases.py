@@ -9,14 +9,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from slurm.job.requeue import SETTLED
-from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import User, curve, slowly, starts, weights
+from tests.cluster.product.user import User, Users, assert_same_training, slowly, starts
 from tests.cluster.waiting import wait_until
-from toolkit.files import read_json_lines
+from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
 
 
@@ -30,9 +28,7 @@ class Case:
 
     def preempt(self) -> None:
         """Take the hosts of the job for something urgent."""
-        hosts = starts(self.run)[-1]["hosts"]
-        options = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", "--gres=gpu:4", "--time=5")
-        self.user.sbatch("--partition=urgent", *options, "--wrap=true")
+        self.user.preempt(*starts(self.run)[-1]["hosts"])
 
     def finish(self) -> None:
         """Return when the run has finished and the end of its last attempt is recorded."""
@@ -47,7 +43,7 @@ class Case:
         wait_until(lambda: bool(self.events(*SETTLED)), lambda: self.user.story(self.run))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        return [line for line in read_json_lines(self.run.events) if line["event"] in kinds]
+        return events(self.run, *kinds)
 
     @property
     def whys(self) -> list[str]:
@@ -69,24 +65,16 @@ _UNANSWERED = """\
 """
 
 
-class Users:
-    """Makes users, each with a home of its own."""
+def submit(users: Users, name: str, *resources: str, is_heard: bool = True) -> Case:
+    """Submit long as a user of this name.
 
-    def __init__(self, cluster: Cluster, table: Path, folder: Path) -> None:
-        self.cluster = cluster
-        self._table = table
-        self._folder = folder
-
-    def user(self, name: str) -> User:
-        return User(self.cluster, self._table, self._folder / name)
-
-    def submit(self, name: str, *resources: str, step_s: float = 1.0, is_heard: bool = True) -> Case:
-        user = self.user(name)
-        env = slowly(step_s)
-        if not is_heard:
-            env |= user.stand_before("scontrol", _UNANSWERED.format(program=shutil.which("scontrol")))
-        run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=env)
-        return Case(user, run, job_id)
+    is_heard  whether it gets an answer when it puts itself back into the queue
+    """
+    user = users.user(name)
+    env = slowly(1.0)
+    if not is_heard:
+        env |= user.stand_before("scontrol", _UNANSWERED.format(program=shutil.which("scontrol")))
+    return Case(user, *user.submit("long", *(f"resources.{each}" for each in resources), env=env))
 
 
 def host(users: Users, number: int) -> str:
@@ -114,7 +102,6 @@ def assert_as_if_undisturbed(case: Case, alone: RunDir) -> None:
     case.finish()
     assert len(case.whys) > 1
     assert case.whys[-1] == "finished"
-    assert curve(case.run) == curve(alone)
-    assert weights(case.run) == weights(alone)
+    assert_same_training(case.run, alone)
     for first, second in zip(starts(case.run), starts(case.run)[1:], strict=False):
         assert second["first_step"] == first["last_step"] > first["first_step"]

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from slurm.status.dependency import why_not_begun
-from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import User, slowly, starts
+from tests.cluster.product.user import User, Users, slowly, starts
 from tests.cluster.waiting import wait_until
-from toolkit.files import read_json_lines
+from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
@@ -32,11 +31,8 @@ class Chain:
     @property
     def evaluation(self) -> str:
         """The job that scores the second run, where one was asked for."""
-        (event,) = [line for line in read_json_lines(self.runs[1].events) if line["event"] == "evaluation"]
+        (event,) = events(self.runs[1], "evaluation")
         return str(event["job_id"])
-
-    def wait_for_step(self) -> None:
-        self.user.wait_for_step(self.runs[0])
 
 
 def chain(user: User, *given: str, faults: str, then: tuple[str, ...] = ("--evaluate",)) -> Chain:
@@ -50,57 +46,41 @@ def chain(user: User, *given: str, faults: str, then: tuple[str, ...] = ("--eval
 
 
 @pytest.fixture(scope="module")
-def chains(
-    cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Chain]]:
+def chains(users: Users) -> Iterator[dict[str, Chain]]:
     """The first run is requeued in one chain, continues in a new job in another, and fails in the third."""
-    folder = tmp_path_factory.mktemp("chains")
     short = ("train.epochs=3",)
     made = {
-        "requeued": chain(
-            User(cluster, table, folder / "requeued"), *short, faults=slowly(1.0)["STK_FAULTS"], then=()
-        ),
+        "requeued": chain(users.user("requeued"), *short, faults=slowly(1.0)["STK_FAULTS"], then=()),
         "chained": chain(
-            User(cluster, table, folder / "chained"),
+            users.user("chained"),
             *short,
             "resources.requeue=chain",
             then=("resources.requeue=chain", "--evaluate"),
             faults="kill at=forward step=5 attempt=1",
         ),
-        "failed": chain(
-            User(cluster, table, folder / "failed"),
-            "resources.max_crashes=0",
-            faults="raise at=forward step=3",
-        ),
+        "failed": chain(users.user("failed"), "resources.max_crashes=0", faults="raise at=forward step=3"),
     }
+    requeued = made["requeued"]
+    first = requeued.runs[0]
     try:
-        requeued = made["requeued"]
-        requeued.wait_for_step()
-        requeued.user.run("stk", "requeue", requeued.runs[0].run_id)
-        wait_until(
-            lambda: "why" in starts(requeued.runs[0])[0], lambda: requeued.user.story(requeued.runs[0])
-        )
-        wait_for_pending(requeued)
+        requeued.user.wait_for_step(first)
+        requeued.user.run("stk", "requeue", first.run_id)
+        wait_until(lambda: "why" in starts(first)[0], lambda: requeued.user.story(first))
+        # It starts without the two minutes of Slurm, once it waits.
+        users.cluster.wait_for_state(requeued.jobs[0], "PENDING")
+        assert users.cluster.wait_for_state(requeued.jobs[1], "PENDING")["Reason"] == "Dependency"
+        requeued.user.run("stk", "requeue", first.run_id)
         yield made
     finally:
         for each in made.values():
             each.user.run("scancel", *each.jobs)
 
 
-def wait_for_pending(each: Chain) -> None:
-    """Let the requeued job start without Slurm's two minutes, once it waits."""
-    waits = ("PENDING",)
-    each.user.cluster.wait_for_state(each.jobs[0], waits)
-    assert each.user.cluster.wait_for_state(each.jobs[1], waits)["Reason"] == "Dependency"
-    each.user.run("stk", "requeue", each.runs[0].run_id)
-
-
 def moved(run: RunDir) -> list[list[str]]:
     """The jobs that were taken along, each time that the run went on in a new job."""
-    return [line["jobs"] for line in read_json_lines(run.events) if line["event"] == "dependants"]
+    return [line["jobs"] for line in events(run, "dependants")]
 
 
-@pytest.mark.cluster
 def test_the_second_run_starts_after_the_final_success_of_the_first(chains: dict[str, Chain]) -> None:
     requeued = chains["requeued"]
     first, second = requeued.runs
@@ -110,7 +90,6 @@ def test_the_second_run_starts_after_the_final_success_of_the_first(chains: dict
     assert only["time_start"] >= first.result.stat().st_mtime
 
 
-@pytest.mark.cluster
 def test_run_that_continues_in_a_new_job_moves_its_dependants_there(chains: dict[str, Chain]) -> None:
     """Both runs are killed once and chained; the evaluation of the second is moved as the second was."""
     chained = chains["chained"]
@@ -123,7 +102,6 @@ def test_run_that_continues_in_a_new_job_moves_its_dependants_there(chains: dict
     assert starts(second)[0]["time_start"] >= first.result.stat().st_mtime
 
 
-@pytest.mark.cluster
 def test_after_a_failure_the_second_job_leaves_the_queue_and_never_runs(chains: dict[str, Chain]) -> None:
     failed = chains["failed"]
     assert failed.user.wait_for_end(failed.jobs[0]) == "FAILED"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.product.user import User, curve, starts, weights
+from tests.cluster.product.user import User, assert_same_training, starts
 from tests.toolkit.support.tiny import events
 from toolkit.run.run_dir import RunDir
 
@@ -20,8 +20,7 @@ def test_run_restarts_in_its_job_after_a_rank_was_killed(user: User, quick_alone
     assert first["hosts"] == second["hosts"]
     assert [event["attempt"] for event in events(run, "started_in_place")] == [1]
     assert not events(run, "requeue", "chained")
-    assert curve(run) == curve(quick_alone)
-    assert weights(run) == weights(quick_alone)
+    assert_same_training(run, quick_alone)
     status = user.status(run)
     assert (status["state"], status["job_id"], status["restarts"]) == ("finished", job_id, 1)
 

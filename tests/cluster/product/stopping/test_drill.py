@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import User
+from tests.cluster.product.user import User, Users
 
 #: `stk` with a drill that waits less.
 _SHORTER = """
@@ -25,9 +24,9 @@ GRACEFUL = ("asked to stop", "requeued", "preempted", "out of time")
 
 
 @pytest.fixture(scope="module")
-def drilled(cluster: Cluster, table: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[User, Any]:
+def drilled(users: Users) -> tuple[User, Any]:
     """What the drill of a user who brings no experiment says."""
-    user = User(cluster, table, tmp_path_factory.mktemp("drill") / "home")
+    user = users.user("drill")
     command = ("drill", "--cluster", "slurm", "--json")
     result = user.run(sys.executable, "-c", _SHORTER, *command, check=False, timeout_s=900)
     print(result.stdout, result.stderr)

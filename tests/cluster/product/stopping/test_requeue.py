@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.product.user import User, starts
+from tests.cluster.product.user import User, Users, starts
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir
 
-from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_way
+from .requeue_cases import Case, assert_as_if_undisturbed, host, submit, under_way
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,10 @@ def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each after its interruption; they are still running."""
     two = "tasks_per_node=2"
     cases = {
-        "grace": users.submit("grace", "partition=preemptible", host(users, 0), "gres=gpu:4", two),
-        "no grace": users.submit("nograce", "partition=preemptible0", host(users, 1), "gres=gpu:4"),
+        "grace": submit(users, "grace", "partition=preemptible", host(users, 0), "gres=gpu:4", two),
+        "no grace": submit(users, "nograce", "partition=preemptible0", host(users, 1), "gres=gpu:4"),
         # Two minutes are not enough for all its steps.
-        "chain": users.submit("chain", "time=2"),
+        "chain": submit(users, "chain", "time=2"),
     }
     with under_way(users, cases, unwatched=("chain",)):
         for name in ("grace", "no grace"):

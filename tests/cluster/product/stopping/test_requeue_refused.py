@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.product.user import User, host_numbers, starts, weights
+from tests.cluster.product.user import User, Users, host_numbers, starts, weights
 from toolkit.files import read_json_lines
 from toolkit.run.run_dir import RunDir
 
-from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_way
+from .requeue_cases import Case, assert_as_if_undisturbed, host, submit, under_way
 
 pytestmark = pytest.mark.slow
 
@@ -20,32 +20,24 @@ def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each after its interruption; they are still running."""
     uneven = "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"
     cases = {
-        "refused": users.submit("refused", "partition=preemptible", host(users, 2), "gres=gpu:4"),
-        "uneven, refused": users.submit("unevenly", uneven),
-        "unanswered": users.submit("unanswered", uneven, is_heard=False),
+        "refused": submit(users, "refused", "partition=preemptible", host(users, 2), "gres=gpu:4"),
+        "uneven, refused": submit(users, "unevenly", uneven),
+        "unanswered": submit(users, "unanswered", uneven, is_heard=False),
         # Two minutes are not enough for all its steps.
-        "same job": users.submit("same", "time=2", "requeue=same_job"),
+        "same job": submit(users, "same", "time=2", "requeue=same_job"),
     }
     with under_way(users, cases, unwatched=("same job",)):
-        disturb(cases)
+        # As a site does that lets no job go back; its owner may do it too.
+        for case in (cases["refused"], cases["uneven, refused"]):
+            case.user.run("scontrol", "update", f"jobid={case.job_id}", "requeue=0")
+        cases["refused"].preempt()
+        for case in (cases["uneven, refused"], cases["unanswered"]):
+            assert "asked to save" in case.user.run("stk", "requeue", case.run.run_id).stdout
+        cases["refused"].wait_until_stopped()
         yield cases
 
 
-def disturb(cases: dict[str, Case]) -> None:
-    # As a site does that lets no job go back; its owner may do it too.
-    for case in (cases["refused"], cases["uneven, refused"]):
-        case.user.run("scontrol", "update", f"jobid={case.job_id}", "requeue=0")
-    cases["refused"].preempt()
-    for name in ("uneven, refused", "unanswered"):
-        case = cases[name]
-        assert "asked to save" in case.user.run("stk", "requeue", case.run.run_id).stdout
-    cases["refused"].wait_until_stopped()
-
-
-DISTURBED = ("refused", "uneven, refused", "unanswered", "same job")
-
-
-@pytest.mark.parametrize("name", DISTURBED)
+@pytest.mark.parametrize("name", ["refused", "uneven, refused", "unanswered", "same job"])
 def test_interrupted_run_ends_as_if_undisturbed(
     cases: dict[str, Case], long_alone: RunDir, name: str
 ) -> None:

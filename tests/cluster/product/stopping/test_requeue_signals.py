@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from slurm.status.submissions import submissions
-from tests.cluster.product.user import SCRIPTS, slowly
+from tests.cluster.product.user import SCRIPTS, Users, slowly
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir, find_runs
 
-from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_way
+from .requeue_cases import Case, assert_as_if_undisturbed, host, submit, under_way
 
 pytestmark = pytest.mark.slow
 
@@ -20,20 +20,16 @@ pytestmark = pytest.mark.slow
 def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each after its interruption; they are still running."""
     cases = {
-        "signal": users.submit("signal", "partition=preemptible", host(users, 3), "gres=gpu:4"),
+        "signal": submit(users, "signal", "partition=preemptible", host(users, 3), "gres=gpu:4"),
         **array(users),
     }
-    with under_way(users, cases, unwatched=()):
-        disturb(cases)
-        yield cases
-
-
-def disturb(cases: dict[str, Case]) -> None:
     task = cases["array task"]
-    task.user.run("scancel", "--signal=USR2", task.job_id)
-    with task.user.cluster.preempting_with_user_signal():
-        cases["signal"].preempt()
-        cases["signal"].wait_until_stopped()
+    with under_way(users, cases, unwatched=()):
+        task.user.run("scancel", "--signal=USR2", task.job_id)
+        with users.cluster.preempting_with_user_signal():
+            cases["signal"].preempt()
+            cases["signal"].wait_until_stopped()
+        yield cases
 
 
 _ARRAY = """\

@@ -11,18 +11,15 @@ from typing import Any
 import pytest
 
 from benchmarks.__main__ import main
-from tests.cluster.cluster import Cluster
 from tests.cluster.product.user import User
 from tests.docs.readme import ROOT
 
 #: A kill, a preemption and several imports of torch, in two tools.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow, pytest.mark.usefixtures("on_the_login_node")]
 
 
-def found(name: str, cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def found(name: str, folder: Path) -> list[dict[str, Any]]:
     """The tables of one benchmark."""
-    for variable, value in cluster.environment.items():
-        monkeypatch.setenv(variable, value)
     assert main([name, "--quick", "--json", str(folder / "found.json")]) == 0
     tables: list[dict[str, Any]] = json.loads((folder / "found.json").read_text())["tables"]
     return tables
@@ -35,10 +32,8 @@ def values(table: dict[str, Any]) -> dict[tuple[str, str], float]:
     return {(row["work"], row["candidate"]): row["values"][0] for row in rows}
 
 
-def test_parts_of_goodput_under_a_kill_add_up_to_the_wall_time(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    share, parts = map(values, found("goodput", cluster, tmp_path, monkeypatch))
+def test_parts_of_goodput_under_a_kill_add_up_to_the_wall_time(tmp_path: Path) -> None:
+    share, parts = map(values, found("goodput", tmp_path))
     assert share
     assert all(0 < value < 100 for value in share.values())
     for tool in {tool for tool, _ in parts}:
@@ -49,10 +44,8 @@ def test_parts_of_goodput_under_a_kill_add_up_to_the_wall_time(
     assert ours["a person"] == 0.0
 
 
-def test_parts_of_the_restart_after_a_preemption_add_up(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, parts = map(values, found("resume", cluster, tmp_path, monkeypatch))
+def test_parts_of_the_restart_after_a_preemption_add_up(tmp_path: Path) -> None:
+    whole, parts = map(values, found("resume", tmp_path))
     for (_, tool), value in whole.items():
         seconds = {part: each for (name, part), each in parts.items() if name == tool}
         assert seconds.pop("all but Slurm") == value

@@ -124,12 +124,16 @@ class User:
             stderr=subprocess.DEVNULL,
         )
 
+    def write_program(self, file: Path, text: str) -> Path:
+        """Write an executable file, in a folder that need not be there; return it."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)
+        return file
+
     def stand_before(self, program: str, script: str) -> dict[str, str]:
         """Put a script in the place of a program; returns the environment in which it is found first."""
-        file = self.home / "programs" / program
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(script, encoding="utf-8")
-        file.chmod(0o755)
+        file = self.write_program(self.home / "programs" / program, script)
         return {"PATH": os.pathsep.join([str(file.parent), self.environment["PATH"]])}
 
     def note_calls(self, *programs: str) -> dict[str, str]:

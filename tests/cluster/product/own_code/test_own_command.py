@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.stopping.requeue_cases import Case, Users, host, under_way
-from tests.cluster.product.user import User, starts
+from tests.cluster.product.stopping.requeue_cases import Case, host, under_way
+from tests.cluster.product.user import User, Users, starts
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
@@ -74,9 +72,7 @@ def submit(
 ) -> tuple[RunDir, str]:
     """Submit a script as a command; return its run and job id."""
     (user.home / "train.py").write_text(script, encoding="utf-8")
-    done = user.run("stk", "submit", "--json", "code=[train.py]", *words, "--", *command, "train.py")
-    answer = json.loads(done.stdout)
-    return RunDir(Path(answer["run_dir"])), answer["job_id"]
+    return user.submit_command("code=[train.py]", *words, "--", *command, "train.py")
 
 
 def wait_until_begun(user: User, run: RunDir, attempt: int = 1) -> None:
@@ -191,8 +187,7 @@ def test_a_shell_script_starts_accelerate_on_each_host(user: User) -> None:
     (user.home / "launch.sh").write_text(LAUNCHES, encoding="utf-8")
     (user.home / "train.py").write_text(ACCELERATES, encoding="utf-8")
     words = ("code=[train.py,launch.sh]", "--nodes", "2", "--", "bash", "launch.sh")
-    answer = json.loads(user.run("stk", "submit", "--json", *words).stdout)
-    run = RunDir(Path(answer["run_dir"]))
-    user.wait_until_finished(run, answer["job_id"])
+    run, job_id = user.submit_command(*words)
+    user.wait_until_finished(run, job_id)
     assert (run.path / "total").read_text() == "2 1", user.story(run)
     assert len(set(starts(run)[0]["hosts"])) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from functools import cache
@@ -10,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.stopping.requeue_cases import Users
-from tests.cluster.product.user import User, starts
+from tests.cluster.product.user import User, Users, starts
 from tests.cluster.waiting import wait_until
 from tests.toolkit.workloads.custom.script.interrupted import MOMENTS, STEP, TOTAL, logged_steps, weights
 from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING, PLAIN, PRETRAINED, TRANSFORMERS
@@ -23,9 +21,8 @@ _HOSTS = 2
 
 def submit(user: User, *words: str) -> tuple[RunDir, str]:
     """Submit the script on two hosts; return its run and job id."""
-    command = ("stk", "submit", "--json", "--nodes", str(_HOSTS), *words, "code=[train.py,moments.py]")
-    answer = json.loads(user.run(*command, "--", "python", "train.py").stdout)
-    return RunDir(Path(answer["run_dir"])), answer["job_id"]
+    options = ("--nodes", str(_HOSTS), *words, "code=[train.py,moments.py]")
+    return user.submit_command(*options, "--", "python", "train.py")
 
 
 def digest(run: RunDir) -> str:
@@ -86,8 +83,7 @@ def test_preempted_script_resumes_to_the_same_weights(
     expected, started = undisturbed(script), prepare(user, script, "hold")
     run, job_id = submit(user, "resources.partition=preemptible", "resources.gres=gpu:4")
     wait_until(started.exists, lambda: user.story(run))
-    host = starts(run)[0]["hosts"][0]
-    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
+    user.preempt(starts(run)[0]["hosts"][0])
     user.wait_until_finished(run, job_id)
     first, second = starts(run)
     found = (first["why"], first["last_step"], second["first_step"])

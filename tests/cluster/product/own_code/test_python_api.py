@@ -57,8 +57,7 @@ def test_preempted_function_resumes_and_returns_its_result(user: User) -> None:
     )
     run = RunDir(user.runs / run_id)
     wait_until((user.home / "started").exists, lambda: user.story(run))
-    host = starts(run)[0]["hosts"][0]
-    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
+    user.preempt(starts(run)[0]["hosts"][0])
     told = json.loads(
         python(user, f"print(json.dumps(stk.Run({run_id!r}).result(timeout={PATIENCE_S / 2})))")
     )

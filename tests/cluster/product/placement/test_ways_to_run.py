@@ -6,41 +6,21 @@ import os
 import pty
 import select
 import time
-from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.product.user import User, curve, host_numbers, ranks, starts, weights
+from tests.cluster.product.user import User, assert_same_training, host_numbers, ranks, starts
 from tests.patience import PATIENCE_S
 from toolkit.run.run_dir import RunDir, find_runs
 
 TWO_HERE = "resources.tasks_per_node=2"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How to train.
+def assert_trained(user: User, run: RunDir, alone: RunDir, *, is_job: bool) -> None:
+    """Two processes of one host have trained to the same bytes as one alone.
 
     is_job   whether the ranks are Slurm's, else processes that know nothing of Slurm
     """
-
-    is_job: bool
-    command: str = ""
-    force_local: str = ""
-
-
-WAYS = {
-    "torchrun in an allocation": Way(
-        command="salloc --ntasks=1 torchrun --nproc-per-node 2 -m toolkit.training.worker quick.yaml",
-        is_job=True,
-    ),
-    "forced to be local in a step": Way(
-        command=f"srun --ntasks=1 stk run quick.yaml {TWO_HERE}", is_job=False, force_local="Yes"
-    ),
-}
-
-
-def _assert_trained(user: User, run: RunDir, way: Way, alone: RunDir) -> None:
     found = ranks(run)
     assert host_numbers(run) == [0, 0]
     assert [rank["local_rank"] for rank in found] == [0, 1]
@@ -48,18 +28,23 @@ def _assert_trained(user: User, run: RunDir, way: Way, alone: RunDir) -> None:
     pids = {rank["pid"] for rank in found}
     environments = [environment for pid, environment in user.environments().items() if pid in pids]
     assert len(environments) == 2
-    assert {"SLURM_JOB_ID" in environment for environment in environments} == {way.is_job}
+    assert {"SLURM_JOB_ID" in environment for environment in environments} == {is_job}
     assert len(starts(run)) == 1
-    assert curve(run) == curve(alone)
-    assert weights(run) == weights(alone)
+    assert_same_training(run, alone)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_each_way_to_start_trains_to_the_same_weights(user: User, quick_alone: RunDir, way: Way) -> None:
-    observed = {"PYTHONPATH": str(user.install_probe()), "STK_FORCE_LOCAL": way.force_local}
-    user.run(*way.command.split(), env=observed)
-    _assert_trained(user, user.only_run(), way, quick_alone)
+def test_torchrun_in_an_allocation_trains_to_the_same_weights(user: User, quick_alone: RunDir) -> None:
+    torchrun = ("torchrun", "--nproc-per-node", "2", "-m", "toolkit.training.worker", "quick.yaml")
+    user.run("salloc", "--ntasks=1", *torchrun, env={"PYTHONPATH": str(user.install_probe())})
+    assert_trained(user, user.only_run(), quick_alone, is_job=True)
+
+
+@pytest.mark.slow
+def test_step_that_is_forced_to_be_local_trains_to_the_same_weights(user: User, quick_alone: RunDir) -> None:
+    env = {"PYTHONPATH": str(user.install_probe()), "STK_FORCE_LOCAL": "Yes"}
+    user.run("srun", "--ntasks=1", "stk", "run", "quick.yaml", TWO_HERE, env=env)
+    assert_trained(user, user.only_run(), quick_alone, is_job=False)
 
 
 def test_shell_of_srun_pty_is_not_a_rank(user: User, quick_alone: RunDir) -> None:
@@ -73,10 +58,10 @@ def test_shell_of_srun_pty_is_not_a_rank(user: User, quick_alone: RunDir) -> Non
     screen = _type(user, ["srun", "--ntasks=1", "--pty", "bash", "--norc"], typed, observed)
     assert "code 0" in screen, screen
     other, here = find_runs(user.runs)
-    _assert_trained(user, here, Way(is_job=False), quick_alone)
+    assert_trained(user, here, quick_alone, is_job=False)
     assert ranks(here)[0]["host"] in user.cluster.hosts
     user.wait_until_finished(other, user.status(other)["job_id"])
-    _assert_trained(user, other, Way(is_job=True), quick_alone)
+    assert_trained(user, other, quick_alone, is_job=True)
 
 
 def _type(user: User, command: list[str], typed: str, env: dict[str, str]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.product.user import SCRIPTS, User, curve, ranks, weights
+from tests.cluster.product.user import SCRIPTS, User, assert_same_training, curve, ranks, weights
 from tests.cluster.waiting import wait_until
-from toolkit.files import read_json, read_json_lines
+from tests.toolkit.support.tiny import events
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
@@ -31,13 +31,9 @@ def test_five_ranks_on_three_hosts_train_as_one(user: User, quick_alone: RunDir)
     assert [environment["LOCAL_WORLD_SIZE"] for environment in environments] == ["2", "2", "1", "2", "2"]
     assert [rank["local_rank"] for rank in ranks(run)] == [0, 0, 0, 1, 1]
     assert [rank["node"] for rank in ranks(run)] == [0, 1, 2, 0, 1]
-    _assert_close(curve(run), curve(quick_alone))
-
-
-def _assert_close(found: list[dict[str, float]], expected: list[dict[str, float]]) -> None:
-    assert [line["step"] for line in found] == [line["step"] for line in expected]
-    for here, there in zip(found, expected, strict=True):
-        assert math.isclose(here["loss"], there["loss"], rel_tol=1e-5), (here, there)
+    ours, theirs = curve(run), curve(quick_alone)
+    assert [line["step"] for line in ours] == [line["step"] for line in theirs]
+    assert [line["loss"] for line in ours] == pytest.approx([line["loss"] for line in theirs], rel=1e-5)
 
 
 def test_an_uneven_job_is_one_world(user: User, quick_alone: RunDir) -> None:
@@ -55,8 +51,7 @@ def test_an_uneven_job_is_one_world(user: User, quick_alone: RunDir) -> None:
     sizes = [environment["LOCAL_WORLD_SIZE"] for environment in user.environments_of_ranks()]
     assert sizes == ["2", "2", "1", "1"]
     assert user.status(run)["state"] == "finished"
-    assert curve(run) == curve(quick_alone)
-    assert weights(run) == weights(quick_alone)
+    assert_same_training(run, quick_alone)
 
 
 def test_two_jobs_on_one_host_both_train(user: User, quick_alone: RunDir) -> None:
@@ -105,13 +100,8 @@ def test_host_that_cannot_reach_rank_0_is_named(user: User, cut_off_host: str) -
         wait_until(lambda: len([*probe.glob("waiting.*")]) == 2, lambda: user.story(run))
         user.cluster.cut_network(cut_off_host)
         (probe / "hold").unlink()
-        failures: list[dict[str, object]] = []
-
-        def have_both_failed() -> bool:
-            failures[:] = [line for line in read_json_lines(run.events) if line["event"] == "failure"]
-            return len(failures) == 2
-
-        wait_until(have_both_failed, lambda: user.story(run))
+        wait_until(lambda: len(events(run, "failure")) == 2, lambda: user.story(run))
+        failures = events(run, "failure")
     finally:
         user.run("scancel", job_id)
     assert {failure["class"] for failure in failures} == {"rendezvous"}

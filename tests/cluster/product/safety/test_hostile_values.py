@@ -5,31 +5,18 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.product.stopping.requeue_cases import Case
 from tests.cluster.product.user import User, starts, weights
 from toolkit.run.run_dir import RunDir
 
-#: What a folder's name may hold; only slash, NUL and what the test at the end refuses are missing.
+#: What a folder's name may hold; only slash, NUL and what a batch script refuses are missing.
 FOLDER = """it's "my" $HOME `id` #1; ä 漢字 * ? [a] {b} & | < > ~ ! = , (x) @ ^"""
 COMMENT = """she said "don't $(touch /tmp/never)", #1, 100% \\n"""
-ENVIRONMENT = {
-    "PLAIN": "value",
-    "WITH_COMMAS": "a,b,,c",
-    "WITH_NEWLINES": "one\ntwo\n\nthree\n",
-    "WITH_QUOTES": """it's "quoted" and \\ `ticked` """,
-    "WITH_DOLLARS": "$HOME ${PATH} $(id) $$",
-    "WITH_UNICODE": "Grüße 漢字 🙂",
-    "lower_case": "kept",
-    "WITH_EQUALS": "a=b #c;d&e|f",
-    "LEADING": "  \t spaces \t ",
-    "EMPTY": "",
-}
-
 
 #: What a value is drawn from: all that a shell, sbatch, YAML or a terminal may take for something else.
 _LETTERS = [
@@ -52,18 +39,23 @@ def _random_values(count: int) -> dict[str, str]:
     }
 
 
-RANDOM = _random_values(60)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    user: User
-    run: RunDir
-    job_id: str
+ENVIRONMENT = {
+    "PLAIN": "value",
+    "WITH_COMMAS": "a,b,,c",
+    "WITH_NEWLINES": "one\ntwo\n\nthree\n",
+    "WITH_QUOTES": """it's "quoted" and \\ `ticked` """,
+    "WITH_DOLLARS": "$HOME ${PATH} $(id) $$",
+    "WITH_UNICODE": "Grüße 漢字 🙂",
+    "lower_case": "kept",
+    "WITH_EQUALS": "a=b #c;d&e|f",
+    "LEADING": "  \t spaces \t ",
+    "EMPTY": "",
+    **_random_values(60),
+}
 
 
 @pytest.fixture(scope="module")
-def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A run of two hosts whose home, data, comment and environment are full of traps."""
     folder = tmp_path_factory.mktemp("hostile") / FOLDER
     folder.mkdir()
@@ -78,12 +70,12 @@ def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactor
         "quick",
         "resources.nodes=2",
         f"resources.comment={_literally(COMMENT)}",
-        f"resources.environment={_literally(ENVIRONMENT | RANDOM)}",
+        f"resources.environment={_literally(ENVIRONMENT)}",
         f"resources.setup={_literally([setup])}",
         env={"PYTHONPATH": str(user.home / "probe"), "INHERITED": "a,b\nc"},
     )
     user.wait_until_finished(run, job_id)
-    return Story(user=user, run=run, job_id=job_id)
+    return Case(user, run, job_id)
 
 
 def _literally(value: object) -> str:
@@ -94,7 +86,7 @@ def _literally(value: object) -> str:
 
 
 @pytest.mark.slow
-def test_run_trains_in_a_folder_with_a_hostile_name(story: Story, quick_alone: RunDir) -> None:
+def test_run_trains_in_a_folder_with_a_hostile_name(story: Case, quick_alone: RunDir) -> None:
     assert story.run.path.parent == story.user.runs
     assert weights(story.run) == weights(quick_alone)
     assert story.user.job_folders() == [str(story.run.path)]
@@ -102,35 +94,29 @@ def test_run_trains_in_a_folder_with_a_hostile_name(story: Story, quick_alone: R
     assert logs >= {f"{story.job_id}.batch.log", *(f"{story.job_id}.0.0.rank_0000{n}.log" for n in (0, 1))}
 
 
-def test_ranks_use_the_code_of_the_run_folder(story: Story) -> None:
+def test_ranks_use_the_code_of_the_run_folder(story: Case) -> None:
     for environment in story.user.environments_of_ranks():
         assert environment["PYTHONPATH"].split(":")[0] == str(story.run.code)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENT)
-def test_a_variable_reaches_every_rank_unchanged(story: Story, name: str) -> None:
-    values = [environment.get(name) for environment in story.user.environments_of_ranks()]
-    assert values == [ENVIRONMENT[name]] * 2
+def test_each_variable_reaches_every_rank_through_sbatch_unchanged(story: Case) -> None:
+    environments = story.user.environments_of_ranks()
+    # One by one: pytest would print the difference of all.
+    for name, value in ENVIRONMENT.items():
+        assert [environment.get(name) for environment in environments] == [value] * 2, name
 
 
-def test_sixty_random_values_reach_every_rank_through_sbatch_unchanged(story: Story) -> None:
-    for environment in story.user.environments_of_ranks():
-        # One by one: pytest would print the difference of all.
-        for name, value in RANDOM.items():
-            assert environment.get(name) == value
-
-
-def test_exports_of_setup_lines_and_of_the_submitting_shell_reach_every_rank(story: Story) -> None:
+def test_exports_of_setup_lines_and_of_the_submitting_shell_reach_every_rank(story: Case) -> None:
     for environment in story.user.environments_of_ranks():
         assert environment["FROM_SETUP"] == "set up: it's"
         assert environment["INHERITED"] == "a,b\nc"
 
 
-def test_the_comment_reaches_slurm_unchanged(story: Story) -> None:
+def test_the_comment_reaches_slurm_unchanged(story: Case) -> None:
     shown = story.user.run("squeue", "--noheader", "--states=all", f"--jobs={story.job_id}", "--format=%k")
     assert shown.stdout.rstrip("\n") == COMMENT
     assert not Path("/tmp/never").exists()
 
 
-def test_the_job_was_started_once(story: Story) -> None:
+def test_the_job_was_started_once(story: Case) -> None:
     assert [start["world_size"] for start in starts(story.run)] == [2]

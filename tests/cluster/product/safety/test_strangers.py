@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.user import User, curve, weights
+from tests.cluster.product.user import User, assert_same_training
 from tests.cluster.stranger import CONNECTED, stranger
 from tests.cluster.waiting import wait_until
 from tests.toolkit.support.tiny import events
@@ -46,5 +46,5 @@ def test_job_on_two_hosts_refuses_a_stranger_who_connects_before_its_ranks(
         user.wait_until_finished(run, job_id)
     assert other.done["claims"] > 0
     assert not (tmp_path / "executed").exists()
-    assert (curve(run), weights(run)) == (curve(quick_alone), weights(quick_alone))
+    assert_same_training(run, quick_alone)
     assert [line["address"] for line in events(run, "connection_refused")] == [last]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.user import SCRIPTS, User, curve, host_numbers, slowly, starts, weights
+from tests.cluster.product.user import SCRIPTS, User, assert_same_training, host_numbers, slowly, starts
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
 from tests.toolkit.support.bert import write_bert
@@ -43,8 +43,7 @@ def test_interrupted_local_run_resumes_as_a_job_on_uneven_hosts(user: User, long
     second = starts(run)[1]
     assert (second["world_size"], second["first_step"]) == (4, first["last_step"])
     assert host_numbers(run) == [0, 0, 1, 2]
-    assert curve(run) == curve(long_alone)
-    assert weights(run) == weights(long_alone)
+    assert_same_training(run, long_alone)
 
 
 # ---- what is started, shown by a stand-in for stk
@@ -56,25 +55,20 @@ echo "stk $* (${STK_FORCE_LOCAL-}) in ${SLURM_STEP_ID:+a step}"
 
 
 @pytest.fixture
-def path_with_stand_in(user: User) -> str:
-    """PATH with an stk before all others that only says how it was called."""
-    stand_in = user.home / "bin" / "stk"
-    stand_in.parent.mkdir()
-    stand_in.write_text(_STAND_IN)
-    stand_in.chmod(0o755)
-    return f"{stand_in.parent}:{user.environment['PATH']}"
+def stand_in(user: User) -> dict[str, str]:
+    """The environment in which an stk stands before all others that only says how it was called."""
+    return {"STK_CONFIG": "quick.yaml", **user.stand_before("stk", _STAND_IN)}
 
 
 TRUE = ("1", "true", "TRUE", "Yes", "on")
 FALSE = ("", "0", "false", "No", "OFF")
 
 
-def test_in_a_job_ranks_are_tasks_unless_forced_local(user: User, path_with_stand_in: str) -> None:
+def test_in_a_job_ranks_are_tasks_unless_forced_local(user: User, stand_in: dict[str, str]) -> None:
     lines = ["#!/bin/bash", *(f"STK_FORCE_LOCAL={word} {TRAIN} a=b" for word in (*TRUE, *FALSE))]
     script = user.home / "all.sh"
     script.write_text("\n".join(lines) + "\n")
-    environment = {"PATH": path_with_stand_in, "STK_CONFIG": "quick.yaml"}
-    job_id = user.sbatch("--ntasks=2", script, env=environment)
+    job_id = user.sbatch("--ntasks=2", script, env=stand_in)
     assert user.wait_for_end(job_id) == "COMPLETED"
     local = [f"stk run quick.yaml a=b ({word}) in " for word in TRUE]
     tasks = [f"stk run quick.yaml a=b ({word}) in a step" for word in FALSE for _ in range(2)]
@@ -84,15 +78,14 @@ def test_in_a_job_ranks_are_tasks_unless_forced_local(user: User, path_with_stan
 
 
 @pytest.mark.slow
-def test_script_in_the_shell_of_an_allocation_trains_there(user: User, path_with_stand_in: str) -> None:
-    environment = {"PATH": path_with_stand_in, "STK_CONFIG": "quick.yaml"}
-    shown = user.run("salloc", "--ntasks=2", TRAIN, env=environment).stdout
+def test_script_in_the_shell_of_an_allocation_trains_there(user: User, stand_in: dict[str, str]) -> None:
+    shown = user.run("salloc", "--ntasks=2", TRAIN, env=stand_in).stdout
     assert shown == "stk run quick.yaml () in \n"
 
 
-@pytest.mark.parametrize("word", TRUE + FALSE)
-def test_script_outside_a_job_trains_locally(user: User, path_with_stand_in: str, word: str) -> None:
-    environment = {"PATH": path_with_stand_in, "STK_CONFIG": "a b.yaml", "STK_FORCE_LOCAL": word}
+@pytest.mark.parametrize("word", ["", "Yes"])
+def test_script_outside_a_job_trains_locally(user: User, stand_in: dict[str, str], word: str) -> None:
+    environment = {**stand_in, "STK_CONFIG": "a b.yaml", "STK_FORCE_LOCAL": word}
     shown = user.run(TRAIN, "x=y z", env=environment).stdout
     assert shown == f"stk run a b.yaml x=y z ({word}) in \n"
 
@@ -119,18 +112,14 @@ def test_a_wrong_environment_is_refused_at_once(
 def test_script_without_stk_on_path_uses_the_venv_beside_the_code(user: User) -> None:
     """Also through a symbolic link: the code is where the script is, not where the link is."""
     code = user.home / "code"
-    for file, text in {"scripts/train.sh": TRAIN.read_text(), ".venv/bin/stk": _STAND_IN}.items():
-        (code / file).parent.mkdir(parents=True)
-        (code / file).write_text(text)
-        (code / file).chmod(0o755)
+    user.write_program(code / ".venv" / "bin" / "stk", _STAND_IN)
+    script = user.write_program(code / "scripts" / "train.sh", TRAIN.read_text())
     link = user.home / "link.sh"
-    link.symlink_to(code / "scripts" / "train.sh")
+    link.symlink_to(script)
     bare = {"PATH": "/usr/bin:/bin", "STK_CONFIG": "quick.yaml", "STK_FORCE_LOCAL": ""}
-    for script in (code / "scripts" / "train.sh", link):
-        assert user.run(script, env=bare).stdout == "stk run quick.yaml () in \n"
-    alone = user.home / "alone.sh"
-    alone.write_text(TRAIN.read_text())
-    alone.chmod(0o755)
+    for each in (script, link):
+        assert user.run(each, env=bare).stdout == "stk run quick.yaml () in \n"
+    alone = user.write_program(user.home / "alone.sh", TRAIN.read_text())
     refusal = user.run(alone, env=bare, check=False)
     assert (refusal.returncode, "the command stk is not on PATH" in refusal.stderr) == (2, True)
     # A batch script is a copy elsewhere, so there it is the folder from which it was submitted.
@@ -139,32 +128,40 @@ def test_script_without_stk_on_path_uses_the_venv_beside_the_code(user: User) ->
     assert (user.home / f"{job_id}.out").read_text() == "stk run quick.yaml () in a step\n"
 
 
-# ---- the reproduction script
+# ---- the scripts of the studies
+
+
+def finished_runs(user: User, script: str, *words: str) -> dict[str, RunDir]:
+    """The runs that a script submits, by their names, once they have finished."""
+    user.run(SCRIPTS / script, "train.epochs=1", *words, env=pretend_it_is_installed(user))
+    runs: dict[str, RunDir] = {}
+    rows = user.stk_json("status")
+    for row in rows:
+        run = RunDir(Path(row["run_dir"]))
+        user.wait_until_finished(run, row["job_id"])
+        runs[run.run_id.rpartition("-")[0]] = run
+    assert len(runs) == len(rows)
+    return runs
+
+
+def tested(run: RunDir) -> set[str]:
+    """The names of the scores on the test split."""
+    return set(read_json(run.result)["metrics"]["test"])
 
 
 @pytest.mark.slow
 def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """On tables as large as the real ones, of a word each, with a BERT that is tiny."""
-    environment = pretend_it_is_installed(user)
     # For what the scripts share.
     monkeypatch.syspath_prepend(str(SCRIPTS))
     data = user.home / "data"
     write_bert(data / "minilm")
-    for script, table in (("wiki_topics", "wiki_topics.csv"), ("spam_mails", "spam_mails.csv")):
-        _write_words(data / table, _counts(f"get_{script}"))
-    _write_words(data / "movie_reviews.tsv", _counts("get_movie_reviews"))
-    tiny = ["train.epochs=1", "train.batch_size=2048"]
-    user.run(SCRIPTS / "train_slurm_bert.sh", *tiny, env=environment)
-    rows = user.stk_json("status")
-    assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == [
-        "bert-movies",
-        "bert-spam",
-        "bert-topics",
-    ]
-    for row in rows:
-        run = RunDir(Path(row["run_dir"]))
-        user.wait_until_finished(run, row["job_id"])
-        assert {"accuracy", "text_accuracy", "mcc"} <= read_json(run.result)["metrics"]["test"].keys()
+    for table in ("wiki_topics.csv", "spam_mails.csv", "movie_reviews.tsv"):
+        _write_words(data / table, _counts(f"get_{Path(table).stem}"))
+    runs = finished_runs(user, "train_slurm_bert.sh", "train.batch_size=2048")
+    assert sorted(runs) == ["bert-movies", "bert-spam", "bert-topics"]
+    for run in runs.values():
+        assert {"accuracy", "text_accuracy", "mcc"} <= tested(run)
         assert (ExportedFiles(run).model / "config.json").exists()
         assert (ExportedFiles(run).model / "tokenizer.json").exists()
 
@@ -172,19 +169,12 @@ def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pyte
 @pytest.mark.slow
 def test_the_disambiguation_study_is_submitted_as_a_job_for_each_model(user: User) -> None:
     """On made-up sentences, with a BERT that is tiny."""
-    environment = pretend_it_is_installed(user)
     write_bert(user.home / "data" / "minilm")
     write_mentions(user.home / "data" / "wordnet")
-    tiny = ["train.epochs=1"]
-    user.run(SCRIPTS / "train_slurm_ned.sh", *tiny, env=environment)
-    rows = user.stk_json("status")
-    assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == ["ned-co-mention", "ned-wordnet"]
-    for row in rows:
-        run = RunDir(Path(row["run_dir"]))
-        user.wait_until_finished(run, row["job_id"])
-        assert {"accuracy", "popularity", "accuracy/unif_NS_TS"} <= read_json(run.result)["metrics"][
-            "test"
-        ].keys()
+    runs = finished_runs(user, "train_slurm_ned.sh")
+    assert sorted(runs) == ["ned-co-mention", "ned-wordnet"]
+    for run in runs.values():
+        assert {"accuracy", "popularity", "accuracy/unif_NS_TS"} <= tested(run)
         assert (run.artifacts / "test_disambig_metrics.csv").exists()
 
 
@@ -207,11 +197,8 @@ def _write_words(table: Path, counts: dict[str, int]) -> None:
 def pretend_it_is_installed(user: User) -> dict[str, str]:
     """Give the script a virtual environment that needs nothing: that of the tests, with an idle pip."""
     programs = user.home / "venv" / "bin"
-    programs.mkdir(parents=True)
-    (programs / "pip").write_text("#!/bin/sh\n")
-    (programs / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
-    for program in programs.iterdir():
-        program.chmod(0o755)
+    user.write_program(programs / "pip", "#!/bin/sh\n")
+    user.write_program(programs / "python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     return {
         "VIRTUAL_ENV": str(user.home / "venv"),
         "PATH": f"{programs}:{user.environment['PATH']}",

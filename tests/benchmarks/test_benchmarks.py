@@ -67,11 +67,6 @@ def test_unknown_benchmark_is_refused_with_the_known_ones(capsys: pytest.Capture
     assert "no benchmark lop; there are loop, tokens" in capsys.readouterr().err
 
 
-def test_candidate_that_is_not_installed_says_so_and_is_not_started() -> None:
-    found = in_turns([case("peer", [], needs=("no_such_package",))], 2, print)
-    assert found == {("work", "peer"): "not installed: no_such_package"}
-
-
 def test_candidate_that_fails_says_why_and_is_left_out_of_later_rounds() -> None:
     said: list[str] = []
 

@@ -195,11 +195,6 @@ class Stranger:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == f"{word}\n"
 
-    def end(self) -> None:
-        """Let it end."""
-        output, _ = self.process.communicate(timeout=PATIENCE_S)
-        self.done.update(json.loads(output.splitlines()[-1]))
-
 
 @contextmanager
 def stranger(on_host: Callable[[list[str]], list[str]], marker: Path, *place: object) -> Iterator[Stranger]:
@@ -218,7 +213,8 @@ def stranger(on_host: Callable[[list[str]], list[str]], marker: Path, *place: ob
         found.await_word(READY)
         yield found
     finally:
-        found.end()
+        output, _ = process.communicate(timeout=PATIENCE_S)
+        found.done.update(json.loads(output.splitlines()[-1]))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +13,16 @@ import pytest
 
 from tests.docs import readme
 from tests.docs.readme import ROOT
-from tests.patience import PATIENCE_S
 from tests.registering import own_environment
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 
 from .cluster import Cluster
 from .machine import hosts_file
+from .machine.programs import output_of
+from .product.user import ENDED
 
 pytestmark = pytest.mark.slow
-
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ def jobs(login_node: LoginNode) -> dict[str, str]:
 def test_a_job_trains_on_two_hosts(
     login_node: LoginNode, jobs: dict[str, str], name: str, tasks: list[int]
 ) -> None:
-    state = login_node.cluster.wait_for_state(jobs[name], _ENDED)["JobState"]
+    state = login_node.cluster.wait_for_state(jobs[name], ENDED)["JobState"]
     run = login_node.only_run(name)
     logs = "\n".join(path.read_text() for path in [*run.logs.iterdir(), *login_node.home.glob("slurm-*.out")])
     assert (state, run.result.exists()) == ("COMPLETED", True), logs
@@ -95,7 +92,7 @@ def test_custom_task_trains_as_a_job_of_four_ranks(login_node: LoginNode) -> Non
     init, _, submit = readme.FIRST
     printed = login_node.run(f"{readme.command(init)} && {readme.command(submit)}")
     (job_id,) = re.findall(r"job +(\d+)", printed)
-    state = login_node.cluster.wait_for_state(job_id, _ENDED)["JobState"]
+    state = login_node.cluster.wait_for_state(job_id, ENDED)["JobState"]
     (run,) = find_runs(login_node.home / "digits" / "experiments")
     assert state == "COMPLETED", "\n".join(path.read_text() for path in run.logs.iterdir())
     assert next(iter(read_json_lines(run.attempts)))["world_size"] == 4
@@ -118,7 +115,8 @@ def test_own_test_cluster_goes_up_and_down_beside_another_and_leaves_no_trace(cl
     before = traces(other)
     try:
         assert f"{other.name}-4" in _by_hand(up)
-        assert set(other.hosts) <= set(_by_hand(shell, typed="srun -N4 hostname\nexit\n").split())
+        typed = f"printf 'srun -N4 hostname\\nexit\\n' | {shell}"
+        assert set(other.hosts) <= set(_by_hand(typed).split())
         assert set(other.addresses.values()).isdisjoint(cluster.addresses.values())
         sleeper = other.run(
             "sbatch", "--parsable", "--nodes=4", "--output=/dev/null", "--wrap=srun sleep 100"
@@ -133,24 +131,19 @@ def test_own_test_cluster_goes_up_and_down_beside_another_and_leaves_no_trace(cl
 
 def traces(cluster: Cluster) -> dict[str, object]:
     """Return everything on this machine that bears the cluster's name."""
-    namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    links = subprocess.run(["ip", "-json", "link"], capture_output=True, text=True, check=True).stdout
+
+    def naming(text: str) -> list[str]:
+        return [line for line in text.splitlines() if cluster.name in line]
+
+    processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     return {
-        "processes": [pid for pid in processes() if mentions(pid, str(cluster.state.path))],
-        "namespaces": [line for line in namespaces.splitlines() if f"stk-{cluster.name}-" in line],
-        "links": [link["ifname"] for link in json.loads(links) if link["ifname"] == f"stk-{cluster.name}"],
-        "host names": [
-            line for line in hosts_file.HOSTS_FILE.read_text().splitlines() if cluster.name in line
-        ],
-        "mounts": [
-            line for line in Path("/proc/self/mounts").read_text().splitlines() if cluster.name in line
-        ],
+        "processes": [pid for pid in processes if mentions(pid, str(cluster.state.path))],
+        "namespaces": naming(output_of(["ip", "netns", "list"])),
+        "links": naming(output_of(["ip", "-oneline", "link"])),
+        "host names": naming(hosts_file.HOSTS_FILE.read_text()),
+        "mounts": naming(Path("/proc/self/mounts").read_text()),
         "state folder": cluster.state.exists(),
     }
-
-
-def processes() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 
 
 def mentions(pid: int, text: str) -> bool:
@@ -163,15 +156,5 @@ def mentions(pid: int, text: str) -> bool:
         return False
 
 
-def _by_hand(command: str, typed: str = "") -> str:
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=ROOT,
-        env={**os.environ, "SHELL": "/bin/bash"},
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+def _by_hand(command: str) -> str:
+    return readme.typed(command, ROOT, {**os.environ, "SHELL": "/bin/bash"})

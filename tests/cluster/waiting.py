@@ -8,10 +8,10 @@ from tests.patience import PATIENCE_S
 from .errors import ClusterError
 
 
-def wait_until(condition: Callable[[], bool], complaint: Callable[[], str], interval_s: float = 0.1) -> None:
+def wait_until(condition: Callable[[], bool], complaint: Callable[[], str]) -> None:
     """Return as soon as `condition` holds; raise ClusterError with `complaint()` after PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             raise ClusterError(f"gave up after {PATIENCE_S:g} s: {complaint()}")
-        time.sleep(interval_s)
+        time.sleep(0.1)

@@ -7,18 +7,16 @@ The experiments that the commit ships are kept as their runs would have stored t
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 from tests.old_runs import experiments
 from tests.old_runs.unpacking import ARCHIVES, SHIPPED, STOPPED
+from tests.registering import ROOT, own_environment
 
-_ROOT = Path(__file__).parents[2]
 #: Can be made again, or is of no use to a run that goes on.
 _LEFT_OUT = ("experiments/*/report", "experiments/*/tensorboard", "__pycache__", "*.lock")
 _INTERRUPTED = 130
@@ -45,8 +43,8 @@ def make(commit: str) -> Path:
         place = Path(folder)
         _check_out(commit, place / "old")
         experiments.write(place)
-        _stk(place, "experiments", "run", "reviews.yaml")
-        _stk(place, "experiments", "run", "misspelt.yaml", "--procs", "2", faults=STOPPED)
+        _stk(place, "run", "reviews.yaml")
+        _stk(place, "run", "misspelt.yaml", "--procs", "2", faults=STOPPED)
         _store_shipped(place)
         archive = ARCHIVES / f"{name}.tar.xz"
         with tarfile.open(archive, "w:xz", preset=9) as packed:
@@ -62,13 +60,13 @@ def _check_out(commit: str, folder: Path) -> None:
 
 
 def _git(*words: str) -> bytes:
-    return subprocess.run(["git", *words], cwd=_ROOT, check=True, stdout=subprocess.PIPE).stdout
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
 
 
-def _stk(place: Path, runs: str, *words: str, faults: str = "") -> None:
+def _stk(place: Path, *words: str, faults: str = "") -> None:
     """Run the old command, in the folder that its experiments call HERE."""
     expected = _INTERRUPTED if faults else 0
-    environ = {**_environ(), "PYTHONPATH": str(place / "old"), "STK_EXPERIMENT_DIR": str(place / runs)}
+    environ = {**_of_version(place), "STK_EXPERIMENT_DIR": str(place / "experiments")}
     if faults:
         environ["STK_FAULTS"] = faults
     code = subprocess.run([sys.executable, "-P", "-m", "slurm", *words], cwd=place, env=environ).returncode
@@ -79,17 +77,16 @@ def _stk(place: Path, runs: str, *words: str, faults: str = "") -> None:
 def _store_shipped(place: Path) -> None:
     """Store the experiments that the old version ships, named by their runs."""
     (place / SHIPPED).mkdir()
-    files = [
-        *(place / "old" / "configs").glob("*.yaml"),
-        *(place / "old" / "configs" / "spelling").glob("*.yaml"),
-    ]
+    configs = place / "old" / "configs"
+    files = [*configs.glob("*.yaml"), *(configs / "spelling").glob("*.yaml")]
     command = [sys.executable, "-P", "-c", _STORE, str(place / SHIPPED), *map(str, files)]
-    environ = {**_environ(), **_VARIABLES, "PYTHONPATH": str(place / "old")}
+    environ = {**_of_version(place), **_VARIABLES}
     subprocess.run(command, cwd="/", env=environ, check=True)
 
 
-def _environ() -> Mapping[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("STK_", "SLURM_"))}
+def _of_version(place: Path) -> dict[str, str]:
+    """The environment in which Python finds the old code."""
+    return {**own_environment(), "PYTHONPATH": str(place / "old")}
 
 
 def _kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:

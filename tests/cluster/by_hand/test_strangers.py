@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.stranger import CONNECTED, stranger
+from tests.cluster.stranger import CONNECTED, Stranger, stranger
 from tests.toolkit.support.tiny import assert_equal_runs, events
 from toolkit.run.run_dir import RunDir
 
@@ -36,11 +36,12 @@ def assert_undisturbed(run: RunDir, alone: RunDir, marker: Path) -> None:
     assert not marker.exists()
 
 
-def refused(run: RunDir) -> set[str]:
-    """The addresses of strangers that a run has named, in few lines."""
-    lines = [*events(run, "connection_refused"), *events(run, "connections_refused")]
-    assert len(lines) <= 20
-    return {line["address"] for line in events(run, "connection_refused")}
+def assert_refused(other: Stranger, run: RunDir, address: str) -> None:
+    """The stranger has claimed ranks, and the run has named its address, in few lines."""
+    assert other.done["claims"] > 0
+    refused = events(run, "connection_refused")
+    assert len([*refused, *events(run, "connections_refused")]) <= 20
+    assert {line["address"] for line in refused} == {address}
 
 
 def test_ranks_of_one_machine_refuse_another_user_of_it(
@@ -51,9 +52,8 @@ def test_ranks_of_one_machine_refuse_another_user_of_it(
         ((code, _),) = ended([machine.start("run", machines.config, "--procs", 2)])
     assert code == 0
     assert other.done["connections"] > 0
-    assert other.done["claims"] > 0
     assert_undisturbed(machine.run, alone, marker)
-    assert refused(machine.run) == {"127.0.0.1"}
+    assert_refused(other, machine.run, "127.0.0.1")
 
 
 @pytest.mark.slow
@@ -67,9 +67,8 @@ def test_machines_joined_by_hand_refuse_a_stranger_of_their_network(
         answers = ended([first, pair.start_one(1)])
     assert [code for code, _ in answers] == [0, 0]
     assert other.done["connections"] > 0
-    assert other.done["claims"] > 0
     assert_undisturbed(pair.first.run, alone, marker)
-    assert refused(pair.first.run) == {pair.second.address}
+    assert_refused(other, pair.first.run, pair.second.address)
 
 
 @pytest.mark.slow
@@ -91,12 +90,10 @@ def test_ranks_of_torchrun_refuse_a_stranger(
     """The store of torchrun is open to everybody, so nothing in it is trusted."""
     machine = replace(machines.first, home=tmp_path / "runs")
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", PORT)
+    worker = ("-m", "toolkit.training.worker", machines.config)
     with stranger(on(machine), marker) as other:
-        ((code, _),) = ended(
-            [machine.run_python(*torchrun, "-m", "toolkit.training.worker", machines.config)]
-        )
+        ((code, _),) = ended([machine.run_python(*torchrun, *worker)])
     assert code == 0
     assert other.done["stores"] > 0
-    assert other.done["claims"] > 0
     assert_undisturbed(machine.run, alone, marker)
-    assert refused(machine.run) == {"127.0.0.1"}
+    assert_refused(other, machine.run, "127.0.0.1")

@@ -28,7 +28,7 @@ SCRIPTS = Path(__file__).parents[3] / "scripts"
 #: metrics.jsonl without what is a matter of the clock.
 curve = metrics_lines
 
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
 
 _EXPERIMENT = """\
 name: {name}
@@ -226,7 +226,7 @@ class User:
 
     def wait_for_end(self, job_id: str) -> str:
         """Return the job's state once it has ended for good."""
-        return self.cluster.wait_for_state(job_id, _ENDED)["JobState"]
+        return self.cluster.wait_for_state(job_id, ENDED)["JobState"]
 
     def wait_until_finished(self, run: RunDir, job_id: str) -> None:
         """Return when the job has ended COMPLETED and the run has finished; complain with its story."""

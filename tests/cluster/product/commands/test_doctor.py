@@ -28,15 +28,11 @@ def test_doctor_reads_the_cluster(told: tuple[User, Any]) -> None:
     assert names == ["main", "preemptible", "preemptible0", "urgent"]
     assert document["partitions"][1]["gpus"] == {"gpu": 16}
     assert document["partitions"][1]["preempted_by"] == ["urgent"]
-    grace = found(document, "15 s to save: GraceTime 10 + KillWait 5")
-    assert grace["level"] == "ok"
-    assert found(document, "a requeued job may start after 5 s")["level"] == "ok"
-    assert found(document, "there is accounting")["level"] == "ok"
-    assert found(document, "there are hosts that fit it")["level"] == "ok"
-    unknown = [
-        each for each in document["findings"] if each["section"] == "Slurm" and ": unknown (" in each["found"]
-    ]
-    assert unknown == []
+    saves, waits = "15 s to save: GraceTime 10 + KillWait 5", "a requeued job may start after 5 s"
+    for words in (saves, waits, "there is accounting", "there are hosts that fit it"):
+        assert found(document, words)["level"] == "ok"
+    of_slurm = [each["found"] for each in document["findings"] if each["section"] == "Slurm"]
+    assert [words for words in of_slurm if ": unknown (" in words] == []
 
 
 def test_doctor_asks_a_host_and_exchanges_files_with_it(told: tuple[User, Any]) -> None:

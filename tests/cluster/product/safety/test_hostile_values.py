@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.product.stopping.requeue_cases import Case
-from tests.cluster.product.user import User, starts, weights
+from tests.cluster.product.user import User, weights
 from toolkit.run.run_dir import RunDir
 
 #: What a folder's name may hold; only slash, NUL and what a batch script refuses are missing.
@@ -116,7 +116,3 @@ def test_the_comment_reaches_slurm_unchanged(story: Case) -> None:
     shown = story.user.run("squeue", "--noheader", "--states=all", f"--jobs={story.job_id}", "--format=%k")
     assert shown.stdout.rstrip("\n") == COMMENT
     assert not Path("/tmp/never").exists()
-
-
-def test_the_job_was_started_once(story: Case) -> None:
-    assert [start["world_size"] for start in starts(story.run)] == [2]

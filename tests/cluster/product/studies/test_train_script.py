@@ -94,7 +94,6 @@ def test_script_outside_a_job_trains_locally(user: User, stand_in: dict[str, str
     "environment, complaint",
     [
         ({}, "set STK_CONFIG (an experiment file) or STK_RESUME (a run)"),
-        ({"STK_CONFIG": "", "STK_RESUME": ""}, "set STK_CONFIG (an experiment file) or STK_RESUME (a run)"),
         ({"STK_CONFIG": "quick.yaml", "STK_RESUME": "quick"}, "both STK_CONFIG and STK_RESUME are set"),
         ({"STK_CONFIG": "quick.yaml", "STK_FORCE_LOCAL": "maybe"}, "STK_FORCE_LOCAL is 'maybe'"),
     ],

@@ -42,9 +42,9 @@ class Cluster:
         self.hosts = [f"{name}-{number}" for number in range(1, HOSTS + 1)]
         self.state = StateFolder(name)
         self._claim = Claim(name)
-        self._network = Network(name, self.hosts)
+        self.network = Network(name, self.hosts)
         self._daemons = Daemons(self.state.pids, self.state.logs)
-        self._services = Services(self.state, self._network, self._daemons)
+        self._services = Services(self.state, self.network, self._daemons)
 
     @classmethod
     def with_free_name(cls, name: str) -> Self:
@@ -106,7 +106,7 @@ class Cluster:
         subnet = choose_subnet(self.name)
         self.state.subnet.write_text(f"{subnet.number}\n")
         slurm_conf.write(slurm_conf.Description(self.name, self.state, subnet, self.addresses))
-        self._network.create(subnet, self.addresses)
+        self.network.create(subnet, self.addresses)
         hosts_file.add(self.name, {f"{self.name}-login": subnet.login_address, **self.addresses})
         self._services.start_munge()
         self._services.start_database()
@@ -126,7 +126,7 @@ class Cluster:
 
     def _remove(self) -> None:
         self._daemons.kill_all()
-        self._network.remove()
+        self.network.remove()
         self._daemons.reap()
         hosts_file.remove(self.name)
         self.state.remove()
@@ -146,10 +146,6 @@ class Cluster:
         if check and result.returncode != 0:
             raise CommandFailed(result)
         return result
-
-    def run_on(self, host: str, *command: str) -> None:
-        """Run `command` in the network and under the name of `host`, past Slurm."""
-        self.run(*self._network.on_host(host, command))
 
     # ---- jobs
 
@@ -181,21 +177,21 @@ class Cluster:
 
     def wait_for_host(self, host: str) -> None:
         """Return as soon as Slurm can use the host."""
-        self._services.wait_for_host(host, lambda: self.host_state(host) in USABLE)
+        self._daemons.wait_for(f"slurmd-{host}", lambda: self.host_state(host) in USABLE)
 
     def kill_host(self, host: str) -> None:
         """Take the host's power away: it falls silent, then slurmd and all other processes die."""
-        self._network.cut(host)
-        self._network.kill_processes(host)
+        self.network.cut(host)
+        self.network.kill_processes(host)
         self._daemons.reap()
 
     def start_host(self, host: str) -> None:
         """Boot a killed host and return when Slurm can use it."""
         before = self._slurmd_start(host)
-        self._network.restore(host)
+        self.network.restore(host)
         self._services.start_host(host)
         # Until it registers, its state is from before.
-        self._services.wait_for_host(host, lambda: self._slurmd_start(host) != before)
+        self._daemons.wait_for(f"slurmd-{host}", lambda: self._slurmd_start(host) != before)
         self.wait_for_host(host)
 
     def _slurmd_start(self, host: str) -> str:
@@ -203,13 +199,6 @@ class Cluster:
         return parse_records(self.run("scontrol", "show", "node", "--oneliner", host).stdout)[0][
             "SlurmdStartTime"
         ]
-
-    def cut_network(self, host: str) -> None:
-        """Let nothing in or out of the host; its processes live on and are not told."""
-        self._network.cut(host)
-
-    def restore_network(self, host: str) -> None:
-        self._network.restore(host)
 
     def stop_controller(self) -> None:
         self._daemons.stop("slurmctld")

@@ -2,7 +2,6 @@
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 from .daemons import Daemons
@@ -63,9 +62,6 @@ class Services:
     def start_host(self, host: str) -> None:
         command = self._network.on_host(host, ["slurmd", "-D", "-N", host, "-f", str(self._state.slurm_conf)])
         self._daemons.start(f"slurmd-{host}", command, self._slurm_environment())
-
-    def wait_for_host(self, host: str, usable: Callable[[], bool]) -> None:
-        self._daemons.wait_for(f"slurmd-{host}", usable)
 
     def _slurm_environment(self) -> dict[str, str]:
         return {"SLURM_CONF": str(self._state.slurm_conf)}

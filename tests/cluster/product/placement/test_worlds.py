@@ -80,7 +80,7 @@ def cut_off_host(cluster: Cluster) -> Iterator[str]:
     """The cluster's last host; whatever is done to its network is undone at the end."""
     host = cluster.hosts[-1]
     yield host
-    cluster.restore_network(host)
+    cluster.network.restore(host)
     cluster.wait_for_host(host)
 
 
@@ -98,7 +98,7 @@ def test_host_that_cannot_reach_rank_0_is_named(user: User, cut_off_host: str) -
     )
     try:
         wait_until(lambda: len([*probe.glob("waiting.*")]) == 2, lambda: user.story(run))
-        user.cluster.cut_network(cut_off_host)
+        user.cluster.network.cut(cut_off_host)
         (probe / "hold").unlink()
         wait_until(lambda: len(events(run, "failure")) == 2, lambda: user.story(run))
         failures = events(run, "failure")

@@ -38,7 +38,7 @@ def test_job_on_two_hosts_refuses_a_stranger_who_connects_before_its_ranks(
     first, *_, last = (user.cluster.addresses[host] for host in user.cluster.hosts)
     assert place["addresses"] == [first]
     tmp_path.chmod(0o777)
-    on_host = partial(user.cluster._network.on_host, user.cluster.hosts[-1])
+    on_host = partial(user.cluster.network.on_host, user.cluster.hosts[-1])
     with stranger(on_host, tmp_path / "executed", first, place["port"]) as other:
         other.await_word(CONNECTED)
         wait_until(lambda: bool(events(run, "connection_refused")), lambda: user.story(run))

@@ -57,7 +57,7 @@ def test_run_resumes_without_the_host_whose_network_is_cut(
     """Its processes live on, rank 0 among them, which holds the run's lock: nobody waits for it."""
     run, job_id = _submit_and_watch(user, hosts=2)
     silent = starts(run)[0]["hosts"][0]
-    hosts_mended.cut_network(silent)
+    hosts_mended.network.cut(silent)
     user.wait_until_finished(run, job_id)
     assert silent not in starts(run)[-1]["hosts"]
     assert_same_training(run, long_alone)
@@ -84,7 +84,8 @@ def test_stopped_run_is_requeued_once_the_controller_is_back(
     rank_0 = next(iter(read_json_lines(run.ranks(start["nonce"]))))
     cluster.stop_controller()
     try:
-        cluster.run_on(rank_0["host"], "kill", "-USR2", str(rank_0["pid"]))
+        kill = ("kill", "-USR2", str(rank_0["pid"]))
+        cluster.run(*cluster.network.on_host(rank_0["host"], kill))
         wait_until(lambda: "time_end" in starts(run)[0], lambda: user.story(run))
     finally:
         cluster.start_controller()

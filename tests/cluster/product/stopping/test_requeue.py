@@ -36,12 +36,13 @@ def test_interrupted_run_ends_as_if_undisturbed(
     assert_as_if_undisturbed(cases[name], long_alone)
 
 
-def test_run_preempted_with_grace_requeues_itself(cases: dict[str, Case]) -> None:
+@pytest.mark.parametrize("name, by", [("grace", "stk"), ("no grace", "slurm")])
+def test_preempted_run_requeues_itself_if_it_has_grace(cases: dict[str, Case], name: str, by: str) -> None:
     """Slurm would not put back a job that leaves by itself within the grace period."""
-    case = cases["grace"]
+    case = cases[name]
     case.finish()
     (requeue,) = case.events("requeue")
-    assert (requeue["why"], requeue["by"], case.whys[0]) == ("preempted", "stk", "preempted")
+    assert (requeue["why"], requeue["by"], case.whys[0]) == ("preempted", by, "preempted")
     assert case.signals == ["SIGTERM"]
     assert [start["restart"] for start in starts(case.run)] == [0, 1]
 
@@ -63,14 +64,6 @@ def test_logs_of_both_attempts_and_of_the_job_are_listed_and_merged(cases: dict[
     merged = case.user.run("stk", "logs", case.run.run_id, "--merge").stdout
     assert {line.partition(" |")[0] for line in merged.splitlines()} == {"rank 0", "rank 1"}
     assert listed[-1]["rank"] == "batch"
-
-
-def test_slurm_requeues_a_run_preempted_without_grace(cases: dict[str, Case]) -> None:
-    case = cases["no grace"]
-    case.finish()
-    (requeue,) = case.events("requeue")
-    assert (requeue["why"], requeue["by"], case.whys[0]) == ("preempted", "slurm", "preempted")
-    assert case.signals == ["SIGTERM"]
 
 
 def test_job_submits_the_next_one_before_its_time_limit(cases: dict[str, Case]) -> None:

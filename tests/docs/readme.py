@@ -73,7 +73,7 @@ def command(claim: str) -> str:
 
 
 def blocks(language: str, page: str) -> list[str]:
-    """The code of a page in a language."""
+    """The code of a page in a language, a regular expression."""
     return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 

@@ -216,6 +216,12 @@ def test_a_signal_goes_to_the_tasks_and_not_to_the_batch_script(stubs: Stubs) ->
     assert stubs.calls("scancel") == [["--signal=USR2", "--", "12_3"]]
 
 
+def test_a_signal_for_a_job_that_has_ended_is_no_error(stubs: Stubs) -> None:
+    words = "Kill job error on job id 6: Job/step already completing or completed"
+    stubs.fails("scancel", f"scancel: error: {words}\n")
+    programs.signal_steps("6", "USR2")
+
+
 class Asked:
     """A request that fails in given ways before it succeeds."""
 

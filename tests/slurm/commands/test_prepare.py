@@ -11,7 +11,7 @@ from tests.slurm.support.user import User
 from toolkit.exit_codes import ExitCode
 
 
-def test_prepare_summarizes_what_was_built(user: User) -> None:
+def test_prepare_builds_once_and_summarizes_what_was_built(user: User) -> None:
     films = "".join(f"a film {number}\tgood\n" for number in range(50))
     (user.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n")
     first = user.call("prepare", user.config, "data.labels=[good]")

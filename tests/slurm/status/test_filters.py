@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.status.filters import STATES, Choice, moment, ordered, states
+from slurm.status.filters import ORDERS, STATES, Choice, moment, ordered, states
 from slurm.status.rows import RunStatus
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
@@ -174,3 +174,7 @@ def test_invalid_filters_are_refused(user: User, words: list[str]) -> None:
     answer = user.stk("status", *words)
     assert answer.code == 2
     assert words[1] in answer.err
+
+
+def test_help_names_every_order(user: User) -> None:
+    assert all(order in user.stk("status", "--help").out for order in ORDERS)

@@ -24,6 +24,10 @@ def waiting(reason: str, **facts: Any) -> JobState:
     return JobState(state="pending", slurm_state="PENDING", reason=reason, **facts)
 
 
+def requeued(**facts: Any) -> JobState:
+    return JobState(state="requeued", slurm_state="PENDING", reason="BeginTime", restarts=1, **facts)
+
+
 @pytest.mark.parametrize(
     "job, told",
     [
@@ -32,12 +36,12 @@ def waiting(reason: str, **facts: Any) -> JobState:
         (waiting("Resources", started=at(15, 10)), "waiting for GPUs (about 15:10, Resources)"),
         # A time that has passed is no expectation.
         (waiting("Resources", started=at(13, 0)), "waiting for GPUs (Resources)"),
-        (waiting("BeginTime", started=at(14, 3), restarts=1), "waiting after requeue until 14:03"),
+        (requeued(started=at(14, 3)), "waiting after requeue until 14:03"),
         (waiting("BeginTime", started=at(14, 3, 1)), "waiting until Tue 14:03"),
         (waiting("BeginTime", started=at(14, 3, 40)), "waiting until 11 Apr 14:03"),
         # Slurm has not yet looked again at a job whose begin time was moved.
         (waiting("", started=at(14, 3)), "waiting until 14:03"),
-        (waiting("BeginTime", restarts=1), "waiting after requeue a moment"),
+        (requeued(), "waiting after requeue a moment"),
         (waiting("Dependency", depends="afterok:12(unfulfilled)"), "waiting for job 12"),
         (
             waiting("Dependency", depends="afterok:12_3(unfulfilled),afterany:9"),

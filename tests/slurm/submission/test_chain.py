@@ -119,7 +119,7 @@ def test_same_command_submits_both_runs_again_after_a_failure(user: User, fake: 
         (["--then", "second.yaml", "train.epocs=3"], "epocs"),
         (["--then", "second.yaml", "data.path=nowhere.tsv"], "nowhere.tsv"),
         # Only a run of the chain may be one that does not exist yet.
-        (["--then", "second.yaml", "train.start_from_checkpoint=/nowhere"], "train.start_from_checkpoint"),
+        (["--then", "second.yaml", "train.start_from_checkpoint=experiments/other-0"], "other-0"),
         (["--then", "second.yaml", "resources.dependency=afterok:7?afterok:8"], "one of several is enough"),
         # The key could be of either file.
         (["--then", "second.yaml", "--json", "seed=7"], "seed=7: "),

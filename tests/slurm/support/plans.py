@@ -79,10 +79,7 @@ PLANS: dict[str, tuple[Resources, RunDir]] = {
 }  # fmt: skip
 
 
-def plan(experiment: Experiment, resources: Resources, run: RunDir = RUN, number: int = 0) -> JobPlan:
+def plan(experiment: Experiment, resources: Resources, run: RunDir = RUN) -> JobPlan:
     return JobPlan(
-        experiment=replace(experiment, resources=resources),
-        run=run,
-        number=number,
-        python="/opt/my venv/bin/python",
+        experiment=replace(experiment, resources=resources), run=run, python="/opt/my venv/bin/python"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,7 @@ from tests.toolkit.support.checkpointing import (
     state_at,
     write,
 )
-from tests.toolkit.support.ranks import in_ranks
+from tests.toolkit.support.ranks import in_ranks, run_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import TrainState
@@ -195,6 +197,19 @@ def test_save_on_a_full_disk_fails_and_works_again_with_free_space(
     filler.unlink()
     write(saving, at(30), needed=False)
     assert loaded(run).progress.step == 30
+
+
+def save_without_room(world: World, path: Path) -> None:
+    """Save where there is room for a manifest and no more; a process of its own, for pytest writes too."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+    save_state(RunDir(path), state_at(3))
+
+
+def test_save_beyond_the_file_size_limit_names_the_path(run: RunDir) -> None:
+    (ended,) = run_ranks(1, save_without_room, run.path)
+    assert re.match(r"CheckpointError: cannot write .*step_00000003: .*File too large", ended.error)
+    assert run.checkpoint_steps() == []
 
 
 def test_save_into_a_file_in_place_of_the_folder_names_the_path(run: RunDir) -> None:

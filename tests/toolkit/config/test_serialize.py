@@ -237,7 +237,8 @@ def test_the_identity_changes_with_every_field_that_changes_the_result_and_no_ot
 
 def test_resources_and_timeouts_are_not_part_of_the_identity():
     outside = {".".join(each.values[0]) for each in leaves(SAMPLE) if not each.values[1]}
-    assert {"resources.nodes", "resources.environment", "checkpoint.keep", "data.prepared_dir"} <= outside
+    assert {"resources.nodes", "resources.environment", "data.prepared_dir"} <= outside
+    assert {"checkpoint.keep", "checkpoint.every_steps"} <= outside
     assert {"train.rendezvous_timeout_s", "train.collective_timeout_s"} <= outside
     assert not outside & {"seed", "train.batch_size", "train.logical_ranks", "model.filters", "data.path"}
 

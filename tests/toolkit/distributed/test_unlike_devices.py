@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.support.ranks import run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Lab
 from toolkit.distributed import process_group
@@ -26,6 +27,20 @@ def rounding(world: World) -> Callable[..., torch.Tensor]:
     """A norm that rank 1 rounds differently."""
     exact = nn.utils.get_total_norm
     return lambda *arguments: exact(*arguments) * (1.0 + 1e-6 * world.rank)
+
+
+def clipped(world: World, folder: Path, is_alike: bool) -> list[float]:
+    layer = nn.Linear(4, 1)
+    layer.weight.grad = torch.full((1, 4), 0.3)
+    with patch.object(nn.utils, "get_total_norm", rounding(world)), joined(world, folder) as group:
+        clip([*layer.parameters()], 0.1, replace(group, is_alike=is_alike))
+    return [float(value) for value in layer.weight.grad.flatten()]
+
+
+def test_all_ranks_clip_by_the_norm_of_rank_0(tmp_path: Path) -> None:
+    first, second = in_ranks(2, clipped, tmp_path, False)
+    assert first == second
+    assert sum(value**2 for value in first) == pytest.approx(0.1**2, rel=1e-4)
 
 
 def test_a_single_process_clips_as_torch_does() -> None:

@@ -142,7 +142,7 @@ def test_a_slow_fault_sleeps_for_its_seconds() -> None:
         ("raise at=data step=2", [2]),
     ],
 )
-def test_a_fault_strikes_once_in_a_step_of_several_micro_batches_and_is_recorded_before(
+def test_a_recorded_fault_strikes_once_in_a_step_of_several_micro_batches(
     spec: str, struck: list[int]
 ) -> None:
     noted: list[tuple[str, int, str]] = []

@@ -30,14 +30,20 @@ def comparison_plots(runs: Sequence[RunSummary]) -> Plots:
     return {name: figure.draw for name, figure in document.figures().items()}
 
 
-def printed(runs: Sequence[RunDir], width: int = 80) -> str:
-    """Return what `stk report` prints in a terminal of this width."""
-    console = a_terminal(width)
+def printed(runs: Sequence[RunDir], width: int = 80, colour: bool = False) -> str:
+    """Return what `stk report` prints in a terminal of this width, with its colours or without."""
+    console = a_terminal(width, colour)
     show(run_document(summarize(runs[0])) if len(runs) == 1 else comparison_document(compare(runs)), console)
-    return console.export_text()
+    return console.export_text(styles=colour)
 
 
-def a_terminal(width: int) -> Console:
+def a_terminal(width: int, colour: bool = False) -> Console:
     return Console(
-        record=True, width=width, file=io.StringIO(), force_terminal=True, no_color=True, legacy_windows=False
+        record=True,
+        width=width,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=not colour,
+        legacy_windows=False,
     )

@@ -130,6 +130,11 @@ def test_a_failure_file_of_a_finished_run_is_ignored(finished_run: RunDir) -> No
     assert (summary.state, summary.failure) == ("finished", None)
 
 
+def test_time_of_a_finished_run_is_that_of_its_result(finished_run: RunDir) -> None:
+    """Its attempts took 300 s together."""
+    assert summarize(finished_run).seconds == 300.5
+
+
 @pytest.mark.parametrize("name", ["config", "result", "failure"])
 @pytest.mark.parametrize("text, problem", [("{broken: [", ""), ("[1, 2]", ".*a list instead of keys")])
 def test_a_damaged_file_is_named(new_run: RunDir, name: str, text: str, problem: str) -> None:

@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tests.tiers import first_quick
-from tests.toolkit.precheck.test_warm_start import KEY, of_run, other_file, prepared, refusal
+from tests.toolkit.precheck.test_warm_start import KEY, of_run, other_file, refusal
 from tests.toolkit.support.ranks import run_ranks
+from tests.toolkit.support.tiny import prepared
 from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     database,

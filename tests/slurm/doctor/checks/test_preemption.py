@@ -84,6 +84,9 @@ def test_the_time_that_is_exempt_from_preemption_is_told_in_full(exempt: str) ->
     here = cluster(PreemptType="preempt/partition_prio", PreemptExemptTime=exempt)
     finding = about(found(here), "PreemptExemptTime")
     assert (finding.level, f"in its first {exempt} (" in finding.found) == (OK, True)
+
+
+def test_a_cluster_without_exempt_time_has_no_finding_on_it() -> None:
     assert not [each for each in found(cluster()) if "PreemptExemptTime" in each.found]
 
 

@@ -104,8 +104,10 @@ def test_a_value_is_converted_to_the_type_of_its_key(tree, key, value, expected)
         (
             [
                 "resources.tasks_per_node=1",
-                *("resources.groups.0.nodes=2", "resources.groups.1.nodes=1"),
-                *("resources.groups.0.gpus=1", "resources.groups.1.gpus=2"),
+                "resources.groups.0.nodes=2",
+                "resources.groups.1.nodes=1",
+                "resources.groups.0.gpus=1",
+                "resources.groups.1.gpus=2",
             ],
             "resources.groups",
             (Group(nodes=2, gpus=1), Group(nodes=1, gpus=2)),
@@ -186,6 +188,7 @@ def test_an_empty_section_means_its_defaults(tree):
         ("data.path", "", "found '' (text), expected the name of a file or folder, or null"),
         ("train.precision", "half", "found 'half' (text), expected one of auto, fp32, tf32, bf16, fp16"),
         ("model.kernels", 3, "found 3 (a whole number), expected a list of whole numbers"),
+        ("model.kernels", "3 4", "found '3 4' (text), expected a list of whole numbers"),
         ("optimizer.betas", [0.9], "found [0.9] (a list), expected a list of 2 numbers"),
         ("optimizer.betas", [1, 2, 3], "found [1, 2, 3] (a list), expected a list of 2 numbers"),
         ("data.splits", [1], "found [1] (a list), expected a mapping of names to numbers"),

@@ -16,7 +16,7 @@ from toolkit.data.order.shuffle import permutation, stream
 
 Lengths = npt.NDArray[np.int32]
 
-LENGTHS = st.lists(st.integers(1, 30), max_size=200).map(lambda lengths: np.array(lengths, dtype=np.int32))
+DRAWN = st.lists(st.integers(1, 30), max_size=200).map(lambda lengths: np.array(lengths, dtype=np.int32))
 ARGUMENTS = st.fixed_dictionaries(
     {
         "batch_size": st.integers(1, 17),
@@ -48,14 +48,14 @@ def padding(plan: EpochPlan, lengths: Lengths) -> float:
     return 1 - int(lengths.sum()) / padded
 
 
-@given(LENGTHS, ARGUMENTS)
+@given(DRAWN, ARGUMENTS)
 def test_every_sample_is_in_one_micro_batch(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **arguments)
     parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
     assert sorted(np.concatenate([*parts, []]).tolist()) == list(range(len(lengths)))
 
 
-@given(LENGTHS, ARGUMENTS)
+@given(DRAWN, ARGUMENTS)
 def test_all_steps_but_the_last_are_full_and_split_evenly(
     lengths: Lengths, arguments: dict[str, Any]
 ) -> None:
@@ -68,7 +68,7 @@ def test_all_steps_but_the_last_are_full_and_split_evenly(
         assert sum(sizes) == len(plan.step(step)) == min(arguments["batch_size"], left)
 
 
-@given(LENGTHS, ARGUMENTS)
+@given(DRAWN, ARGUMENTS)
 def test_the_same_arguments_give_the_same_bytes(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **arguments)
     np.random.seed(0)
@@ -78,7 +78,7 @@ def test_the_same_arguments_give_the_same_bytes(lengths: Lengths, arguments: dic
     assert plan.order.dtype == plan.offsets.dtype == np.int64
 
 
-@given(LENGTHS, ARGUMENTS, st.integers(1, 24))
+@given(DRAWN, ARGUMENTS, st.integers(1, 24))
 def test_the_number_of_micro_batches_changes_no_step(
     lengths: Lengths, arguments: dict[str, Any], micro_batches: int
 ) -> None:
@@ -96,7 +96,7 @@ def test_epoch_seed_and_data_each_change_the_order(changed: dict[str, Any], pool
     assert not np.array_equal(one.order, other.order)
 
 
-@given(LENGTHS, ARGUMENTS)
+@given(DRAWN, ARGUMENTS)
 def test_a_batch_contains_samples_of_similar_length(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **(arguments | {"pool_batches": 1000}))
     spans = sorted(
@@ -139,7 +139,7 @@ def test_a_plan_is_read_only() -> None:
         plan.step(0)[0] = 1
 
 
-@given(LENGTHS, st.integers(1, 17))
+@given(DRAWN, st.integers(1, 17))
 def test_an_evaluation_plan_has_every_sample_once_sorted_by_length(lengths: Lengths, batch_size: int) -> None:
     plan = plan_evaluation(lengths, batch_size)
     assert plan.order.tolist() == sorted(range(len(lengths)), key=lambda sample: lengths[sample])

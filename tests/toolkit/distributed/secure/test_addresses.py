@@ -69,9 +69,9 @@ def test_an_unknown_gloo_interface_gives_no_addresses(monkeypatch: pytest.Monkey
     assert addresses.known_addresses(["localhost", "127.0.0.1"]) == []
 
 
-def joining(run: RunDir) -> JoiningRank:
-    """Rank 0 of a run on two hosts."""
-    world = World(rank=0, size=2, local_rank=0, local_size=1, nodes=2, nonce="7.0.0")
+def joining(run: RunDir, nodes: int = 2) -> JoiningRank:
+    """Rank 0 of a run on so many hosts."""
+    world = World(rank=0, size=nodes, local_rank=0, local_size=1, nodes=nodes, nonce="7.0.0")
     return JoiningRank(run=run, world=world, secret=b"", deadline=0.0)
 
 
@@ -86,6 +86,12 @@ def test_listening_on_every_address_is_recorded(run: RunDir, monkeypatch: pytest
     assert {*where_to_listen(joining(run), [])} == {*OWN} - {"127.0.0.1"}
     (line,) = events(run, EVENT)
     assert {*line["addresses"]} == {*OWN} - {"127.0.0.1"}
+
+
+def test_rank_0_on_one_host_listens_on_loopback_only(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
+    assert where_to_listen(joining(run, 1), [COMPUTE]) == ["127.0.0.1"]
+    assert events(run, EVENT) == []
 
 
 def test_a_master_address_of_this_host_is_the_only_address(monkeypatch: pytest.MonkeyPatch) -> None:

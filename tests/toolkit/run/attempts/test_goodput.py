@@ -140,7 +140,7 @@ def test_time_from_submission_to_the_first_attempt_is_waiting(run: RunDir) -> No
         pytest.param("8", 0, (100, 108), 40, 0, id="chained"),
     ],
 )
-def test_time_between_attempts_is_waiting_from_the_submission_or_requeueing_on(
+def test_time_between_attempts_is_waiting_once_the_next_is_submitted_or_requeued(
     run: RunDir, job: str, restart: int, submissions: tuple[float, ...], waiting: float, away: float
 ) -> None:
     first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}

@@ -163,6 +163,7 @@ def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     edit(tmp_path, "train.yaml", "name: own\ntask: {kind: command, run: [python3, train.py]}\n")
 
     def stk(*words: str, code: int | None = 0) -> str:
+        """Call the command, which ends with this exit code, or with any; return what it says."""
         capfd.readouterr()
         ended = main([*words])
         said = capfd.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -38,6 +39,10 @@ def test_plain_values_are_unchanged(value: Any) -> None:
 def test_tuples_paths_enums_and_numpy_scalars_are_converted(value: Any, handed_over: Any) -> None:
     found = plain(value, "x")
     assert (found, type(found)) == (handed_over, type(handed_over))
+
+
+def test_nan_survives_json() -> None:
+    assert math.isnan(json.loads(json.dumps(plain([math.nan], "x")))[0])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,8 @@ def test_metrics_of_step_are_in_the_result_and_the_report(finished: Project) -> 
     assert result["metrics"]["test"].keys() == {"loss", "accuracy"}
     assert result["metrics"]["test"]["accuracy"] > 0.1
     assert "accuracy" in finished.stk("report", "digits")
+    (row,) = json.loads(finished.stk("status", "--json"))
+    assert row["state"] == "finished"
 
 
 def test_no_prepared_data_are_missed_when_the_run_is_repeated(finished: Project) -> None:
@@ -93,11 +96,22 @@ def test_loss_is_nan_if_all_samples_have_weight_0(config: Path) -> None:
     assert math.isnan(task.metrics("test", evaluation)["loss"])
 
 
-def test_predictions_of_different_lengths_are_written_for_each_sample(config: Path, run: RunDir) -> None:
-    predict = "\n\ndef predict(model, batch):\n    return [row[: label + 1] for row, label in zip(*batch)]\n"
+def predicted(config: Path, run: RunDir, result: str) -> list[Any]:
+    """What a run writes for the test set if `predict` returns this."""
+    predict = f"\n\ndef predict(model, batch):\n    return {result}\n"
     (config.parent / "digits.py").write_text(DIGITS + predict)
     task = open_task(load(config))
     task.write_report(run, "test", evaluated(task, new_model(task), "test"))
-    lines = (run.artifacts / "test_predictions.jsonl").read_text().splitlines()
-    assert len(lines) == 120
-    assert {len(json.loads(line)) for line in lines} == {*range(1, 11)}
+    return [*map(json.loads, (run.artifacts / "test_predictions.jsonl").read_text().splitlines())]
+
+
+def test_predictions_are_written_for_each_sample(config: Path, run: RunDir) -> None:
+    found = predicted(config, run, "model(batch[0]).argmax(1)")
+    assert len(found) == 120
+    assert set(found) <= set(range(10))
+
+
+def test_predictions_of_different_lengths_are_written_for_each_sample(config: Path, run: RunDir) -> None:
+    found = predicted(config, run, "[row[: label + 1] for row, label in zip(*batch)]")
+    assert len(found) == 120
+    assert {*map(len, found)} == {*range(1, 11)}

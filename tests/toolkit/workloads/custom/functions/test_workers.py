@@ -13,6 +13,7 @@ from tests.toolkit.support.ranks import in_ranks
 from tests.toolkit.support.tiny_training import Attempt, counted_stop
 from toolkit.config import load
 from toolkit.errors import ConfigError
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -35,6 +36,8 @@ class Noisy(Dataset):
 
     def __getitem__(self, index):
         noise = torch.randn(4) + random.random() + float(np.random.rand())
+        if index == BAD:
+            raise ValueError(f"sample {index} cannot be read")
         return torch.full((4,), index / 40) + 0.1 * noise, index % 2
 
 
@@ -57,7 +60,7 @@ _YAML = "name: noisy\ntask: noisy.py\ntrain: {epochs: 3, batch_size: 8, logical_
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "noisy.yaml").write_text(_YAML)
-    (tmp_path / "noisy.py").write_text(_FILE)
+    (tmp_path / "noisy.py").write_text(_FILE.replace("BAD", "None"))
     paths = list(sys.path)
     yield tmp_path
     sys.path[:] = paths
@@ -82,6 +85,20 @@ def test_workers_and_a_stop_do_not_change_the_result(folder: Path) -> None:
     without = _trained(folder, "none", 0, Attempt())
     same_results(_trained(folder, "one", 1, Attempt(size=2)), without)
     same_results(_trained(folder, "three", 3, Attempt(stop_after=7), Attempt(size=2)), without)
+
+
+def test_error_of_a_dataset_in_a_worker_keeps_its_type_and_message(folder: Path) -> None:
+    (folder / "noisy.py").write_text(_FILE.replace("BAD", "17"))
+    (error,) = in_ranks(1, _failure, folder)
+    assert error == "ValueError: sample 17 cannot be read"
+
+
+def _failure(world: World, folder: Path) -> str:
+    run = create_run(load(folder / "noisy.yaml", ["train.workers=2"]), folder / "failing")
+    with pytest.raises(ValueError, match="sample") as raised:
+        worker.run_attempt(run, world, NeverStop())
+    assert "noisy.py" in "".join(raised.value.__notes__)
+    return f"ValueError: {raised.value}"
 
 
 def test_workers_are_refused_for_a_task_that_makes_its_own_batches(folder: Path) -> None:

@@ -125,11 +125,12 @@ def repair_batch(texts: Sequence[Text]) -> RepairBatch:
 
 def plus_batch(texts: Sequence[Text]) -> RepairPlusBatch:
     targets = targets_of(texts)
+    target_labels = targets.pop("labels")
     return RepairPlusBatch(
         **_structure(texts),
         labels=detection_batch(texts).labels,
         repair_labels=repair_batch(texts).labels,
-        target_labels=targets.pop("labels"),
+        target_labels=target_labels,
         **targets,
     )
 

@@ -194,6 +194,14 @@ def test_the_tokenizer_is_kept_in_the_set(letters: TextTable) -> None:
         prepared.vocabulary()
 
 
+def test_a_second_preparation_tokenizes_nothing(letters: TextTable) -> None:
+    told: list[str] = []
+    first = prepare(letters)
+    second = prepare(letters, lambda stage, done, total: told.append(stage))
+    assert (first.built, second.built) == (True, False)
+    assert set(told) == {"hash"}
+
+
 def test_another_tokenizer_is_another_set_and_a_copy_of_it_is_not(letters: TextTable, tmp_path: Path) -> None:
     known = prepare(letters)
     other = prepare(dataclasses.replace(letters, tokenizer_path=bert(tmp_path / "other", padding="c")))

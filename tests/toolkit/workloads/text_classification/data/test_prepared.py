@@ -52,6 +52,12 @@ def test_the_vocabulary_is_from_the_training_split(three_files: TextTable) -> No
     assert tokens_of(prepared.split("validation"), 0).tolist() == [3, UNK_ID]
 
 
+def test_given_labels_keep_their_order(three_files: TextTable) -> None:
+    prepared = prepare(dataclasses.replace(three_files, labels=("yes", "maybe", "no")))
+    assert prepared.labels == ("yes", "maybe", "no")
+    assert prepared.split("train").labels.tolist() == [0, 0, 2]
+
+
 def test_the_database_can_be_queried(three_files: TextTable) -> None:
     prepared = prepare(three_files)
     assert query(

@@ -75,6 +75,11 @@ def test_the_error_of_a_file_without_known_labels_lists_the_labels_found(tmp_pat
     assert f"(the first one at {tmp_path}/mails.tsv:2)" in told
 
 
+def test_each_file_needs_a_known_label(tmp_path: Path) -> None:
+    data = files(tmp_path, some(5, "ham"), some(5, "Ham"), labels=("ham", "spam"))
+    assert "dev.tsv: no row has one of the labels" in refused(data)
+
+
 def test_labels_that_are_only_in_the_validation_set_are_unknown(tmp_path: Path) -> None:
     data = files(tmp_path, some(5, "ham"), [*some(2, "ham"), ("x", "spam")])
     found = surveyed(data)

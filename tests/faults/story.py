@@ -12,7 +12,6 @@ Every attempt is a world of real processes, forked from a server that has import
 from __future__ import annotations
 
 import os
-import random
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,8 +20,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-import torch
 from stk_toy.texts.task import TextsTask
 
 from tests.toolkit.support.ranks import NO_ANSWER, Ended, Started, await_ranks, start_ranks
@@ -128,7 +125,6 @@ def tear(file: Path) -> None:
 class Rank:
     """How a rank of one attempt behaves, apart from its faults.
 
-    augments   whether batches are made with the random numbers of Python, NumPy and torch
     journal    file in which every micro-batch is noted; None for none
     early      SIGTERM comes while this rank prepares the data, and the others wait for it
     job        the scheduler's name for what starts it, over and over; empty: nobody's
@@ -136,7 +132,6 @@ class Rank:
     """
 
     faults: str = ""
-    augments: bool = False
     journal: Path | None = None
     early: bool = False
     job: str = ""
@@ -150,8 +145,6 @@ def train_rank(world: World, path: Path, rank: Rank) -> str:
     with ExitStack() as stack:
         # Drawing takes longer than all of this training, and the report has tests of its own.
         stack.enter_context(patch("toolkit.training.attempt.finalize._report"))
-        if rank.augments:
-            stack.enter_context(patch.object(TextsTask, "collate", _augmenting()))
         if rank.journal is not None:
             stack.enter_context(patch("toolkit.training.step.take_step._pass", _journalling(rank.journal)))
         if rank.early:
@@ -169,19 +162,6 @@ def _interrupted_prepare() -> Any:
         return prepare(experiment, report)
 
     return interrupted
-
-
-def _augmenting() -> Any:
-    collate = TextsTask.collate
-
-    def augment(task: TextsTask, split: str, indices: np.ndarray[Any, Any], device: torch.device) -> Any:
-        batch = collate(task, split, indices, device)
-        if split == "train":
-            chances = random.random() * np.random.rand() * torch.rand(batch.tokens.shape)
-            batch = batch._replace(tokens=torch.where(chances > 0.5, 0, batch.tokens))
-        return batch
-
-    return augment
 
 
 def _journalling(journal: Path) -> Any:
@@ -266,11 +246,11 @@ class Runs:
         self._made += 1
         return Run(create_run(experiment, self._folder / f"runs_{self._made}"), Rank(**rank))
 
-    def undisturbed(self, experiment: Experiment, **rank: Any) -> Run:
+    def undisturbed(self, experiment: Experiment) -> Run:
         """The same experiment in one process to which nothing happens."""
-        key = f"{experiment!r} {rank!r}"
+        key = repr(experiment)
         if key not in self._undisturbed:
-            run = self._undisturbed[key] = self.run(experiment, **rank)
+            run = self._undisturbed[key] = self.run(experiment)
             run.finish(1)
         return self._undisturbed[key]
 

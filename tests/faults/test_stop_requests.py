@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
+from tests.faults.story import Run, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
 from tests.tiers import first_quick
-from tests.toolkit.support.tiny import STEPS_PER_EPOCH
-from toolkit.config import Experiment
 from toolkit.run.attempts.records import read_attempts
 
 
@@ -57,12 +55,3 @@ def test_run_asked_to_stop_during_data_preparation_does_one_step_and_resumes(
     assert run.yields(2, early=True) == 1
     run.finish(1)
     assert_as_if_nothing_had_happened(run, undisturbed)
-
-
-@pytest.mark.slow
-def test_augmented_batches_are_the_same_after_a_stop_in_epoch_2(runs: Runs, experiment: Experiment) -> None:
-    """What Python, NumPy and torch draw for a batch is a function of the step."""
-    run = runs.run(experiment, augments=True)
-    run.yields(2, preempt_at(STEPS_PER_EPOCH + 1, rank=1, at="backward"))
-    run.finish(1)
-    assert_as_if_nothing_had_happened(run, runs.undisturbed(experiment, augments=True))

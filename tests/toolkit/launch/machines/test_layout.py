@@ -46,7 +46,7 @@ def test_this_machine_is_recognized_by_any_of_its_names(name: str) -> None:
     assert own_node(["node-b", name, "10.0.0.8"], OWN) == 1
 
 
-@pytest.mark.parametrize("name", ["node", "node-a2", "node-a.elsewhere.org", "10.0.0.70", "a"])
+@pytest.mark.parametrize("name", ["node", "node-a2", "node-a.elsewhere.org", "10.0.0.70", "10", "a"])
 def test_other_names_do_not_match_this_machine(name: str) -> None:
     assert own_node([name], OWN) is None
 

@@ -41,7 +41,7 @@ DOCUMENT = Document(
     sections=(
         Section(title="First", blocks=(SHOWN, Numbers(name="all", head=["n"], rows=[[1.5], ["=1"]]))),
         Section(title="Matrix", blocks=(WIDE,)),
-        Section(title="Only a page", blocks=(Text(text="unseen"),), page_only=True),
+        Section(title="Only a page", blocks=(Text(text=f"unseen {HOSTILE}"),), page_only=True),
         Section(title="Old", blocks=(table("Old", ["o"], [["4"]]),), folded="what was before"),
         Section(title="Older", blocks=(table("Older", ["o"], [["3"]]),), folded="what was before"),
         Section(title="Nothing to see", blocks=(Numbers(name="more", head=["m"], rows=[]),)),

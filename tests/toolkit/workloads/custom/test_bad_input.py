@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from slurm.cli import main
+from tests.toolkit.workloads.custom.own_points import POINTS
 from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.errors import UserError
@@ -22,25 +23,6 @@ from toolkit.run.create_run import create_run
 from toolkit.testing.contract import evaluated, new_model, open_task
 from toolkit.workloads.custom.script.current_run import current_run
 
-_FILE = """\
-import torch
-from torch import nn
-from torch.utils.data import TensorDataset
-
-
-def model(width: int = 8):
-    return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 2))
-
-
-def data(split: str):
-    x = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
-    return TensorDataset(x, (x[:, 0] > 0).long())
-
-
-def step(model, batch):
-    x, y = batch
-    return {"loss": nn.functional.cross_entropy(model(x), y, reduction="none")}
-"""
 _YAML = "name: mine\ntask: mine.py\ntrain: {epochs: 1, batch_size: 8}\n"
 _COMMAND = "name: mine\ntask: {kind: command, run: [python, train.py]}\n"
 MODEL, DATA, STEP, ADDED = 6, 10, 15, 20
@@ -53,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a good file, a good command and an experiment of each; nothing is imported afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
-    for name, text in {"mine.py": _FILE, "mine.yaml": _YAML, "train.py": "", "train.yaml": _COMMAND}.items():
+    for name, text in {"mine.py": POINTS, "mine.yaml": _YAML, "train.py": "", "train.yaml": _COMMAND}.items():
         (tmp_path / name).write_text(text)
     paths = list(sys.path)
     yield tmp_path

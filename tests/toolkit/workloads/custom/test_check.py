@@ -18,41 +18,21 @@ import torch
 from slurm.drill.task import drill_experiment
 from tests.patience import PATIENCE_S
 from tests.tiers import first_quick
+from tests.toolkit.workloads.custom.own_points import POINTS
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.run.create_run import create_run
 from toolkit.testing import trial_runs, try_experiment
 
-_FILE = """\
-import os
-import threading
-
-import torch
-from torch import nn
-from torch.utils.data import TensorDataset
-
-
-def model(width: int = 8):
-    return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 2))
-
-
-def data(split: str):
-    inputs = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
-    return TensorDataset(inputs, (inputs[:, 0] > 0).long())
-
-
-def step(model, batch):
-    inputs, labels = batch
-    CHANGE
-    return {"loss": nn.functional.cross_entropy(model(inputs), labels, reduction="none")}
-"""
 _YAML = "name: mine\ntask: mine.py\noptimizer: {lr: 0.01}\ntrain: {epochs: 2, batch_size: 8}\n"
 
 Found = Callable[..., dict[str, try_experiment.Finding]]
 
 
 def _written(folder: Path, change: str) -> Path:
-    (folder / "mine.py").write_text(_FILE.replace("CHANGE", change))
+    """The experiment of functions whose step changes something."""
+    code = POINTS.replace("    x, y = batch\n", f"    x, y = batch\n    {change}\n")
+    (folder / "mine.py").write_text(f"import os, threading\n{code}")
     (folder / "mine.yaml").write_text(_YAML)
     return folder / "mine.yaml"
 
@@ -101,20 +81,21 @@ def test_trial_has_two_logical_ranks_and_neither_restarts_nor_notifications(tmp_
 
 @pytest.mark.slow
 def test_dependence_of_training_on_the_process_is_found(tmp_path: Path) -> None:
-    code, printed = _check(_written(tmp_path, "inputs = inputs * (1 + os.getpid() % 89)"))
+    code, printed = _check(_written(tmp_path, "x = x * (1 + os.getpid() % 89)"))
     assert code == 1
     assert "failed: 1 process = 2, stopped = not stopped" in printed
 
 
 def test_model_that_ignores_its_inputs_fails_to_learn(found: Found) -> None:
-    checks = found("inputs = inputs * 0")
+    checks = found("x = x * 0")
     assert checks["loss is finite"].is_good
     assert checks["overfits a batch"].is_good is False
 
 
 def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Path) -> None:
-    code, printed = _check(_written(tmp_path, "inputs = inputs @ torch.ones(3, 3)"))
-    line = 1 + _FILE.splitlines().index("    CHANGE")
+    change = "x = x @ torch.ones(3, 3)"
+    code, printed = _check(_written(tmp_path, change))
+    line = 1 + (tmp_path / "mine.py").read_text().splitlines().index(f"    {change}")
     checks = [each.split("  ")[0] for each in printed.splitlines()]
     assert code == 1
     assert f"{tmp_path / 'mine.py'}:{line}" in printed
@@ -122,7 +103,7 @@ def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Pa
 
 
 def test_sums_are_not_compared_if_step_is_random(found: Found) -> None:
-    checks = found("inputs = inputs + torch.randn(4)")
+    checks = found("x = x + torch.randn(4)")
     assert (checks["loss adds up"].is_good, checks["scores add up"].is_good) == (None, None)
     assert checks["same seed, same model"].is_good
 
@@ -135,7 +116,7 @@ def test_parameters_without_a_gradient_are_named_and_pass(found: Found) -> None:
 
 
 def test_a_loss_that_is_not_finite_fails(found: Found) -> None:
-    assert found('inputs = inputs * float("inf")')["loss is finite"].is_good is False
+    assert found('x = x * float("inf")')["loss is finite"].is_good is False
 
 
 def test_compilation_for_a_gpu_is_skipped_without_a_gpu(

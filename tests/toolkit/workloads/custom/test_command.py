@@ -91,12 +91,10 @@ def test_each_process_gets_its_rank_and_parameters(stk: Stk) -> None:
     script(
         "import json, os, pathlib, sys\n"
         "import beside\n"
-        "names = 'RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR MASTER_PORT STK_ATTEMPT "
-        "STK_RUN_DIR STK_PARAMS STK_LATEST_CHECKPOINT'.split()\n"
-        "found = {name: os.environ[name] for name in names}\n"
-        "found |= {'words': sys.argv[1:], 'data': pathlib.Path('data/rows.csv').read_text()}\n"
-        "pathlib.Path(os.environ['STK_RUN_DIR'], 'rank' + found['RANK']).write_text(json.dumps(found))\n"
-        "print('rank', found['RANK'])\n"
+        "rank, folder = os.environ['RANK'], pathlib.Path(os.environ['STK_RUN_DIR'])\n"
+        "more = {'words': sys.argv[1:], 'data': pathlib.Path('data/rows.csv').read_text()}\n"
+        "(folder / f'rank{rank}').write_text(json.dumps({**os.environ, **more}))\n"
+        "print('rank', rank)\n"
     )
     script("", "beside.py")
     Path("data").mkdir()
@@ -230,32 +228,14 @@ def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written:
     assert ("from scratch" in row["reason"]) != is_written
 
 
-@pytest.mark.parametrize(
-    "line, kind, shown",
-    [
-        ("import no_such_module", "import", "no_such_module"),
-        (
-            "raise SystemExit('[rank0]: Traceback\\n[rank0]: ValueError: as torch writes it')",
-            "exception",
-            "ValueError: as torch",
-        ),
-    ],
-)
-def test_failure_is_classified_by_the_end_of_the_log(stk: Stk, line: str, kind: str, shown: str) -> None:
-    script(line)
+def test_failure_is_classified_by_the_end_of_the_log(stk: Stk) -> None:
+    script("import no_such_module")
     done = stk("run", "--", sys.executable, "train.py")
     assert done.returncode == 4
     failure = read_json(the_run().failure)
-    assert failure["class"] == kind
-    assert shown in failure["message"]
-    assert shown in done.stderr
-    assert last_attempt().why == kind
-
-
-def test_silent_failure_is_reported_by_its_exit_status(stk: Stk) -> None:
-    script("raise SystemExit(3)")
-    assert stk("run", "--", sys.executable, "train.py").returncode == 4
-    assert read_json(the_run().failure)["message"] == "the command ended with status 3"
+    assert failure["class"] == last_attempt().why == "import"
+    assert "no_such_module" in failure["message"]
+    assert "no_such_module" in done.stderr
 
 
 def test_evaluate_refuses_a_run_of_a_command(stk: Stk) -> None:

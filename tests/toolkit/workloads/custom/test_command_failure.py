@@ -30,6 +30,7 @@ def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
     [
         ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried\n", "out_of_memory", "CUDA out of memory"),
         ("MemoryError\n", "out_of_memory", "MemoryError"),
+        ("[rank0]: ModuleNotFoundError: No module named 'a'\n", "import", "No module named 'a'"),
         (
             "RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed. \n",
             "oom_killed",
@@ -102,6 +103,10 @@ def test_error_handled_long_before_does_not_decide_the_class() -> None:
         "exception",
         "the command ended with status 3: no labels are left",
     )
+
+
+def test_silent_failure_is_reported_by_its_exit_status() -> None:
+    assert record("", code=3)["message"] == "the command ended with status 3"
 
 
 def test_cause_of_an_abort_is_found_anywhere_in_the_log() -> None:

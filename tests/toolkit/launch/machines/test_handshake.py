@@ -82,21 +82,14 @@ def meeting() -> Iterator[Meeting]:
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
 def test_all_machines_meet_in_any_order_of_arrival(meeting: Meeting, order: list[int]) -> None:
-    counts = [3, 1, 2]
-    calls: dict[int, Future[list[Peer]]] = {}
-    answers: dict[int, Future[Peer]] = {}
+    counts, host = [3, 1, 2], socket.gethostname()
+    come: dict[int, Future[Any]] = {}
     for node in order:
-        if node == 0:
-            calls[0] = meeting.call(counts)
-        else:
-            answers[node] = meeting.answer(node, counts)
-    peers = calls[0].result()
-    assert [(peer.node, peer.host) for peer in peers] == [
-        (1, socket.gethostname()),
-        (2, socket.gethostname()),
-    ]
+        come[node] = meeting.answer(node, counts) if node else meeting.call(counts)
+    peers = come[0].result()
+    assert [(peer.node, peer.host) for peer in peers] == [(1, host), (2, host)]
     for peer in peers:
-        leader = answers[peer.node].result()
+        leader = come[peer.node].result()
         peer.connection.send(start=f"to {peer.node}")
         assert leader.connection.receive(PATIENCE_S) == {"start": f"to {peer.node}"}
         leader.connection.close()

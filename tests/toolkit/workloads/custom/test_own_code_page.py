@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import stk as stk_module
+from tests.docs.readme import blocks
 from tests.toolkit.workloads.moved_run import ended as stk
 from toolkit.config import load
 from toolkit.config.identity import identity
@@ -25,9 +26,8 @@ CALLS = (_DOCS / "own-script.md").read_text(encoding="utf-8")
 
 
 def block(language: str, page: str = PAGE) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+    """The first code of a page in a language."""
+    return blocks(language, page)[0]
 
 
 @pytest.fixture(autouse=True)

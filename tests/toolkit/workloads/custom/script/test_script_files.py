@@ -328,6 +328,10 @@ def test_run_without_stk_is_named_after_the_script(monkeypatch: pytest.MonkeyPat
         find_place({"RANK": "one"})
 
 
+def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+
+
 def test_current_run_does_not_import_torch(tmp_path: Path) -> None:
     code = (
         "import sys, stk\n"
@@ -335,9 +339,7 @@ def test_current_run_does_not_import_torch(tmp_path: Path) -> None:
         "with run.checkpoint(1) as folder: (folder / 'state').write_text('')\n"
         "print([name for name in ('torch', 'numpy', 'safetensors', 'rich') if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = python(code, tmp_path)
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -348,10 +350,7 @@ def test_failed_script_leaves_its_last_step_in_the_progress_file(tmp_path: Path)
         "for step in range(1, 16): run.log(step=step, total=60, loss=1 / step)\n"
         "raise ValueError('labels')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert "labels" in done.stderr
+    assert "labels" in python(code, tmp_path).stderr
     (progress,) = tmp_path.rglob("progress.json")
     shown = read_json(progress)
     assert (shown["step"], shown["metrics"]) == (15, {"train_loss": 1 / 15})

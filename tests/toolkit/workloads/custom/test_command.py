@@ -234,8 +234,9 @@ def test_failure_is_classified_by_the_end_of_the_log(stk: Stk) -> None:
     assert done.returncode == 4
     failure = read_json(the_run().failure)
     assert failure["class"] == last_attempt().why == "import"
-    assert "no_such_module" in failure["message"]
-    assert "no_such_module" in done.stderr
+    error = "ModuleNotFoundError: No module named 'no_such_module'"
+    assert failure["message"] == f"the command ended with status 1: {error}"
+    assert error in done.stderr
 
 
 def test_evaluate_refuses_a_run_of_a_command(stk: Stk) -> None:

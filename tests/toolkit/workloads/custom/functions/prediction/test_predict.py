@@ -17,8 +17,7 @@ from tests.toolkit.workloads.custom.own_digits import DIGITS, Project, write_dig
 PREDICT = """
 
 def sample(row):
-    pixels = json.loads(row["pixels"]) if isinstance(row, dict) else row
-    return torch.tensor(pixels).float() / 16, -1
+    return torch.tensor(row).float() / 16, -1
 
 
 def predict(model, batch):
@@ -29,7 +28,7 @@ def predict(model, batch):
 
 def project_in(folder: Path, code: str) -> Project:
     write_digits(folder)
-    (folder / "digits.py").write_text("import json\n\n" + code)
+    (folder / "digits.py").write_text(code)
     return Project(folder)
 
 
@@ -81,18 +80,6 @@ def test_exported_folder_predicts_like_the_run(
     rows = "".join(f"{row}\n" for row in pixels)
     lines = project.stk("predict", tmp_path / "slim", given=rows).splitlines()
     assert close([json.loads(line) for line in lines], told)
-
-
-@pytest.mark.slow
-def test_sample_gets_a_table_row_as_texts_by_column(
-    project: Project, pixels: list[list[float]], told: list[list[float]]
-) -> None:
-    rows = "".join(f'{number},"{row}"\n' for number, row in enumerate(pixels))
-    (project.folder / "rows.csv").write_text("number,pixels\n" + rows)
-    project.stk("predict", "digits", "rows.csv", "--output", "out.csv")
-    header, *lines = (project.folder / "out.csv").read_text().splitlines()
-    assert header == ",".join(f"prediction.{digit}" for digit in range(10))
-    assert close([[*map(float, line.split(","))] for line in lines], told)
 
 
 def test_model_loads_in_a_separate_process_of_the_user(project: Project, pixels: list[list[float]]) -> None:

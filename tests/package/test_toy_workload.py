@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
-from jsonschema import Draft202012Validator
 
 SOURCE = Path(__file__).parents[1] / "toy_workload"
 EXPERIMENT = """\
@@ -86,14 +84,6 @@ def test_keys_and_rules_of_an_external_workload_are_checked(shell: Shell) -> Non
     assert "hidden" in error
     assert "model.dropout" in shell.stk("plan", "toy.yaml", "model.hidden=0", code=2).stderr
     assert "points.tsv" in shell.stk("submit", "toy.yaml", "data.path=points.tsv", code=2).stderr
-
-
-def test_schema_checks_experiments_of_an_external_workload(shell: Shell) -> None:
-    valid = Draft202012Validator(json.loads(shell.stk("schema").stdout)).is_valid
-    experiment = yaml.safe_load(EXPERIMENT)
-    assert valid(experiment)
-    assert not valid({**experiment, "model": {"kind": "line", "hiden": 4}})
-    assert not valid({**experiment, "task": {"kind": "toy_point"}})
 
 
 def test_external_workload_trains_and_its_metrics_are_shown(finished: Shell) -> None:

@@ -122,11 +122,6 @@ def test_a_damaged_failure_is_named(user: User, logged: Logged) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_control_characters_of_a_message_are_escaped(user: User, logged: Logged) -> None:
-    logged.fail("101.0.1", 0, "\x1b[31m[bold]bad\x07")
-    assert "error: ␛[31m[bold]bad␇" in user.stk("logs", "tiny-1").out
-
-
 def test_list_shows_ranks_and_hosts_of_each_attempt(user: User, logged: Logged) -> None:
     logged.start("dead", why="launch")
     rows = [line.split() for line in user.stk("logs", "tiny-1", "--list").out.splitlines()]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from slurm.status.liveness import is_launcher_alive, is_training_here
+from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, record
 from tests.slurm.status.folders import ended, new_run, started, submitted
@@ -87,32 +87,11 @@ def test_result_overrides_the_state_in_slurm(fake: FakeSlurm, run: RunDir, slurm
     assert state(run).state == "finished"
 
 
-def test_completed_job_without_a_result_has_failed(fake: FakeSlurm, run: RunDir) -> None:
-    """A batch script can swallow what went wrong."""
-    submitted(run)
-    fake.add("101", state="COMPLETED", reason="None")
-    row = state(run)
-    assert row.state == "failed"
-    assert "ended without finishing" in row.reason
-
-
 def test_failure_of_an_earlier_attempt_does_not_hide_a_requeued_job(fake: FakeSlurm, run: RunDir) -> None:
     submitted(run)
     fake.add("101", state="PENDING", reason="BeginTime", restarts="1")
     write_json(run.failure, FAILURE)
     assert state(run).state == "requeued"
-
-
-def test_state_of_a_job_forgotten_by_slurm_comes_from_its_folder(fake: FakeSlurm, run: RunDir) -> None:
-    submitted(run)
-    row = state(run)
-    assert row.state == "unknown"
-    assert "stk resume" in row.reason
-    started(run)
-    ended(run)
-    row = state(run)
-    assert row.state == "cancelled"
-    assert row.reason.startswith("stopped by SIGTERM after step 10; ")
 
 
 def test_stopped_run_is_unknown_without_a_controller(fake: FakeSlurm, run: RunDir) -> None:
@@ -138,14 +117,6 @@ def test_without_a_controller_a_result_and_a_failure_still_count(
     assert [row.state for row in status([run, other])] == ["finished", "failed"]
 
 
-def test_controller_lost_between_two_calls_makes_the_run_unknown(fake: FakeSlurm, run: RunDir) -> None:
-    submitted(run)
-    fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
-    row = state(run)
-    assert row.state == "unknown"
-    assert row.reason.startswith("Slurm cannot be asked about the job: ")
-
-
 def test_many_runs_cost_at_most_two_calls(fake: FakeSlurm, tmp_path: Path) -> None:
     runs = [new_run(tmp_path, f"tiny-{number}") for number in range(50)]
     for number, each in enumerate(runs):
@@ -163,14 +134,6 @@ def test_run_that_slurm_never_had_costs_no_call(fake: FakeSlurm, run: RunDir) ->
 
 
 # -- on this machine -----------------------------------------------------------------------------
-
-
-def test_run_with_a_held_lock_is_running(run: RunDir) -> None:
-    assert not is_training_here(run)
-    with FileLock(run.alive):
-        assert is_training_here(run)
-        assert state(run).state == "running"
-    assert not is_training_here(run)
 
 
 def test_failed_save_of_a_live_run_is_named_until_the_next_one(run: RunDir) -> None:
@@ -245,17 +208,6 @@ def test_run_with_a_launcher_but_no_ranks_is_pending(run: RunDir) -> None:
         record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
         row = state(run)
     assert (row.state, row.reason) == ("pending", "the processes are starting")
-
-
-def test_run_whose_launcher_died_silently_has_failed(run: RunDir) -> None:
-    process = subprocess.Popen([sys.executable, "-IS", "-c", ""])
-    process.wait()
-    record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
-    started(run)
-    row = state(run)
-    assert row.state == "failed"
-    assert "gone without an error message" in row.reason
-    assert "stk resume" in row.reason
 
 
 def test_reason_of_the_last_attempt_is_shown_after_a_killed_one(run: RunDir) -> None:

@@ -258,12 +258,14 @@ def test_heartbeat_of_another_clock_counts_by_the_time_of_its_file(
 
 
 def test_state_of_a_purged_job_comes_from_its_folder(run: RunDir) -> None:
+    assert state_of(run, UNKNOWN).state == "unknown"
+    assert "stk resume" in state_of(run, UNKNOWN).reason
     started(run)
     ended(run, why="time_limit")
     note_event(run, "not_requeued", why="time_limit", reason="its time limit has ended 3 attempts")
     found = state_of(run, UNKNOWN)
     assert (found.state, found.doing, found.is_live) == ("cancelled", "stopped: time limit", False)
-    assert "its time limit has ended 3 attempts" in found.reason
+    assert found.reason.startswith("stopped by time_limit after step 10; its time limit has ended 3 attempts")
     write_json(run.result, {"state": "finished", "step": 3})
     assert state_of(run, UNKNOWN).state == "finished"
 
@@ -305,7 +307,10 @@ def test_lock_overrides_a_recent_heartbeat_on_this_host(tmp_path: Path) -> None:
     record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
     started(run, job="")
     beats(run, nonce=".0.0", host=socket.gethostname())
-    assert (state_of(run).state, state_of(run).doing) == ("failed", "failed: killed")
+    found = state_of(run)
+    assert (found.state, found.doing) == ("failed", "failed: killed")
+    assert "gone without an error message" in found.reason
+    assert "stk resume" in found.reason
     with FileLock(run.alive):
         assert state_of(run).doing == "training"
 

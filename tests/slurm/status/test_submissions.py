@@ -21,7 +21,6 @@ from slurm.status.submissions import (
     resolve_lost,
 )
 from tests.slurm.support.fake_slurm import FakeSlurm
-from toolkit.errors import SchedulerError
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
 
@@ -140,14 +139,6 @@ def test_run_whose_submitter_died_before_sbatch_is_no_longer_being_submitted_aft
     intend(run, "tiny.0")
     recover_lost(run)
     assert not run.intent.exists()
-
-
-def test_an_intent_outlives_a_controller_that_does_not_answer(run: RunDir, fake: FakeSlurm) -> None:
-    intend(run, "tiny.0")
-    fake.goes_away()
-    with pytest.raises(SchedulerError):
-        resolve_lost(run)
-    assert run.intent.exists()
 
 
 def test_lock_is_released_after_an_error(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
-from toolkit.errors import SlurmUnavailable, UserError
+from toolkit.errors import UserError
 from toolkit.files import read_json_lines, read_object
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -53,14 +53,6 @@ def test_missing_sbatch_is_named_and_leaves_nothing_behind(user: User, fake: Fak
     assert answer.code == 3
     assert "sbatch is not on PATH" in answer.err
     assert list(user.experiments.iterdir()) == []
-
-
-def test_unreachable_slurm_is_an_error_with_cluster_slurm(user: User, fake: FakeSlurm) -> None:
-    fake.goes_away()
-    answer = user.stk("submit", user.config, "--cluster", "slurm")
-    assert answer.code == 3
-    assert "Unable to contact slurm controller" in answer.err
-    assert not user.experiments.exists()
 
 
 def test_a_controller_that_goes_away_before_sbatch_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
@@ -191,22 +183,6 @@ def test_lost_job_is_found_to_be_cancelled_with_its_resources(user: User, fake: 
     assert last_resources(user.run()).time == "3:00:00"
 
 
-def test_run_with_a_lost_job_is_not_submitted_while_no_controller_answers(
-    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It went away after the choice of the cluster."""
-    fake.submits("die")
-    user.call("submit", user.config)
-    fake.submits("commit")
-    monkeypatch.setattr("slurm.submission.submit.choose_cluster", lambda wanted: "slurm")
-    monkeypatch.setattr("slurm.submission.submit.check", lambda *_: None)
-    fake.goes_away()
-    run = user.run()
-    with pytest.raises(SlurmUnavailable):
-        submit.submit(user.experiment(), run.path.parent, "slurm")
-    assert run.intent.exists()
-
-
 def test_job_is_recorded_even_if_nothing_more_can_be_written(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,21 +219,16 @@ def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -
     assert not (user.experiments / "old").exists()
 
 
-def test_fresh_start_is_refused_while_a_lost_job_cannot_be_looked_for(user: User, fake: FakeSlurm) -> None:
+@pytest.mark.parametrize("options", [[], ["--fresh"]])
+def test_a_run_is_not_submitted_while_its_lost_job_cannot_be_looked_for(
+    user: User, fake: FakeSlurm, options: list[str]
+) -> None:
     run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
-    assert user.stk("submit", user.config, "--fresh", "--cluster", "slurm").code == 3
+    assert user.stk("submit", user.config, *options, "--cluster", "slurm").code == 3
     assert run.intent.exists()
     assert fake.jobs == []
-
-
-def test_submitter_killed_before_sbatch_does_not_block_the_next(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
-    intend(run, f"{run.run_id}.0")
-    assert user.stk("submit", user.config).code == 0
-    assert user.job_ids == ["101"]
-    assert not run.intent.exists()
 
 
 def test_somebody_elses_job_of_the_same_name_is_not_adopted(user: User, fake: FakeSlurm) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -222,20 +223,6 @@ def test_a_signal_for_a_job_that_has_ended_is_no_error(stubs: Stubs) -> None:
     programs.signal_steps("6", "USR2")
 
 
-class Asked:
-    """A request that fails in given ways before it succeeds."""
-
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-        self.calls = 0
-
-    def __call__(self) -> str:
-        self.calls += 1
-        if self.errors:
-            raise self.errors.pop(0)
-        return "done"
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Pauses pass at once, and are noted."""
@@ -246,24 +233,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_patient_request_is_repeated_with_growing_pauses(clock: list[float]) -> None:
-    ask = Asked(SlurmUnavailable("busy"), AnswerLost("lost"), RunBusy("submitted by another"))
+    failures = [SlurmUnavailable("busy"), AnswerLost("lost"), RunBusy("submitted by another")]
+    ask = Mock(side_effect=[*failures, "done"])
     assert programs.patiently(ask, 30) == "done"
     assert clock == [0.5, 1, 2]
 
 
 def test_patient_request_gives_up_after_its_time(clock: list[float]) -> None:
-    ask = Asked(*[SlurmUnavailable("busy")] * 100)
+    ask = Mock(side_effect=SlurmUnavailable("busy"))
     with pytest.raises(SlurmUnavailable, match="busy"):
         programs.patiently(ask, 30)
-    assert ask.calls == len(clock) + 1
+    assert ask.call_count == len(clock) + 1
     assert 15 <= sum(clock) <= 30
 
 
 def test_patient_request_does_not_repeat_a_refusal(clock: list[float]) -> None:
-    ask = Asked(SlurmRefused("no"))
+    ask = Mock(side_effect=SlurmRefused("no"))
     with pytest.raises(SlurmRefused):
         programs.patiently(ask, 30)
-    assert (ask.calls, clock) == (1, [])
+    assert (ask.call_count, clock) == (1, [])
 
 
 def test_release_now_starts_a_job_five_seconds_later(stubs: Stubs) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,24 +114,15 @@ def test_the_job_of_another_run_is_left_alone(run: RunDir, fake: FakeSlurm, tmp_
     assert fake.calls("scancel") == []
 
 
-@pytest.fixture
-def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has nothing to do with any run."""
-    process = subprocess.Popen([sys.executable, "-IS"], stdin=subprocess.PIPE)
-    yield process
-    process.kill()
-    process.communicate()
-
-
 def test_a_process_that_is_not_the_runs_launcher_is_left_alone(
-    run: RunDir, fake: FakeSlurm, stranger: subprocess.Popen[bytes]
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record(run, cluster="local", job_id=f"local-{stranger.pid}", name="n")
-    line = run.submissions.read_text()
-    run.submissions.write_text(line.replace('"time": ', '"time": 9'))
+    """It is older than the submission, as a launcher is, but starts something else."""
+    signalled: list[int] = []
+    monkeypatch.setattr("os.kill", lambda process, _: signalled.append(process))
+    record(run, cluster="local", job_id=f"local-{os.getpid()}", name="n")
     (now,) = status([run])
     assert not now.is_live
     with pytest.raises(UserError):
         cancel_requeue.cancel(run, replace(now, is_live=True))
-    stranger.stdin.close()
-    assert stranger.wait(60) == 0
+    assert signalled == []

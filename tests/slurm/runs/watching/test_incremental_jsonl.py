@@ -34,14 +34,6 @@ def test_only_new_bytes_are_read(path: Path) -> None:
     assert steps(lines) == [1, 2, 3]
 
 
-def test_incomplete_line_is_returned_once_it_is_complete(path: Path) -> None:
-    lines = GrowingLines(path)
-    path.write_text('{"step": 1}\n{"st')
-    assert steps(lines) == [1]
-    path.write_text('{"step": 1}\n{"step": 2}\n')
-    assert steps(lines) == [1, 2]
-
-
 @pytest.mark.parametrize("damage", ['{"step": ', "[1]", "null", "\x00\x00", "ÿ", "[" * 100_000])
 def test_a_damaged_line_is_passed_over(path: Path, damage: str) -> None:
     path.write_text(f'{{"step": 1}}\n{damage}\n{{"step": 2}}\n')

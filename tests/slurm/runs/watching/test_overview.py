@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import select
 import signal
 import subprocess
@@ -112,25 +111,9 @@ def test_the_table_ends_when_no_run_is_live(terminal: Terminal, rows: list[RunSt
     assert Watched(terminal, *looks, until_finished=True).show() is Ending.QUIT
 
 
-def test_ctrl_z_suspends_and_resumes_the_table(
-    terminal: Terminal, rows: list[RunStatus], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched = Watched(terminal, (rows, "j"), (rows, ""), (rows, "\r"))
-    sent: list[tuple[int, int]] = []
-
-    def look() -> Sequence[RunStatus]:
-        found = watched.look()
-        if not sent:
-            signal.raise_signal(signal.SIGTSTP)
-        return found
-
-    def stopped(process: int, number: int) -> None:
-        sent.append((number, watched.out.getvalue().count(LEAVE)))
-
-    monkeypatch.setattr(watched.overview, "_look", look)
-    monkeypatch.setattr(os, "kill", stopped)
-    assert watched.opened == "b"
-    assert sent == [(signal.SIGSTOP, 1)]
+def test_ctrl_z_suspends_the_table(terminal: Terminal) -> None:
+    """What comes of it is the same in each view: see test_screen.py."""
+    assert Watched(terminal).overview.press("stopped") is Ending.STOPPED
 
 
 def test_requeued_runs_are_released_while_another_run_is_open(job: PretendJob) -> None:

@@ -146,9 +146,6 @@ def test_the_log_of_a_rank_is_shown(finished: User) -> None:
         answer = finished.stk("logs", "tiny", *follow)
         assert answer.code == 0
         assert "rank 0 of 1" in answer.out
-    answer = finished.stk("logs", "tiny", "--rank", "5")
-    assert answer.code == 2
-    assert "no log of rank 5 yet" in answer.err
 
 
 def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:

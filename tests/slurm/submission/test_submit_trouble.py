@@ -55,14 +55,6 @@ def test_missing_sbatch_is_named_and_leaves_nothing_behind(user: User, fake: Fak
     assert list(user.experiments.iterdir()) == []
 
 
-def test_a_controller_that_goes_away_before_sbatch_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
-    fake.submits("refuse", "sbatch: error: Unable to contact slurm controller (connect failure)")
-    answer = user.stk("submit", user.config)
-    assert answer.code == 3
-    assert "Unable to contact slurm controller" in answer.err
-    assert list(user.experiments.iterdir()) == []
-
-
 def test_run_that_slurm_may_still_have_is_not_started_locally_by_default(
     user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def test_all_runs_are_submitted_with_one_call_as_one_array(user: User, fake: Fak
         (f"101_{task}", "pending") for task in range(6)
     ]
     assert answer["runs"][1]["values"] == {"seed": "1", "optimizer.lr": "0.01"}
+    assert answer["runs"][1]["run_id"] == user.run("seed=1", "optimizer.lr=0.01").run_id
     assert "#SBATCH --array=0-5\n" in array_script(user)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from slurm.sweeps.candidates import Combination, combine
 from tests.slurm.support.user import User
-from toolkit.config import run_id
 from toolkit.errors import ConfigError, UserError
 from toolkit.sweeps.sweep import Sweep, with_overrides
 
@@ -14,19 +13,6 @@ from toolkit.sweeps.sweep import Sweep, with_overrides
 def combined(user: User, *overrides: str) -> list[Combination]:
     sweep = with_overrides(Sweep(), overrides)
     return combine(user.config, sweep, sweep.points())
-
-
-def test_every_combination_is_the_experiment_that_a_single_submission_would_have(user: User) -> None:
-    found = combined(user, "seed=1,2", "model.kernels=[2],[2,3]", "train.epochs=3")
-    assert [each.values for each in found] == [
-        {"seed": "1", "model.kernels": "[2]"},
-        {"seed": "1", "model.kernels": "[2,3]"},
-        {"seed": "2", "model.kernels": "[2]"},
-        {"seed": "2", "model.kernels": "[2,3]"},
-    ]
-    for each in found:
-        overrides = [*(f"{key}={value}" for key, value in each.values.items()), "train.epochs=3"]
-        assert each.run_id == run_id(user.experiment(*overrides))
 
 
 def test_without_a_list_there_is_one_combination(user: User) -> None:

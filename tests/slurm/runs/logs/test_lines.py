@@ -65,14 +65,6 @@ def test_each_look_returns_only_new_lines(tmp_path: Path) -> None:
     assert list(tail.look()) == [b"three\n"]
 
 
-def test_incomplete_line_is_returned_only_by_the_last_look(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text("killed in the mid")
-    tail = Tail(path)
-    assert list(tail.look()) == []
-    assert list(tail.look(last=True)) == [b"killed in the mid"]
-
-
 def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("a long line\n")

@@ -119,20 +119,6 @@ def test_a_model_without_a_head_is_not_blamed_for_one(bert: str, tmp_path: Path)
         model(str(folder))
 
 
-def test_folder_without_a_model_is_reported_with_its_files(tmp_path: Path) -> None:
-    (tmp_path / "weights.bin").touch()
-    with pytest.raises(DataError, match=r"no model can be loaded from the folder .*it holds: weights\.bin"):
-        model(str(tmp_path))
-
-
-def test_unknown_name_on_the_hub_is_reported_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(
-        DataError, match=r"'no/such-model' is not a folder here, and no hub .* copy the folder"
-    ):
-        model("no/such-model")
-
-
 def test_transformers_loads_the_trained_model_with_its_labels(bert: str, tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tests.toolkit.report import report_folders
+from tests.toolkit.workloads.text_classification.artifacts.made import predictions
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
-from toolkit.workloads.text_classification.artifacts.predictions import Predictions, samples_per_text
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
 from toolkit.workloads.text_classification.files import ClassificationFiles
 from toolkit.workloads.text_classification.metrics.class_scores import Classification
@@ -67,19 +67,11 @@ def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folde
             continue
         scores = generator.normal(0, 1, (len(codes), len(labels)))
         scores[np.arange(len(codes)), codes] += 0.9 + 0.8 * math.log(len(labels))
-        log_probabilities = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-        made = Predictions(
-            split=split,
-            labels=tuple(labels),
-            truth=codes,
-            log_probabilities=log_probabilities,
-            sample_ids=np.arange(len(codes)),
-            text_ids=text_ids,
-            fragments=samples_per_text(text_ids),
-        )
+        probabilities = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        named: dict[str, Any] = {"split": split, "labels": tuple(labels), "text_ids": text_ids.tolist()}
         write_evaluation(
             run,
-            made,
+            predictions(probabilities.tolist(), codes.tolist(), **named),
             root="mails",
             pooling="mean",
             texts=lambda rows: [f"fragment {row} of a mail that was folded" for row in rows],

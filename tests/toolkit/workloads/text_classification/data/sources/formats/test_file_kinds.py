@@ -15,6 +15,7 @@ from toolkit.workloads.text_classification.data.sources.formats.file_kinds impor
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 CSV = b'text,label\n"x, y",a\n'
+PACKED = gzip.compress(CSV)
 ROWS = [Row(2, "x, y", "a")]
 
 
@@ -47,15 +48,33 @@ def test_any_ending_is_read_if_the_delimiter_is_set(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv.gz", gzip.compress(content), data) == [Row(2, "x", "a")]
 
 
-@pytest.mark.parametrize("damage", ["not compressed", "cut off", "overwritten", "followed by something"])
-def test_an_incomplete_gzip_file_is_refused(tmp_path: Path, damage: str) -> None:
-    packed = gzip.compress(CSV)
-    content = {
-        "not compressed": CSV,
-        "cut off": packed[:-9],
-        "overwritten": packed[:12] + b"\xff" * 20,
-        "followed by something": packed + b"x",
-    }[damage]
+@pytest.mark.parametrize(
+    "name, content, row, problem",
+    [
+        ("a.csv", "text,label\nx,a\nbroken\n", Row(2, "x", "a"), r"a\.csv:3: 1 fields"),
+        ("a.tsv", "text\tlabel\nx\ta\ny\0\ta\n", Row(2, "x", "a"), r"a\.tsv:3: a NUL byte"),
+        (
+            "a.jsonl", '{"text": "x", "label": "a"}\nbroken\n', Row(1, "x", "a"),
+            r"a\.jsonl:2: not JSON from character 1 on",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_before_a_fault_are_read(
+    tmp_path: Path, name: str, content: str, row: Row, problem: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    rows = read_rows(tmp_path / name, TextTable())
+    assert next(rows) == row
+    with pytest.raises(DataError, match=problem):
+        next(rows)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [CSV, PACKED[:-9], PACKED[:12] + b"\xff" * 20, PACKED + b"x"],
+    ids=["not compressed", "cut off", "overwritten", "followed by something"],
+)
+def test_an_incomplete_gzip_file_is_refused(tmp_path: Path, content: bytes) -> None:
     assert f"{tmp_path / 'a.csv.gz'}: not a complete gzip file" in fault(tmp_path / "a.csv.gz", content)
 
 

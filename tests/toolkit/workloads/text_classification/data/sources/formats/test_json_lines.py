@@ -13,7 +13,6 @@ from tests.toolkit.workloads.text_classification.data.films import fault, read
 from tests.toolkit.workloads.text_classification.data.sources.formats.test_table import FILE_PER_EXAMPLE
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -75,14 +74,6 @@ def test_options_of_delimited_files_have_no_effect(file: Path) -> None:
     """A section may name files of both kinds."""
     data = TextTable(delimiter=";", quoted=True, columns=("label", "text"))
     assert read(file, '{"text": "a;b", "label": "x"}', data) == [Row(1, "a;b", "x")]
-
-
-def test_rows_before_a_fault_are_read(file: Path) -> None:
-    file.write_text('{"text": "x", "label": "a"}\nbroken\n')
-    rows = read_rows(file, TextTable())
-    assert next(rows) == Row(1, "x", "a")
-    with pytest.raises(DataError, match=r"reviews\.jsonl:2: not JSON from character 1 on"):
-        next(rows)
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])

@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.toolkit.workloads.text_classification.data.films import fault, read
-from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -91,14 +89,6 @@ def test_fields_of_megabytes_are_read(csv_file: Path) -> None:
     assert read(csv_file, f'text,label\n"{text}",a\n') == [Row(2, text, "a")]
 
 
-def test_rows_before_a_fault_are_read(csv_file: Path) -> None:
-    csv_file.write_text("text,label\nx,a\nbroken\n")
-    rows = read_rows(csv_file, TextTable())
-    assert next(rows) == Row(2, "x", "a")
-    with pytest.raises(DataError, match=r"reviews\.csv:3: 1 fields"):
-        next(rows)
-
-
 def test_a_missing_file_is_reported_with_similar_names(csv_file: Path) -> None:
     csv_file.with_name("review.csv").touch()
     assert "no such file. Did you mean review.csv?" in fault(csv_file)
@@ -159,14 +149,6 @@ def test_invalid_bytes_are_reported_with_line_and_offset(csv_file: Path, rows: i
     told = fault(csv_file, before + b"caf\xe9 au lait,b\n" + b"z,c\n" * 1000)
     assert f"{csv_file}:{rows + 2}: not utf-8: found 0xe9 at byte offset {len(before) + 3}" in told
     assert "Set data.encoding" in told
-
-
-def test_the_rows_before_a_nul_byte_are_read(tsv_file: Path) -> None:
-    tsv_file.write_text("text\tlabel\nx\ta\ny\0\ta\n")
-    rows = read_rows(tsv_file, TextTable())
-    assert next(rows) == Row(2, "x", "a")
-    with pytest.raises(DataError, match=r":3: a NUL byte"):
-        next(rows)
 
 
 @pytest.mark.parametrize("encoding", ["utf-99", "hex", ""])

@@ -62,9 +62,6 @@ def test_a_finished_run_has_slices_and_every_line_with_its_predictions(entities:
             for said, gold in zip(record["predictions"], record["qids"], strict=True)
         )
         assert right == slices["final_loss"]["correct"]
-        for said in (said for record in found for said in record["predictions"]):
-            assert sum(said["probabilities"]) == pytest.approx(1, abs=1e-5)
-            assert said["qid"] in said["candidates"]
 
 
 def test_a_mention_without_a_gold_label_is_predicted_but_not_scored(entities: RunDir, tmp_path: Path) -> None:

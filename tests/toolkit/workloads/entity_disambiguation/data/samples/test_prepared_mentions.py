@@ -164,18 +164,9 @@ def test_at_most_max_candidates_are_kept(other: Make) -> None:
     assert "raise data.max_candidates" in refused(other("train", town, max_candidates=1))
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"aliases": ["nowhere"]}, r"own_train.jsonl:2: aliases\[0\] 'nowhere' is not in the database"),
-        ({"sent_idx_unq": 1}, r"own_train.jsonl:2: sent_idx_unq 1 is also that of line 1"),
-    ],
-)
-def test_a_faulty_line_is_reported_and_leaves_no_files(
-    other: Make, change: dict[str, Any], message: str
-) -> None:
-    text = refused(other("train", line(1, [("arn", "town")]), line(2, [("arn", "town")]) | change))
-    assert re.search(message, text)
+def test_a_faulty_line_is_reported_and_leaves_no_files(other: Make) -> None:
+    data = other("train", line(1, [("arn", "town")]), line(2, [("nowhere", "town")]))
+    assert "own_train.jsonl:2: aliases[0] 'nowhere' is not in the database" in refused(data)
 
 
 def test_a_database_that_changes_before_it_is_read_gives_no_set(

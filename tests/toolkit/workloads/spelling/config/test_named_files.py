@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.toolkit.data.sources.test_named_files import refusal
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
-from toolkit.config import Experiment
-from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
-
-
-def refusal(experiment: Experiment) -> list[str]:
-    """Return the errors of an experiment, one line for each file."""
-    with pytest.raises(DataError) as caught:
-        check_inputs(experiment)
-    return [line.strip(" -") for line in str(caught.value).splitlines()[1:]]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
-from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
+from tests.toolkit.workloads.text_classification.artifacts.made import predictions
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions
@@ -65,18 +65,6 @@ def test_a_class_without_samples_has_no_areas(run: RunDir) -> None:
     absent = document["classes"][2]
     assert (absent["support"], absent["roc_auc"], absent["average_precision"]) == (0, None, None)
     assert document["roc_auc"] == 1.0
-
-
-def test_whole_texts_have_files_of_their_own(run: RunDir) -> None:
-    for made in (FOLDED, FOLDED.of_texts("mean")):
-        write_classes(run, made)
-        write_curves(run, made)
-    fragments, texts = (read_json(ClassificationFiles(run).classes(name)) for name in ("test", "test_text"))
-    assert [(d["split"], d["level"], d["samples"]) for d in (fragments, texts)] == [
-        ("test", "fragment", 5),
-        ("test", "text", 3),
-    ]
-    assert read_json(ClassificationFiles(run).curves("test_text"))["positives"] == 2
 
 
 def test_curves_are_those_of_the_second_class(run: RunDir) -> None:

@@ -268,28 +268,6 @@ def test_a_run_has_a_record_of_every_step_and_a_chain_in_every_checkpoint(undist
         assert stored["chain"] == chains[step]
 
 
-@pytest.mark.parametrize(
-    "attempts",
-    [
-        pytest.param([Attempt(size=4)], id="4 processes"),
-        pytest.param(
-            [Attempt(size=2, stop_after=5, ranks=[1]), Attempt(size=4, stop_after=1), Attempt()],
-            id="2, 4 and 1 processes",
-        ),
-    ],
-)
-def test_records_depend_on_the_steps_alone(
-    lab: Lab, exact: Experiment, undisturbed: RunDir, attempts: list[Attempt]
-) -> None:
-    run = lab.train(exact, *attempts)
-    assert record_lines(run) == record_lines(undisturbed)
-    ours, theirs = ({save.step: save for save in read_saves(each)} for each in (run, undisturbed))
-    both = ours.keys() & theirs.keys()
-    # On a busy machine saves between the first and the last are left out.
-    assert 2 * STEPS_PER_EPOCH in both
-    assert {step: ours[step] for step in both} == {step: theirs[step] for step in both}
-
-
 def test_records_of_a_killed_run_equal_those_of_an_undisturbed_one(
     lab: Lab, exact: Experiment, undisturbed: RunDir
 ) -> None:

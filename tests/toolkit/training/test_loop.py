@@ -25,6 +25,7 @@ from toolkit.config import Experiment
 from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.precheck.changes import change_warnings, data_warnings
+from toolkit.run.records.step_records import read_step_records
 from toolkit.run.run_dir import RunDir
 
 TOTAL_STEPS = 2 * STEPS_PER_EPOCH
@@ -182,6 +183,7 @@ def test_stopped_and_resumed_run_equals_the_undisturbed_one(
 ) -> None:
     run = lab.train(exact, *attempts)
     assert_equal_runs(run, undisturbed)
+    assert list(read_step_records(run)) == list(read_step_records(undisturbed))
     assert read_json(run.result)["attempts"] == len(attempts)
     starts = [line for line in read_json_lines(run.attempts) if "time_start" in line]
     ends = [line for line in read_json_lines(run.attempts) if "time_end" in line]

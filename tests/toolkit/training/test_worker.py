@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from filelock import FileLock
 
 from tests.toolkit.support.tiny import metrics_lines, tiny, write_experiment
 from toolkit.config import Experiment
@@ -62,14 +61,6 @@ def config(tmp_path: Path) -> str:
 def the_run(tmp_path: Path) -> RunDir:
     (run,) = find_runs(tmp_path / "experiments")
     return run
-
-
-def test_second_worker_is_refused_with_one_error_line(
-    run: RunDir, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with FileLock(run.alive):
-        assert worker.main([str(run.path)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {run.run_id} is being trained")
 
 
 @pytest.mark.parametrize(

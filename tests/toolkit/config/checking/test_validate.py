@@ -28,11 +28,6 @@ def test_a_good_file_becomes_an_experiment_with_defaults(movies):
     assert experiment.optimizer.betas == (0.9, 0.999)
 
 
-def test_an_experiment_cannot_be_changed(movies):
-    with pytest.raises(AttributeError):
-        load(movies).name = "other"  # type: ignore[misc]
-
-
 def test_file_paths_become_absolute_and_so_do_default_paths(movies):
     experiment = load(movies)
     assert experiment.data.path == str(Path.cwd() / "data/movie_reviews.tsv")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import shutil
-import subprocess
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.cluster.product.user import User, Users, assert_same_training, ranks, slowly, starts, weights
+from tests.cluster.product.user import User, Users, assert_same_training, ranks, slowly, weights
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
@@ -28,8 +27,6 @@ class Story:
     job_id: str
     plan: dict[str, Any]
     live_status: dict[str, Any]
-    refusal: subprocess.CompletedProcess[str]
-    last_word: dict[str, Any]
 
     @property
     def environments(self) -> list[dict[str, str]]:
@@ -44,18 +41,8 @@ def story(users: Users) -> Story:
     run, job_id = user.submit("long", *RESOURCES, env=observed)
     user.wait_for_step(run)
     live_status = user.status(run)
-    refusal = user.run("stk", "submit", "long.yaml", *RESOURCES, check=False)
     user.wait_until_finished(run, job_id)
-    last_word = user.stk_json("submit", "long.yaml", *RESOURCES)
-    return Story(
-        user=user,
-        run=run,
-        job_id=job_id,
-        plan=plan,
-        live_status=live_status,
-        refusal=refusal,
-        last_word=last_word,
-    )
+    return Story(user=user, run=run, job_id=job_id, plan=plan, live_status=live_status)
 
 
 def test_the_job_ends_completed_in_accounting(story: Story) -> None:
@@ -141,19 +128,6 @@ def test_status_counts_the_steps_of_a_running_job(story: Story) -> None:
     status = story.live_status
     assert (status["state"], status["job_id"], status["restarts"]) == ("running", story.job_id, 0)
     assert 0 < status["step"] < status["total_steps"] == read_json(story.run.result)["step"]
-
-
-def test_second_submit_of_a_running_run_is_refused(story: Story) -> None:
-    assert story.refusal.returncode == 2
-    assert f"is running, job {story.job_id}: it cannot be started twice" in story.refusal.stderr
-    assert "Traceback" not in story.refusal.stderr
-
-
-def test_submit_of_a_finished_run_says_so(story: Story) -> None:
-    assert story.last_word["state"] == "finished"
-    assert story.last_word["job_id"] is None
-    assert story.user.status(story.run)["state"] == "finished"
-    assert len(starts(story.run)) == 1
 
 
 def test_each_rank_has_its_log(story: Story) -> None:

@@ -84,13 +84,6 @@ def test_no_step_is_lost_repeated_or_changed(story: Story, long_alone: RunDir) -
     assert_as_if_undisturbed(Case(story.user, story.run, story.second_job), long_alone)
 
 
-def test_preempted_run_is_requeued_by_its_own_job(story: Story) -> None:
-    first, second, _ = starts(story.run)
-    assert (first["nonce"], second["nonce"]) == (f"{story.first_job}.0.0", f"{story.first_job}.0.1")
-    (requeue,) = events(story.run, "requeue")
-    assert (requeue["why"], requeue["job_id"]) == ("preempted", story.first_job)
-
-
 def test_cancelled_run_saves_and_is_not_requeued(story: Story) -> None:
     second = starts(story.run)[1]
     assert story.cancelled[-1] == second["last_step"]

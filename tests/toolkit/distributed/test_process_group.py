@@ -50,11 +50,6 @@ def join_twice(world: World, folder: Path) -> list[float]:
     return [join_rank(world, folder / str(time))["sum"] for time in range(2)]
 
 
-def join_rank_of(world: World, folder: Path) -> float:
-    with joined(world, folder) as group:
-        return group.sum(torch.tensor([world.rank + 1.0])).item()
-
-
 @pytest.fixture(scope="module")
 def found_by_rank(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return in_ranks(3, join_rank, tmp_path_factory.mktemp("run"))
@@ -139,7 +134,7 @@ def join_unproven(world: World, folder: Path) -> None:
     """As where a stranger was faster than rank 1 at a connection of gloo."""
     unknown = patch.object(process_group, "derive", lambda secret, purpose: bytes(32))
     with unknown if world.rank == 1 else nullcontext():
-        join_rank_of(world, folder)
+        join_rank(world, folder)
 
 
 def test_gloo_connection_without_the_secret_is_refused(tmp_path: Path) -> None:

@@ -24,16 +24,41 @@ ROOT = Path(__file__).parents[2]
 #: Slow to import, or another world.
 HEAVY = ("torch", "transformers", "numpy", "submitit", "matplotlib", "tensorboard", "pandas", "sklearn")
 
-#: Above the torch line, as is all that these import.
+#: Above the torch line.
 LIGHT = (
+    "run.attempts.crash_record",
+    "run.attempts.goodput",
+    "run.attempts.resource_hours",
+    "run.attempts.attempt",
+    "reliability.restart_policy",
+    "training.schedule.due_steps",
+    "checkpoint.paths",
+    "config",
+    "run.create_run",
     "analysis.diff",
+    "training.warm_start.find",
+    "errors",
+    "run.events",
+    "run.fence",
+    "reliability.heartbeat",
+    "run.failure.records",
+    "reliability.watchdog",
+    "files",
+    "system.idle_gpus",
+    "system.world",
     "launch.launcher",
+    "launch.machines.coordination",
+    "launch.machines.layout",
+    "launch.machines.handshake",
     "precheck.check_inputs",
+    "precheck.steps_per_epoch",
     "precheck.exactness",
     "precheck.schedule",
-    "reliability.watchdog",
-    "run.attempts.resource_hours",
-    "system.idle_gpus",
+    "run.records.step_records",
+    "run.run_dir",
+    "distributed.secure.listener",
+    "distributed.secure.secret",
+    "reliability.stop",
 )
 
 

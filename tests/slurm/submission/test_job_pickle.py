@@ -64,3 +64,20 @@ def test_the_pickle_is_there_before_sbatch_is_called(plan: JobPlan, fake: FakeSl
     with pytest.raises(SlurmRefused):
         launch(plan)
     assert (plan.run.submitit / "job.pkl").exists()
+
+
+def test_job_submitted_inside_a_job_inherits_no_slurm_variables_but_slurm_conf(
+    plan: JobPlan, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaks = (
+        "SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_CPUS_PER_TASK", "SLURM_PROCID", "SLURMD_NODENAME",
+        "SBATCH_PARTITION", "SRUN_DEBUG", "RANK", "WORLD_SIZE", "MASTER_ADDR", "PMI_RANK",
+    )  # fmt: skip
+    for name in leaks:
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setenv("SLURM_CONF", "/etc/site/slurm.conf")
+    monkeypatch.setenv("MY_TOKEN_FILE", "kept")
+    launch(plan)
+    assert not set(leaks) & set(fake.environment)
+    assert fake.environment["SLURM_CONF"] == "/etc/site/slurm.conf"
+    assert fake.environment["MY_TOKEN_FILE"] == "kept"

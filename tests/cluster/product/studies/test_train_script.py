@@ -143,7 +143,7 @@ def finished_runs(user: User, script: str, *words: str) -> dict[str, RunDir]:
     return runs
 
 
-def tested(run: RunDir) -> set[str]:
+def final_scores(run: RunDir) -> set[str]:
     """The names of the scores on the test split."""
     return set(read_json(run.result)["metrics"]["test"])
 
@@ -160,7 +160,7 @@ def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pyte
     runs = finished_runs(user, "train_slurm_bert.sh", "train.batch_size=2048")
     assert sorted(runs) == ["bert-movies", "bert-spam", "bert-topics"]
     for run in runs.values():
-        assert {"accuracy", "text_accuracy", "mcc"} <= tested(run)
+        assert {"accuracy", "text_accuracy", "mcc"} <= final_scores(run)
         assert (ExportedFiles(run).model / "config.json").exists()
         assert (ExportedFiles(run).model / "tokenizer.json").exists()
 
@@ -173,7 +173,7 @@ def test_the_disambiguation_study_is_submitted_as_a_job_for_each_model(user: Use
     runs = finished_runs(user, "train_slurm_ned.sh")
     assert sorted(runs) == ["ned-co-mention", "ned-wordnet"]
     for run in runs.values():
-        assert {"accuracy", "popularity", "accuracy/unif_NS_TS"} <= tested(run)
+        assert {"accuracy", "popularity", "accuracy/unif_NS_TS"} <= final_scores(run)
         assert (run.artifacts / "test_disambig_metrics.csv").exists()
 
 

@@ -137,11 +137,12 @@ def write_json(path: Path, value: Any) -> None:
 
 def regular(path: str, flags: int) -> int:
     """Open a file, as `opener` of `open`. Raises OSError for a pipe or device, which may never end."""
+    # Without O_NONBLOCK the opening of a pipe waits until someone writes to it.
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if stat.S_ISREG(os.fstat(descriptor).st_mode) or stat.S_ISDIR(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a regular file", path)
+    raise OSError(errno.EINVAL, "it is a pipe or a device, expected a regular file", path)
 
 
 def read_json(path: Path) -> Any:
@@ -169,13 +170,7 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
     Raises OSError, also for a file of more than most_bytes.
     """
-    # Without O_NONBLOCK the opening of a pipe waits until someone writes to it.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-        mode = os.fstat(stream.fileno()).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, expected a regular file", str(path))
+    with open(path, "rb", opener=regular) as stream:
         data = stream.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))

@@ -35,14 +35,12 @@ class Mistake:
 
 
 def worst_mistakes(run: RunDir, split: str, labels: Sequence[str], limit: int = 20) -> list[Mistake]:
-    """Return the most confident wrong predictions, highest confidence first; none without a file.
+    """Return the most confident wrong predictions, highest confidence first.
 
     labels  in the order of the log-probabilities
     The file is not read into memory as a whole. Raises DataError if it is not a table of predictions.
     """
     path = ClassificationFiles(run).predictions(split)
-    if not path.exists():
-        return []
     try:
         return heapq.nlargest(limit, _mistakes(path, labels), key=lambda mistake: mistake.confidence)
     except (csv.Error, LookupError, TypeError, ValueError) as error:

@@ -185,19 +185,11 @@ def _host_gpus(world: World, environ: Mapping[str, str]) -> HostGpus:
     return HostGpus(
         usable=usable,
         is_built=torch.version.cuda is not None or torch.version.hip is not None,
-        why="" if usable else _why_none(),
+        why="" if usable else idle_gpus.why_none(torch),
         present=usable or idle_gpus.count_present(),
         granted=world.gpus,
         visible=environ.get(idle_gpus.VARIABLE),
     )
-
-
-def _why_none() -> str:
-    try:
-        torch.cuda.init()
-    except Exception as error:
-        return str(error).partition("\n")[0]
-    return ""
 
 
 def _visible_gpu(index: int, found: HostGpus) -> VisibleGpu:

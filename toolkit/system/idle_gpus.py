@@ -134,6 +134,15 @@ def count_present(proc: Path = Path("/proc/driver/nvidia/gpus")) -> int:
         return len(list(proc.glob("*")))
 
 
+def why_none(torch: Any) -> str:
+    """Return the driver's message if torch finds no GPU; empty if it gives none."""
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
 def whole_of(part: str) -> str:
     """UUID of the GPU that a part (MIG) belongs to; the part's own if the library does not report it."""
     try:

@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from toolkit.system import idle_gpus
+
 
 def torch_build() -> dict[str, Any]:
     """Version, CUDA, NCCL and gloo of torch, and the GPUs that it sees, as JSON."""
@@ -38,7 +40,8 @@ def _nccl(torch: Any) -> str | None:
 def _devices(torch: Any) -> dict[str, Any]:
     """The GPUs that torch sees, and those for which this build has no code."""
     if not torch.cuda.is_available():
-        return {"devices": [], "without_code": [], "why": _why_none(torch)}
+        why = torch.version.cuda and idle_gpus.why_none(torch)
+        return {"devices": [], "without_code": [], "why": why}
     count = torch.cuda.device_count()
     built_for = torch.cuda.get_arch_list()
     names = [torch.cuda.get_device_name(index) for index in range(count)]
@@ -62,14 +65,3 @@ def _has_code(major: int, minor: int, built_for: list[str]) -> bool:
         if own <= (major, minor) and (form == "compute" or own[0] == major):
             return True
     return False
-
-
-def _why_none(torch: Any) -> str | None:
-    """Why a torch with CUDA finds no GPU: the driver's message; None without CUDA."""
-    if torch.version.cuda is None:
-        return None
-    try:
-        torch.cuda.init()
-    except Exception as error:
-        return str(error).partition("\n")[0]
-    return None

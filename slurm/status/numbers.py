@@ -12,20 +12,6 @@ from toolkit.system.output.sanitize import number
 Document = Mapping[str, Any]
 
 
-def metrics(document: Document) -> dict[str, float]:
-    """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary."""
-    flat: dict[str, float] = {}
-    found = document.get("metrics")
-    for name, value in found.items() if isinstance(found, dict) else ():
-        if isinstance(value, dict):
-            flat.update(
-                {f"{name}_{inner}": each for inner, each in value.items() if number(each) is not None}
-            )
-        elif number(value) is not None:
-            flat[name] = value
-    return flat
-
-
 def percent(step: int, total_steps: int | None) -> float | None:
     """Return the share of steps that are done, in per cent."""
     return round(min(100.0, 100 * step / total_steps), 1) if total_steps else None

@@ -15,7 +15,7 @@ from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.files import read_end
 from toolkit.run.events import last_events
 from toolkit.run.records.from_json import whole
-from toolkit.run.records.headline import main_metric
+from toolkit.run.records.headline import flat_metrics, main_metric
 from toolkit.run.run_dir import RunDir
 from toolkit.system.garbage_collection import without_collection
 from toolkit.system.output.sanitize import number
@@ -131,7 +131,7 @@ def _row_or_fault(folder: Folder, job: JobState | None, now: float) -> RunStatus
 def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     found = run_state(folder, job, now)
     document = folder.result or folder.progress
-    metrics = numbers.metrics(document)
+    metrics = flat_metrics(document)
     step = whole(document.get("step")) or 0
     total_steps = step if folder.result else whole(document.get("total_steps"))
     main, value = main_metric(metrics) or (None, None)

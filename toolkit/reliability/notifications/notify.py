@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import socket
 import time
@@ -16,6 +15,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import note_event, read_events
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
+from toolkit.run.records.headline import flat_metrics
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
 
@@ -93,7 +93,6 @@ def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
     attempts = read_attempts(run)
     last = attempts[-1] if attempts else None
     step = progress.get("step", last and last.last_step)
-    metrics = _flat(progress.get("metrics") or {})
     reason = str(clean(reason or _failure(run)))[:_LONGEST_REASON]
     facts = {
         "run_id": run.run_id,
@@ -103,7 +102,7 @@ def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
         "step": step,
         "total_steps": progress.get("total_steps", step if what == "end" else None),
         "epoch": progress.get("epoch"),
-        "metrics": metrics,
+        "metrics": flat_metrics(progress),
         "reason": reason,
         "host": (last and last.host) or socket.gethostname(),
         "job": last and last.job_id,
@@ -128,20 +127,9 @@ def _text(facts: Mapping[str, Any]) -> str:
     return f"{facts['run_id']} {_PHRASES[facts['event']]}{place}{tail}" + (f" ({scores})" if scores else "")
 
 
-def _shown(metrics: Mapping[str, float | None]) -> dict[str, float]:
+def _shown(metrics: Mapping[str, float]) -> Mapping[str, float]:
     """The scores on test; without them those on validation; without both all numbers."""
     for split in _FIRST:
-        if found := {n: v for n, v in metrics.items() if n.startswith(f"{split}_") and v is not None}:
+        if found := {n: v for n, v in metrics.items() if n.startswith(f"{split}_")}:
             return found
-    return {name: value for name, value in metrics.items() if value is not None}
-
-
-def _flat(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """result.json has metrics by split, progress.json has them flat; JSON knows no NaN."""
-    flat: dict[str, float | None] = {}
-    for name, value in metrics.items():
-        inner = value if isinstance(value, Mapping) else {"": value}
-        for end, number in inner.items():
-            if isinstance(number, int | float):
-                flat[f"{name}_{end}".rstrip("_")] = float(number) if math.isfinite(number) else None
-    return flat
+    return metrics

@@ -1,10 +1,27 @@
-"""The score that is shown where there is room for only one."""
+"""The scores of a run, and the one that is shown where there is room for only one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from toolkit.system.output.sanitize import number
 
 _VALIDATION = "validation_"
+
+
+def flat_metrics(document: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary."""
+    flat: dict[str, float] = {}
+    found = document.get("metrics")
+    for name, value in found.items() if isinstance(found, dict) else ():
+        if isinstance(value, dict):
+            flat.update(
+                {f"{name}_{inner}": each for inner, each in value.items() if number(each) is not None}
+            )
+        elif number(value) is not None:
+            flat[name] = value
+    return flat
 
 
 def headline(metrics: Mapping[str, float]) -> float | None:

@@ -44,7 +44,7 @@ def test_the_message_of_an_end_has_the_scores(run: RunDir) -> None:
     run.result.write_text(json.dumps({"step": 16, "epoch": 2.0, "metrics": metrics}))
     message = sent(run, "end")
     assert message["text"] == f"{run.run_id} has finished at step 16 (test_accuracy 0.875)"
-    assert message["metrics"] == {"train_loss": 0.5, "test_loss": None, "test_accuracy": 0.875}
+    assert message["metrics"] == {"train_loss": 0.5, "test_accuracy": 0.875}
     assert (message["state"], message["step"], message["job"]) == ("finished", 16, "101")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from toolkit.errors import CheckpointError
@@ -11,17 +11,6 @@ from toolkit.files import crc32
 
 #: Version of the manifest format.
 VERSION = 1
-
-
-def inside(folder: Path, name: str) -> Path:
-    """The path of a file that a manifest names, which may be in a subfolder of the checkpoint.
-
-    Raises ValueError for a file outside of the checkpoint.
-    """
-    relative = PurePosixPath(name)
-    if relative.is_absolute() or not relative.parts or ".." in relative.parts:
-        raise ValueError(f"{name!r} does not name a file of {folder}")
-    return folder / relative
 
 
 def check_file(file: Path, expected: Mapping[str, Any]) -> None:

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.checkpoint.checksums import inside
 from toolkit.files import crc32, read_json, read_object
-from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir
+from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir, inside
 
 #: Most damaged checkpoints that are kept for inspection: they take disk space.
 _KEPT_ASIDE = 2

@@ -35,6 +35,14 @@ def _listed(folder: Path) -> list[Path]:
         return []
 
 
+def inside(folder: Path, name: str) -> Path:
+    """The path of a file in a folder or below it. Raises ValueError for a name outside of the folder."""
+    relative = Path(name)
+    if relative.is_absolute() or not relative.parts or ".." in relative.parts:
+        raise ValueError(f"{name!r} does not name a file of {folder}")
+    return folder / relative
+
+
 def user_code_in(code: Path) -> Path:
     """Return the folder of the user's own code in a copy of the code."""
     # Not a valid package name, because PYTHONPATH contains the folder around it.
@@ -228,14 +236,8 @@ class RunDir(ReportFiles):
     """Predictions, scores and exports."""
 
     def artifact(self, name: str) -> Path:
-        """The path of a file or folder that a workload writes below `artifacts/`.
-
-        name   a relative path. Raises ValueError for a path outside of `artifacts/`.
-        """
-        relative = Path(name)
-        if relative.is_absolute() or not relative.parts or ".." in relative.parts:
-            raise ValueError(f"{name!r} does not name a file below a run's artifacts/")
-        return self.artifacts / relative
+        """The path of a file or folder that a workload writes below `artifacts/`. Raises as `inside`."""
+        return inside(self.artifacts, name)
 
     returned = named("artifacts/returned.json")
     """Result of the user's function, in a run of a function; JSON."""

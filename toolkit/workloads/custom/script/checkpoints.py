@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from toolkit.checkpoint.checksums import VERSION, check_file, inside
+from toolkit.checkpoint.checksums import VERSION, check_file
 from toolkit.checkpoint.paths import (
     clear_leftovers,
     give_name,
@@ -27,7 +27,7 @@ from toolkit.checkpoint.paths import (
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import crc32, fsync_dir, read_json, write_json
 from toolkit.run.events import note_event
-from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.run.run_dir import MANIFEST, RunDir, inside
 from toolkit.workloads.custom.script.misuse import misuse
 
 log = logging.getLogger("toolkit")

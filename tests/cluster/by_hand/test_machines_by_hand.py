@@ -124,3 +124,11 @@ def test_absent_second_machine_is_named(machines: Pair, tmp_path: Path) -> None:
     assert "1 of 2 machines did not connect" in output
     assert "node 1 (rank 1)" in output
     assert not pair.first.home.exists()
+
+
+def test_absent_first_machine_is_named(machines: Pair, tmp_path: Path) -> None:
+    pair = machines.apart(tmp_path)
+    ((code, output),) = ended([pair.start_one(1, "train.rendezvous_timeout_s=1")])
+    assert code == 4
+    assert f"node 1 on {pair.second.name} could not reach node 0 at {pair.first.address} port 29500" in output
+    assert not pair.second.home.exists()

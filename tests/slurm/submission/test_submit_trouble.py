@@ -25,7 +25,7 @@ from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
-from toolkit.errors import UserError
+from toolkit.errors import SlurmUnavailable, UserError
 from toolkit.files import read_json_lines, read_object
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -173,6 +173,22 @@ def test_lost_job_is_found_to_be_cancelled_with_its_resources(user: User, fake: 
     assert "job 102 cancelled" in user.stk("cancel", user.run().run_id).out
     assert fake.calls("scancel") == [["--", "102"]]
     assert last_resources(user.run()).time == "3:00:00"
+
+
+def test_run_with_a_lost_job_is_not_submitted_while_no_controller_answers(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went away after the choice of the cluster."""
+    fake.submits("die")
+    user.call("submit", user.config)
+    fake.submits("commit")
+    monkeypatch.setattr("slurm.submission.submit.choose_cluster", lambda wanted: "slurm")
+    monkeypatch.setattr("slurm.submission.submit.check", lambda *_: None)
+    fake.goes_away()
+    run = user.run()
+    with pytest.raises(SlurmUnavailable):
+        submit.submit(user.experiment(), run.path.parent, "slurm")
+    assert run.intent.exists()
 
 
 def test_job_is_recorded_even_if_nothing_more_can_be_written(

@@ -37,8 +37,10 @@ def test_deterministic_algorithms_are_enabled_on_a_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("override", ["train.deterministic=false", "train.device=cpu"])
-def test_deterministic_algorithms_are_off_if_disabled_or_on_the_cpu(override: str, tmp_path: Path) -> None:
-    """But never attention by cuDNN: it plans anew for each length of a batch, longer than the steps take."""
+def test_deterministic_algorithms_may_be_off_and_attention_by_cudnn_always_is(
+    override: str, tmp_path: Path
+) -> None:
+    """Attention by cuDNN plans anew for each length of a batch, longer than the steps take."""
     (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto", override)
     assert (found["demanded"], found["workspace"], found["attention by cuDNN"]) == (False, None, False)
 

@@ -11,15 +11,18 @@ from toolkit.config import Experiment
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.reliability.restart_policy import after_failure, after_stop, suspect_hosts
 from toolkit.run.attempts.records import explain_last
-from toolkit.run.failure.classes import FAILURE_CLASSES, Policy
 from toolkit.run.run_dir import RunDir
 
 # -- classes and budgets
 
 
 @pytest.mark.parametrize(
-    "why", [name for name, kind in FAILURE_CLASSES.items() if kind.policy is Policy.RETRY]
-)
+    "why",
+    [
+        "killed", "peer_lost", "communication", "hang", "node_failure", "ranks_diverged",
+        "device", "launch", "rendezvous", "address_in_use", "io",
+    ],
+)  # fmt: skip
 def test_failure_of_the_infrastructure_is_retried(run: RunDir, plain: Experiment, why: str) -> None:
     crash(run, why)
     decision = after_failure(run, plain)
@@ -28,7 +31,7 @@ def test_failure_of_the_infrastructure_is_retried(run: RunDir, plain: Experiment
 
 
 @pytest.mark.parametrize(
-    "why", [name for name, kind in FAILURE_CLASSES.items() if kind.policy is Policy.STOP]
+    "why", ["input", "out_of_memory", "not_deterministic", "import", "full_disk", "checkpoint", "exception"]
 )
 def test_failure_of_the_user_is_not_retried(run: RunDir, plain: Experiment, why: str) -> None:
     crash(run, why)

@@ -61,36 +61,29 @@ def test_only_non_default_resources_are_stored(
 
 
 @pytest.mark.parametrize(
-    "text, origin, problem",
+    "text, problem",
     [
-        ('{"node-a": 3,\n"node-b" 1}', "command line", "found 'world.json': not YAML: "),
-        ("", "world.json", "found null, expected a mapping of names to whole numbers"),
-        ("[3, 1]", "world.json", "found [3, 1] (a list), expected a mapping of names to whole numbers"),
-        ("\udcff", "command line", "found 'world.json': not UTF-8 text"),
-        ("[" * 100_000, "command line", "found 'world.json': nested more than"),
+        ("{", "which is not JSON: Expecting property name"),
+        ("", "which is not JSON: Expecting value"),
+        ("[3, 1]", "which holds no JSON object"),
+        ('{"node-a": 3, "node-a": 1}', "in which 'node-a' is given twice"),
+        ("\udcff", "which is not JSON: 'utf-8' codec"),
+        ("[" * 100_000, "which is not JSON"),
     ],
 )
 def test_invalid_hosts_file_is_refused_by_its_name(
-    movies: Path, world: Path, faults: Faults, text: str, origin: str, problem: str
+    movies: Path, world: Path, faults: Faults, text: str, problem: str
 ) -> None:
     world.write_text(text, errors="surrogateescape")
     (fault,) = faults(load, movies, ["resources.hosts=world.json", "resources.tasks_per_node=1"])
-    assert (fault.key, fault.origin) == ("resources.hosts", origin)
-    assert fault.problem.startswith(problem)
-
-
-def test_host_given_twice_in_a_file_is_refused_with_its_lines(
-    movies: Path, world: Path, faults: Faults
-) -> None:
-    world.write_text('{"node-a": 3,\n\t"node-a": 1}')
-    (fault,) = faults(load, movies, ["resources.hosts=world.json", "resources.tasks_per_node=1"])
-    assert (fault.key, fault.origin) == ("resources.hosts.node-a", "world.json:2")
-    assert fault.problem == "the key node-a is given twice, in lines 1 and 2"
+    assert (fault.key, fault.origin) == ("resources.hosts", "command line")
+    assert "'world.json'" in fault.problem
+    assert problem in fault.problem
 
 
 def test_missing_hosts_file_is_refused(movies: Path, faults: Faults) -> None:
     (fault,) = faults(load, movies, ["resources.hosts=wrold.json", "resources.tasks_per_node=1"])
-    assert fault.problem == "found 'wrold.json': there is no such file"
+    assert fault.problem == "found 'wrold.json', a file that cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize("gpus", [-1, 1.5, "three", None, [1], True])
@@ -99,7 +92,7 @@ def test_invalid_number_of_gpus_is_refused_with_its_file_and_host(
 ) -> None:
     world.write_text(json.dumps({"node-b": 3, "node-a": gpus}))
     (fault,) = faults(load, movies, ["resources.hosts=world.json", "resources.tasks_per_node=1"])
-    assert (fault.key, fault.origin) == ("resources.hosts.node-a", "world.json:1")
+    assert (fault.key, fault.origin) == ("resources.hosts.node-a", "world.json")
     assert fault.problem.endswith("expected a whole number of at least 0")
 
 

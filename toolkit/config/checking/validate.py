@@ -14,9 +14,8 @@ from toolkit.config.checking.descriptions import allowed, found, without_none
 from toolkit.config.checking.goals import are_metrics_known, with_goal
 from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
 from toolkit.config.checking.rules import check_rules
-from toolkit.config.composition.includes import record
+from toolkit.config.composition.json_files import NotJson, read_json_mapping
 from toolkit.config.composition.overrides import with_lists
-from toolkit.config.composition.yaml_files import Unreadable, parse, read_text
 from toolkit.config.faults import Faults, suggest
 from toolkit.config.fields import SWEEP, Limits, keys_of
 from toolkit.config.fields import limits as limits_of
@@ -261,21 +260,20 @@ class _Checker:
         return items
 
     def _read(self, value: Any, key: Key, limits: Limits) -> Any:
-        """The content of a JSON file, which is YAML too, if the value is the file's name."""
+        """The mapping in a JSON file, if the value is the file's name."""
         if not limits.json_file or not isinstance(value, str):
             return value
         try:
-            document = parse(read_text(Path(value)))
-        except Unreadable as error:
-            self._faults.add(key, f"found {value!r}: {error.problem}")
+            content = read_json_mapping(value)
+        except NotJson as error:
+            self._faults.add(key, str(error))
             return UNKNOWN
-        self._faults.origins.put(key, Origin(value))
-        record(document, Path(value), key, self._faults)
-        return document.value
+        for name in content:
+            self._faults.origins.put((*key, name), Origin(value))
+        return content
 
     def _mapping(self, hint: Any, value: Any, key: Key, limits: Limits) -> Any:
         if value is UNKNOWN:
-            self._faults.unsure.add(key)
             return None
         if not isinstance(value, dict):
             self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")

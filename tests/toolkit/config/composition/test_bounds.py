@@ -9,6 +9,7 @@ import pytest
 
 from tests.toolkit.config.composing import compose
 from toolkit.config import load
+from toolkit.config.composition.json_files import NotJson, read_json_mapping
 from toolkit.config.composition.yaml_files import MAX_BYTES, MAX_DEPTH, MAX_VALUES
 
 pytestmark = pytest.mark.timeout(120)
@@ -88,6 +89,8 @@ def test_a_file_above_the_size_limit_is_refused(working_folder, faults):
     (working_folder / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
     (fault,) = faults(compose, Path("large.yaml"))
     assert f"{MAX_BYTES:,} bytes" in fault.problem
+    with pytest.raises(NotJson, match=f"{MAX_BYTES:,} bytes"):
+        read_json_mapping("large.yaml")
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "/etc", "a\\nb", "$(id)", "`id`", "a;b", "..", "-rf", ""])

@@ -159,10 +159,12 @@ def _if_others_are_left(run: RunDir, hosts: list[str], resources: Resources) -> 
         facts = read_facts(resources)
     except SchedulerError:
         return hosts
-    reasons = check_fits(without_hosts(resources, hosts), facts)
+    fewer = without_hosts(resources, hosts)
+    reasons = check_fits(fewer, facts)
     if not reasons or check_fits(resources, facts):
         return hosts
-    note_event(run, "not_excluded", hosts=hosts, reasons=reasons)
+    kept = set(expand(fewer.exclude or "")) - set(expand(resources.exclude or ""))
+    note_event(run, "not_excluded", hosts=sorted(kept), reasons=reasons)
     return []
 
 

@@ -236,7 +236,10 @@ class RunDir(ReportFiles):
     """Predictions, scores and exports."""
 
     def artifact(self, name: str) -> Path:
-        """The path of a file or folder that a workload writes below `artifacts/`. Raises as `inside`."""
+        """The path of a file or folder that a workload writes below `artifacts/`, named by a relative path.
+
+        Raises ValueError for a path outside of `artifacts/`.
+        """
         return inside(self.artifacts, name)
 
     returned = named("artifacts/returned.json")

@@ -135,7 +135,7 @@ def count_present(proc: Path = Path("/proc/driver/nvidia/gpus")) -> int:
 
 
 def why_none(torch: Any) -> str:
-    """Return the driver's message if torch finds no GPU; empty if it gives none."""
+    """Return the driver's message to torch, which finds no GPU; empty if it gives none."""
     try:
         torch.cuda.init()
     except Exception as error:

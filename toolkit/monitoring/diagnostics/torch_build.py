@@ -40,7 +40,7 @@ def _nccl(torch: Any) -> str | None:
 def _devices(torch: Any) -> dict[str, Any]:
     """The GPUs that torch sees, and those for which this build has no code."""
     if not torch.cuda.is_available():
-        why = torch.version.cuda and idle_gpus.why_none(torch)
+        why = idle_gpus.why_none(torch) if torch.version.cuda else None
         return {"devices": [], "without_code": [], "why": why}
     count = torch.cuda.device_count()
     built_for = torch.cuda.get_arch_list()

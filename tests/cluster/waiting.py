@@ -14,4 +14,5 @@ def wait_until(condition: Callable[[], bool], complaint: Callable[[], str]) -> N
     while not condition():
         if time.monotonic() > deadline:
             raise ClusterError(f"gave up after {PATIENCE_S:g} s: {complaint()}")
+        # Slurm's programs and the files of other hosts announce no change: they are asked again.
         time.sleep(0.1)

@@ -162,7 +162,7 @@ class User:
         return RunDir(Path(answer["run_dir"])), answer["job_id"]
 
     def submit_command(self, *words: str) -> tuple[RunDir, str]:
-        """Submit a command of one's own, after options and `--`; return its run and job id."""
+        """Submit `[OPTIONS] -- COMMAND`; return its run and job id."""
         answer = json.loads(self.run("stk", "submit", "--json", *words).stdout)
         return RunDir(Path(answer["run_dir"])), answer["job_id"]
 

@@ -185,7 +185,7 @@ def test_a_cluster_without_accounting_has_no_records(stubs: Stubs) -> None:
     "ask, program, words",
     [
         (lambda: programs.sbatch(Path("job.sh")), "sbatch", "Invalid partition name specified"),
-        (lambda: programs.jobs(user="nobody"), "squeue", "Invalid user: nobody"),
+        (lambda: programs.jobs(user="ada"), "squeue", "Invalid user: ada"),
         (lambda: programs.requeue("16"), "scontrol", "Requested operation is presently disabled for job 16"),
         (lambda: programs.cancel("6"), "scancel", "Kill job error on job id 6: Access/permission denied"),
     ],

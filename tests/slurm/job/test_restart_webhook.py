@@ -9,7 +9,7 @@ import pytest
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import User
-from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, receiving
+from tests.toolkit.reliability.notifications.receiver import Receiver, closed_address, receiving
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_infrastructure_failure_requeues_the_job_even_if_the_webhook_fails(
     fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = with_webhook(fake, user)
-    monkeypatch.setenv("HOOK_URL", nobody())
+    monkeypatch.setenv("HOOK_URL", closed_address())
     job.starts()
     job.failure("io")
     assert "starting again" in job.after(1)

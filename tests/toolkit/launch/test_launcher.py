@@ -180,16 +180,16 @@ def test_crashed_run_restarts_by_itself_and_ends_like_an_undisturbed_one(lab: La
 def test_import_error_is_not_retried(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder))
     with open(run.code / "toolkit" / "training" / "loop.py", "a") as code:
-        code.write("\nimport of_nobody\n")
+        code.write("\nimport missing_module\n")
     assert ended(launched(run, 1)) == 4
     (log,) = run.logs.glob("*.log")
-    assert "No module named 'of_nobody'" in log.read_text()
+    assert "No module named 'missing_module'" in log.read_text()
     (line,) = read_json_lines(run.attempts)
     assert (line["why"], line["first_step"]) == ("import", 0)
     failure = read_json(run.failure)
     assert (failure["phase"], failure["message"]) == (
         "import",
-        "ModuleNotFoundError: No module named 'of_nobody'",
+        "ModuleNotFoundError: No module named 'missing_module'",
     )
 
 

@@ -71,7 +71,7 @@ def hint() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/very-secret"
 
 
-def nobody() -> str:
-    """An address at which nobody listens."""
+def closed_address() -> str:
+    """Return an address at which no program listens."""
     # Not a port that is free at present: another test may have it by the time that it is called.
     return "http://127.0.0.1:1/very-secret"

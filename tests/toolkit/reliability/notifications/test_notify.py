@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.reliability.notifications.receiver import nobody, receiving
+from tests.toolkit.reliability.notifications.receiver import closed_address, receiving
 from tests.toolkit.support.tiny import events, tiny
 from toolkit.files import append_json_line, write_json
 from toolkit.reliability.notifications.notify import notify
@@ -87,7 +87,7 @@ def test_unselected_events_are_not_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "environ, reason", [({}, f"{HOOK} is not set here"), ({HOOK: nobody()}, "it cannot be reached")]
+    "environ, reason", [({}, f"{HOOK} is not set here"), ({HOOK: closed_address()}, "it cannot be reached")]
 )
 def test_a_failed_message_is_recorded_once_without_the_address(
     run: RunDir, caplog: pytest.LogCaptureFixture, environ: dict[str, str], reason: str

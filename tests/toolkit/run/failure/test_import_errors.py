@@ -20,15 +20,15 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n")
 with record_import_error(RunDir(Path(sys.argv[1])), world):
-    import of_nobody
+    import missing_module
 """
 
 
 def test_an_import_error_is_written_to_the_log_and_the_failure_record(run: RunDir) -> None:
     world = World(rank=2, size=4, local_rank=2, local_size=4, nonce="n")
     with pytest.raises(ModuleNotFoundError), record_import_error(run, world):
-        import of_nobody  # type: ignore[import-not-found]  # noqa: F401
-    assert "No module named 'of_nobody'" in run.log("n", 2).read_text()
+        import missing_module  # type: ignore[import-not-found]  # noqa: F401
+    assert "No module named 'missing_module'" in run.log("n", 2).read_text()
     failure = read_json(run.failure)
     assert (failure["class"], failure["rank"], failure["phase"]) == ("import", 2, "import")
     assert "Install what is missing" in failure["advice"]
@@ -46,4 +46,4 @@ def test_an_unwritable_run_folder_does_not_hide_the_import_error(run: RunDir) ->
     run.ranks("n").parent.write_text("no folder")
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n")
     with pytest.raises(ModuleNotFoundError), record_import_error(run, world):
-        import of_nobody  # noqa: F401
+        import missing_module  # noqa: F401

@@ -109,9 +109,17 @@ def moment(text: str, now: float | None = None) -> float:
     The text is a period before now, such as `2d` (s, m, h, d, w), or a local date such as 2026-03-01T14:00.
     Raises ValueError.
     """
-    if match := _SPAN.fullmatch(text.strip()):
-        return (time.time() if now is None else now) - float(match[1]) * _UNITS[match[2]]
-    return datetime.fromisoformat(text.strip()).timestamp()
+    try:
+        return (time.time() if now is None else now) - span_s(text)
+    except ValueError:
+        return datetime.fromisoformat(text.strip()).timestamp()
+
+
+def span_s(text: str) -> float:
+    """Parse a period such as `2d` (s, m, h, d, w); return its seconds. Raises ValueError."""
+    if (match := _SPAN.fullmatch(text.strip())) is None:
+        raise ValueError(f"{text!r} is not a number and s, m, h, d or w, such as 7d")
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def states(text: str) -> frozenset[str]:

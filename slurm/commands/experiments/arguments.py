@@ -127,7 +127,7 @@ def submit(parsers: Parsers) -> None:
         "on a folder of benchmarks, or on its own test set",
     )
     cluster(parser)
-    parser.add_argument("--fresh", action="store_true", help="set the runs' folders aside and start anew")
+    parser.add_argument("--fresh", action="store_true", help="move the runs' folders to old/ and start anew")
     new_code_option(parser)
     json_option(parser)
     _add_resource_options(parser)
@@ -181,7 +181,7 @@ def run(parsers: Parsers) -> None:
     parser.add_argument(
         "--world-size", type=int, metavar="N", help="fail unless the world has exactly N ranks"
     )
-    parser.add_argument("--fresh", action="store_true", help="set the run's folder aside and start anew")
+    parser.add_argument("--fresh", action="store_true", help="move the run's folder to old/ and start anew")
     new_code_option(parser)
     json_option(parser)
     group = parser.add_argument_group(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from contextlib import suppress
 
 from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
@@ -37,7 +36,6 @@ Without RUN: all under STK_EXPERIMENT_DIR, in a terminal with keys to select a r
 terminal: its curves, its times, the use of its ranks and its log, with keys to cancel, requeue and follow the
 log. Each update reads the files; Slurm is queried at most twice a minute.
 """
-_UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def status(parsers: Parsers) -> None:
@@ -175,9 +173,9 @@ def _number(text: str, least: int, expected: str) -> int:
 
 
 def _age_s(text: str) -> float:
-    """Return the seconds of an age such as 7d."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text)
-    if match is None:
-        expected = "a number and m, h, d or w, such as 7d"
-        raise argparse.ArgumentTypeError(f"{text} is not an age: expected {expected}")
-    return float(match[1]) * _UNITS[match[2]]
+    from slurm.status.filters import span_s
+
+    try:
+        return span_s(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

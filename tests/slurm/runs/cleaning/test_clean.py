@@ -155,12 +155,13 @@ def test_checkpoint_named_through_a_link_is_kept(user: User, run: RunDir) -> Non
     assert run.checkpoint_steps() == [20, 30, 40]
 
 
-def test_checkpoints_newer_than_older_than_are_kept(user: User) -> None:
+@pytest.mark.parametrize("age", ["7d", "604800s"])
+def test_checkpoints_newer_than_older_than_are_kept(user: User, age: str) -> None:
     run = create_run(user.experiment(), user.experiments)
     for step, days in ((10, 9), (20, 8), (30, 1), (40, 0)):
         save(run, step, days=days)
     finish(run, best=40)
-    clean(user, "--older-than", "7d", "--yes")
+    clean(user, "--older-than", age, "--yes")
     assert run.checkpoint_steps() == [30, 40]
 
 

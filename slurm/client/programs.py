@@ -128,18 +128,20 @@ def sbatch(
     return str(found[-1])
 
 
-def test_only(script: str) -> str:
+def test_only(script: str, env: Mapping[str, str] | None = None) -> str:
     """Return the output of `sbatch --test-only`: when and where a script would start. Submits nothing.
 
     Raises SlurmRefused if Slurm would refuse it. `slurm.submission.checks.preflight` checks more: sbatch
     accepts a time limit above the partition's (measured, 22.05).
     """
-    output, errors = _run(("sbatch", "--test-only"), TIMEOUT_S, script, None, None)
+    output, errors = _run(("sbatch", "--test-only"), TIMEOUT_S, script, None, env)
     return "\n".join(line.removeprefix("sbatch: ").strip() for line in (errors or output).splitlines())
 
 
-def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None = None) -> list[Job]:
+def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), **filters: str) -> list[Job]:
     """Return the jobs in the controller's memory, also ended ones; one call for any number.
+
+    filters  more of squeue's filters by name: user, account, qos
 
     Jobs must match all given filters; without one, the result is empty. An array gives one job for each
     task, a heterogeneous job one for each component. Unknown and invalid ids are left out.
@@ -148,14 +150,14 @@ def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None
     ids = list(filter(parse.is_job_id, asked))
     if asked and not ids:
         return []
-    filters = [f"--jobs={','.join(ids)}"] if ids else []
-    filters += [f"--name={','.join(names)}"] if names else []
-    filters += [f"--user={user}"] if user else []
-    if not filters:
+    asked = [f"--jobs={','.join(ids)}"] if ids else []
+    asked += [f"--name={','.join(names)}"] if names else []
+    asked += [f"--{name}={value}" for name, value in filters.items()]
+    if not asked:
         return []
     fixed = ("--noheader", "--array", "--all", "--states=all", f"--Format={parse.JOB_FORMAT}")
     try:
-        return parse.parse_jobs(call("squeue", *fixed, *filters))
+        return parse.parse_jobs(call("squeue", *fixed, *asked))
     except SlurmRefused as refusal:
         # squeue only fails for a single unknown id; of several, it ignores unknown ones.
         if "Invalid job id" in str(refusal):
@@ -313,26 +315,27 @@ def qos_flags(name: str) -> frozenset[str] | None:
         return None
 
 
-def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
-    """Return the limits of the association and of the QOS on a user's jobs in the queue.
+def submit_limit(user: str, account: str | None, qos: str | None) -> tuple[int, str, str] | None:
+    """Return the largest number of a user's jobs in the queue, and of which: ("qos" or "account", its name).
 
     account, qos   None: the user's own default
-    Empty without such limits, or if accounting does not answer.
+    A limit of the QOS replaces that of the account, as in Slurm. None without one, or if accounting does not
+    answer.
     """
     try:
         # One database may serve several clusters.
         here = f"cluster={config().get('ClusterName', '')}"
-        fields = "format=Account,DefaultQOS,MaxSubmitJobs"
-        associations = _sacctmgr("assoc", f"user={user}", here, fields)
-        default = _sacctmgr("user", user, "format=DefaultAccount").strip() if account is None else account
-        rows = [line.split("|") for line in associations.splitlines() if line.count("|") == 2]
-        own = [row for row in rows if row[0] == default.lower()]
-        qos = qos or next((row[1] for row in own if row[1]), "normal")
-        limits = [row[2] for row in own]
-        limits += _sacctmgr("qos", qos, "format=MaxSubmitJobsPerUser").split()
+        lines = _sacctmgr("assoc", f"user={user}", here, "format=Account,Partition,DefaultQOS,MaxSubmitJobs")
+        account = account or _sacctmgr("user", user, "format=DefaultAccount").strip()
+        rows = [line.split("|") for line in lines.splitlines() if line.count("|") == 3]
+        # A row with a partition only limits jobs there.
+        own = [row[2:] for row in rows if row[:2] == [account.lower(), ""]]
+        qos = qos or next((default for default, _ in own if default), "normal")
+        of_qos = _sacctmgr("qos", qos, "format=MaxSubmitJobsPerUser").strip()
     except SchedulerError:
-        return []
-    return [int(limit) for limit in limits if limit.isdecimal()]
+        return None
+    limits = [(of_qos, "qos", qos), *((limit, "account", account) for _, limit in own)]
+    return next(((int(limit), kind, name) for limit, kind, name in limits if limit.isdecimal()), None)
 
 
 def _checked(job_id: str) -> str:

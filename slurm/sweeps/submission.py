@@ -204,11 +204,12 @@ def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:
         return slots, why
     options, user = components(resources)[0].options, getpass.getuser()
     account, qos = (str(options[name]) if options.get(name) else None for name in ("account", "qos"))
-    limits = programs.submit_limits(user, account, qos)
-    if not limits:
+    if (found := programs.submit_limit(user, account, qos)) is None:
         return slots, why
-    queued = sum(from_controller(job).state not in TERMINAL for job in programs.jobs(user=user))
-    left = max(0, min(limits) - queued)
+    limit, kind, name = found
+    jobs = programs.jobs(user=user, **{kind: name})
+    queued = sum(from_controller(job).state not in TERMINAL for job in jobs)
+    left = max(0, limit - queued)
     if slots is not None and slots <= left:
         return slots, why
-    return left, f"MaxSubmitJobs is {min(limits)}, and {queued} jobs of yours are in the queue"
+    return left, f"MaxSubmitJobs of {kind} {name} is {limit}, and it has {queued} jobs of yours"

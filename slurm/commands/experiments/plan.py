@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from argparse import Namespace
@@ -40,9 +41,10 @@ def run(arguments: Namespace) -> int:
         # Imported here because nothing else of `stk plan` calls Slurm.
         from slurm.client import programs
         from slurm.submission.checks.preflight import preflight
+        from slurm.submission.submit_job import environment
 
         preflight(job.resources)
-        facts["test_only"] = answer = programs.test_only(str(job))
+        facts["test_only"] = answer = programs.test_only(str(job), environment(target, os.environ))
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
     warn(change_warnings(target, experiment, new_code=False))

@@ -160,13 +160,18 @@ def test_sbatch_test_only_says_when_a_job_would_start(stubs: Stubs) -> None:
     assert stubs.calls("sbatch") == [["--test-only"]]
 
 
+def test_sbatch_test_only_runs_in_the_given_environment(stubs: Stubs) -> None:
+    stubs.add("sbatch", "echo $SBATCH_PARTITION-$OTHER")
+    assert programs.test_only("#!/bin/sh\n", {"PATH": str(stubs.folder), "OTHER": "x"}) == "-x"
+
+
 def test_all_jobs_are_asked_for_in_one_call(stubs: Stubs) -> None:
     stubs.answers("squeue", (RECORDED / "squeue.txt").read_text())
     assert len(programs.jobs(ids=["114", "115_2", "121+0"])) == 13
-    assert programs.jobs(names=["a-1", "b-2"], user="ada")
+    assert programs.jobs(names=["a-1", "b-2"], user="ada", qos="fast")
     first, second = stubs.calls("squeue")
     assert "--jobs=114,115_2,121+0" in first
-    assert {"--name=a-1,b-2", "--user=ada"} <= set(second)
+    assert {"--name=a-1,b-2", "--user=ada", "--qos=fast"} <= set(second)
     assert {"--noheader", "--array", "--states=all"} <= set(first) & set(second)
 
 

@@ -162,7 +162,7 @@ class FakeSlurm:
     def accounts(self, *, account: str, qos: str, max_submit: str = "", max_submit_of_qos: str = "") -> None:
         """What `sacctmgr show` says of the user's account and of the QOS."""
         self._write("sacctmgr user", account)
-        self._write("sacctmgr assoc", f"other|{qos}|1\n{account}|{qos}|{max_submit}")
+        self._write("sacctmgr assoc", f"other||{qos}|1\n{account}||{qos}|{max_submit}")
         self._write("sacctmgr qos", max_submit_of_qos)
 
     def goes_away(self) -> None:

@@ -168,7 +168,7 @@ def test_runs_above_the_submit_limit_wait_and_are_submitted_later(user: User, fa
     fake.answers("show config", LIMITED)
     fake.accounts(account="lab", qos="", max_submit="3")
     told = user.stk("sweep", user.config, "seed=1,2,3,4").out
-    assert "MaxSubmitJobs is 3, and 0 jobs of yours are in the queue" in told
+    assert "MaxSubmitJobs of account lab is 3, and it has 0 jobs of yours" in told
     assert ask(user, "status", "tiny")["counts"] == {"pending": 3, "waits": 1}
     assert ask(user, "resume", "tiny")["later"] == [user.run("seed=4").run_id]
     fake.change("101_0", state="COMPLETED")
@@ -179,12 +179,12 @@ def test_runs_above_the_submit_limit_wait_and_are_submitted_later(user: User, fa
     assert ask(user, "status", "tiny")["counts"] == {"finished": 1, "pending": 3}
 
 
-def test_submit_limit_includes_that_of_the_qos_and_jobs_in_the_queue(user: User, fake: FakeSlurm) -> None:
+def test_submit_limit_of_the_qos_counts_the_jobs_of_the_qos(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", LIMITED)
-    fake.accounts(account="lab", qos="fast", max_submit="9", max_submit_of_qos="4")
+    fake.accounts(account="lab", qos="fast", max_submit="2", max_submit_of_qos="4")
     user.stk("submit", user.config)
     told = user.stk("sweep", user.config, "seed=1,2,3,4").out
-    assert "MaxSubmitJobs is 4, and 1 jobs of yours are in the queue" in told
+    assert "MaxSubmitJobs of qos fast is 4, and it has 1 jobs of yours" in told
     assert len(fake.jobs) == 4
 
 

@@ -32,6 +32,7 @@ class Facts:
     max_jobs         jobs that the controller keeps, each array task counts; None for unknown
     tracks_memory    whether Slurm allocates memory to jobs
     limits_submits   whether limits of accounts and QOS are enforced
+    site_chooses     whether a plugin of the site may choose the partition of a job that names none
     has_subaccounts  whether AllowAccounts also allows accounts below those that it names
     qos_flags        flags of the requested QOS, which may lift a partition's limits; None for unknown
     """
@@ -42,6 +43,7 @@ class Facts:
     max_jobs: int | None = None
     tracks_memory: bool = False
     limits_submits: bool = False
+    site_chooses: bool = False
     has_subaccounts: bool = False
     qos_flags: frozenset[str] | None = frozenset()
 
@@ -69,6 +71,7 @@ def read_facts(resources: Resources) -> Facts:
         max_jobs=whole(config.get("MaxJobCount", "")),
         tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
         limits_submits=bool(_ENFORCING & set(config.get("AccountingStorageEnforce", "").lower().split(","))),
+        site_chooses=config.get("JobSubmitPlugins", "(null)") not in ("", "(null)"),
         # As the manuals of newer versions say; 22.05 allows only the named ones.
         has_subaccounts=config.get("SLURM_VERSION", "") >= "23",
         qos_flags=programs.qos_flags(str(qos)) if qos else frozenset(),
@@ -104,7 +107,9 @@ def _component(part: Component, facts: Facts) -> list[str]:
     if not known:
         return []
     chosen = part.partitions(facts.partitions)
-    if not chosen:
+    if facts.site_chooses and not part.text("partition"):
+        chosen = list(known)
+    elif not chosen:
         return [f"no partition was given and the cluster has no default; there are {listed(known)}"]
     missing = [name for name in chosen if name not in known]
     there_are = f"does not exist; there are {listed(known)}"

@@ -247,6 +247,16 @@ def test_hosts_that_cannot_be_seen_are_left_to_slurm() -> None:
     assert _reasons(facts, nodes=4, gres="gpu:h100:8", nodelist="cloud7") == []
 
 
+def test_a_plugin_of_the_site_may_choose_any_partition_if_none_is_named() -> None:
+    partitions = tuple(replace(each, is_default=each.name == "small") for each in FACTS.partitions)
+    facts = replace(FACTS, partitions=partitions)
+    assert _reasons(facts, time="2:00:00")
+    chosen = replace(facts, site_chooses=True)
+    assert not _reasons(chosen, time="2:00:00")
+    assert _reasons(chosen, time="2:00:00", partition="small")
+    assert _reasons(chosen, nodes=99)
+
+
 def test_a_cluster_that_shows_nothing_is_left_to_slurm() -> None:
     assert _reasons(Facts(partitions=(), hosts=()), partition="any", nodes=99) == []
 

@@ -14,8 +14,8 @@ from toolkit.system.world import World
 #: How a process was started, inside or outside a Slurm job.
 Start = Literal["rank", "shell", "none"]
 
-#: A site's client configuration: scrubbing keeps it, because no Slurm command works without it.
-_KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER"})
+#: A site's client configuration and a user's authentication: no Slurm command works without them.
+_KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_SACK_SOCKET"})
 _SCRUBBED_PREFIXES = (
     "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_",
     "TORCHELASTIC_", "OMPI_",

@@ -195,9 +195,9 @@ def test_counts_that_do_not_match_the_hosts_are_refused() -> None:
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_a_scrubbed_environment_is_that_of_a_process_outside_any_job(name: str) -> None:
     clean = scrub(
-        ENVIRONMENTS[name] | {"PATH": "/bin", "RANK": "1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "x"}
+        ENVIRONMENTS[name] | {"PATH": "/bin", "RANK": "1", "MASTER_PORT": "1", "SLURM_JWT": "token"}
     )
-    assert clean == {"PATH": "/bin", "SLURM_CONF": "/etc/slurm/slurm.conf"}
+    assert clean == {"PATH": "/bin", "SLURM_JWT": "token", "SLURM_CONF": "/etc/slurm/slurm.conf"}
     assert how_started(clean) == "none"
 
 

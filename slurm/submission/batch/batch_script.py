@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.config.resources import Resources
@@ -71,6 +72,7 @@ class JobPlan:
 
     def __str__(self) -> str:
         _check_folder(self.run)
+        _check_python(self.python)
         parts = components(self.resources)
         return "\n".join(
             [
@@ -215,6 +217,14 @@ def both_dependencies(given: object, added: str, need: str) -> str:
             "combine both"
         )
     return f"{given},{added}" if given else added
+
+
+def _check_python(python: str) -> None:
+    if any(part.startswith(".tmp") for part in Path(python).parts):
+        raise UserError(
+            f"{python} is in a temporary environment, which uv deletes when this command ends: the job would "
+            "not find it. Add the package to the environment (uv add, uv pip install) instead of --with"
+        )
 
 
 def _check_folder(run: RunDir) -> None:

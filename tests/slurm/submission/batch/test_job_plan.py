@@ -117,3 +117,9 @@ def test_folder_name_that_slurm_would_change_is_refused_with_the_reason(
     with pytest.raises(UserError, match=reason) as refusal:
         str(plan(experiment, Resources(), run))
     assert repr(str(run.path)) in str(refusal.value)
+
+
+def test_python_of_an_environment_that_uv_deletes_is_refused(experiment: Experiment) -> None:
+    python = "/home/ada/.cache/uv/builds-v0/.tmpcOCbEw/bin/python"
+    with pytest.raises(UserError, match="--with"):
+        str(replace(plan(experiment, Resources()), python=python))

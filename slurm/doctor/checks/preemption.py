@@ -22,7 +22,8 @@ _MODES = {
     "REQUEUE": "the run saves, is requeued, and continues",
     "CANCEL": "Slurm ends the job instead of requeueing it: the run saves and requeues itself, if there is "
     "time; otherwise it stays ended until stk resume",
-    "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated",
+    "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated. "
+    "After more than train.collective_timeout_s it restarts from its newest checkpoint, as after a crash",
 }
 #: Largest number of partitions or QOS that a line names.
 _NAMED = 4

@@ -40,6 +40,7 @@ def _job(state: str, reason: str = "", *, restarts: int = 0, requeue: bool = Tru
         (_job("PENDING", "JobHeldUser"), "held"),
         (_job("PENDING", "JobHeldAdmin", restarts=1), "held"),
         (_job("PENDING", "launch failed requeued held"), "held"),
+        (_job("PENDING", "JobHoldMaxRequeue", restarts=5), "held"),
         (_job("CONFIGURING"), "pending"),
         (_job("RUNNING", restarts=2), "running"),
         (_job("COMPLETING"), "running"),

@@ -1,9 +1,7 @@
-"""`stk status` of a mixed population: with accounting, with jobs that Slurm has forgotten, without sacct."""
+"""`stk status` of a mixed population: what each run does, or what it waits for."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.product.user import User, Users, slowly, starts
+from tests.cluster.product.user import User, Users, slowly
 from tests.cluster.waiting import wait_until
-from toolkit.files import append_json_line, read_json_lines
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
@@ -27,10 +24,10 @@ class Population:
     runs: dict[str, RunDir]
     jobs: dict[str, str]
 
-    def look(self, *words: str) -> dict[str, dict[str, Any]]:
+    def look(self) -> dict[str, dict[str, Any]]:
         """The rows by what has become of the runs; asserts that Slurm was asked twice at most."""
         programs = ("squeue", "sacct", "scontrol")
-        rows = self.user.stk_json("status", *words, env=self.user.note_calls(*programs))
+        rows = self.user.stk_json("status", env=self.user.note_calls(*programs))
         assert len(self.user.calls(*programs)) <= 2
         names = {str(run.path): name for name, run in self.runs.items()}
         return {names[row["run_dir"]]: row for row in rows}
@@ -78,7 +75,6 @@ def _settle(user: User) -> Population:
     user.wait_until_finished(runs["finished"], jobs["finished"])
     user.wait_for_end(jobs["failed"])
     user.wait_for_end(jobs["unmet"])
-    runs["purged"] = _purged(runs["finished"])
     return Population(user=user, runs=runs, jobs=jobs)
 
 
@@ -88,18 +84,6 @@ def _requeue_for_an_hour(user: User, run: RunDir, job_id: str) -> None:
         lambda: user.cluster.job(job_id)["JobState"] == "PENDING", lambda: f"{user.cluster.job(job_id)}"
     )
     user.run("scontrol", "update", f"jobid={job_id}", "starttime=now+1hour")
-
-
-def _purged(finished: RunDir) -> RunDir:
-    """A run that saved and left at its time limit, of a job that Slurm has never heard of."""
-    run = RunDir(finished.path.with_name("purged-01234567"))
-    run.path.mkdir()
-    shutil.copy(finished.config, run.config)
-    (line,) = read_json_lines(finished.submissions)
-    append_json_line(run.submissions, {**line, "job_id": "999999"})
-    start = {**starts(finished)[0], "why": "time_limit", "last_step": 7}
-    append_json_line(run.attempts, start)
-    return run
 
 
 def test_status_says_what_every_run_does_or_waits_for(population: Population) -> None:
@@ -125,24 +109,3 @@ def test_status_says_what_every_run_does_or_waits_for(population: Population) ->
     assert len(rows["uneven"]["hosts"]) == 2
     assert rows["task"]["eta_s"] > 0
     assert {rows[name]["sweep"] for name in ("task", "next task")} == {rows["task"]["sweep"]} != {""}
-
-
-def test_state_of_a_purged_job_comes_from_its_folder(population: Population) -> None:
-    row = population.look()["purged"]
-    assert (row["state"], row["doing"]) == ("cancelled", "stopped: time limit")
-    assert row["reason"].startswith("stopped by time_limit after step 7; ")
-
-
-def test_status_filters_and_sorts_runs(population: Population) -> None:
-    assert set(population.look("--live", "--state", "held,requeued")) == {"held", "requeued"}
-    by_state = list(population.look("--name", "*ed-*", "--sort", "state"))
-    assert by_state == ["requeued", "failed", "cancelled", "purged", "finished"]
-
-
-def test_status_table_fits_into_80_columns(population: Population) -> None:
-    env = {"COLUMNS": "80"}
-    shown = population.user.run("stk", "status", env=env).stdout
-    assert "waiting after requeue until" in shown
-    assert "11 runs: " in shown
-    assert max(map(len, shown.splitlines())) <= 80
-    assert json.loads(population.user.run("stk", "status", "--json", "--state", "held", env=env).stdout)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.user import User, assert_same_training, host_numbers, slowly, starts, weights
-from tests.cluster.waiting import wait_until
+from tests.cluster.product.user import User, assert_same_training, host_numbers, weights
 from toolkit.run.run_dir import RunDir
 
 
@@ -41,20 +40,3 @@ def test_background_process_of_setup_does_not_keep_the_job_alive(user: User, qui
     run, job_id = user.submit("quick", "resources.setup=['sleep 100000 > helper.log 2>&1 &']")
     user.wait_until_finished(run, job_id)
     assert weights(run) == weights(quick_alone)
-
-
-@pytest.mark.slow
-def test_job_requeued_twice_restarts_without_its_submitted_pickle(user: User, long_alone: RunDir) -> None:
-    run, job_id = user.submit("long", env=slowly(0.3, attempts=(1, 2)))
-    for number in (1, 2):
-        user.wait_for_step(run)
-        (run.submitit / f"{job_id}_submitted.pkl").unlink()
-        user.run("stk", "requeue", run.run_id)
-
-        def is_back(wanted: int = number) -> bool:
-            return len(starts(run)) > wanted
-
-        wait_until(is_back, lambda: user.story(run))
-    user.wait_until_finished(run, job_id)
-    assert [start["job_id"] for start in starts(run)] == [job_id] * 3
-    assert_same_training(run, long_alone)

@@ -48,6 +48,7 @@ def test_script_copies_the_pickle_to_a_name_with_the_job_id(experiment: Experime
         code, shown = run_script(script, tmp_path, 'printf "%s\\n" "$@"')
         assert code == 0
         assert (folder / "77_submitted.pkl").read_bytes() == b"the job"
+        assert (folder / "job.pkl").read_bytes() == b"the job"
     assert shown.splitlines()[-5:] == [
         "/opt/my venv/bin/python", "-u", "-m", "slurm.job.start_task", "submitit",
     ]  # fmt: skip

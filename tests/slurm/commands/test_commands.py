@@ -141,13 +141,6 @@ def test_there_is_nothing_to_cancel_in_a_finished_run(finished: User) -> None:
     assert answer.out == f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n"
 
 
-def test_the_log_of_a_rank_is_shown(finished: User) -> None:
-    for follow in ([], ["-f"]):  # there is nothing to wait for
-        answer = finished.stk("logs", "tiny", *follow)
-        assert answer.code == 0
-        assert "rank 0 of 1" in answer.out
-
-
 def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:
     run = finished.run(*LONG)
     run.report_html.unlink()
@@ -159,8 +152,10 @@ def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:
 
 
 def test_a_report_in_json_is_one_document(finished: User) -> None:
-    (summary,) = json.loads(finished.stk("report", "tiny", "--json").out)
-    assert summary["run_id"] == finished.run(*LONG).run_id
+    run = finished.run(*LONG)
+    for named in (["tiny"], [run.run_id, run.path]):
+        summaries = json.loads(finished.stk("report", *named, "--json").out)
+        assert [summary["run_id"] for summary in summaries] == [run.run_id] * len(named)
 
 
 def test_output_option_is_refused_for_one_report(finished: User) -> None:
@@ -168,16 +163,6 @@ def test_output_option_is_refused_for_one_report(finished: User) -> None:
     assert answer.code == 2
     assert f"is written to {finished.run(*LONG).report_html}" in answer.err
     assert not (finished.root / "one.html").exists()
-
-
-@pytest.mark.slow
-def test_several_reports_are_written_to_one_page(finished: User) -> None:
-    name = finished.run(*LONG).run_id
-    page = finished.root / "both.html"
-    answer = finished.stk("report", name, finished.run(*LONG).path, "--output", page, "--json")
-    assert answer.code == 0
-    assert [summary["run_id"] for summary in json.loads(answer.out)] == [name, name]
-    assert name in page.read_text()
 
 
 def test_comparison_in_a_folder_names_a_run_that_cannot_be_read(finished: User) -> None:

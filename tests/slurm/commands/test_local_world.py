@@ -103,7 +103,7 @@ def test_master_address_is_the_option_or_the_first_host(user: User) -> None:
         ("--gpus-per-node 3,-1 --node-rank 0", "each machine needs at least 1"),
         ("--gpus-per-node 50,40 --node-rank 0", "have 90 processes in all: it must be from 1 to"),
         ('resources.hosts={"node-b":1,"node-a":1} --node-rank 0', "this machine is node 1: node-b, node-a"),
-        ('resources.hosts={"localhost":1,"node-a":1}', "names this machine more than once"),
+        ('resources.hosts={"localhost":1,"node-a":1}', "more than once: localhost and node-a; keep one"),
         ("--nnodes 2 --node-rank 0 --gpus-per-node 3,1 --world-size 5", "--world-size is 5, but 4 processes"),
         ("--procs 2 --world-size 4", "--world-size is 4, but 2 processes make up this world"),
     ],

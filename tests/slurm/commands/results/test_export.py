@@ -20,17 +20,6 @@ def run(finished: RunDir, tmp_path: Path) -> RunDir:
     return RunDir(Path(shutil.copytree(finished.path, tmp_path / finished.run_id, symlinks=True)))
 
 
-def test_exported_folder_predicts_as_the_run_does(user: User, finished: RunDir, tmp_path: Path) -> None:
-    folder = tmp_path / "slim"
-    answer = user.call("export", finished.run_id, str(folder))
-    assert answer.code == 0, answer.err
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"x": 0.5}\n{"x": 2}\n')
-    expected = user.call("predict", finished.run_id, str(rows))
-    assert expected.out.count("\n") == 2
-    assert user.call("predict", str(folder), str(rows)).out == expected.out
-
-
 def test_training_state_and_logs_are_left_out(user: User, finished: RunDir, tmp_path: Path) -> None:
     folder = tmp_path / "slim"
     user.call("export", finished.run_id, str(folder))

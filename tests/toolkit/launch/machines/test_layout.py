@@ -51,11 +51,6 @@ def test_other_names_do_not_match_this_machine(name: str) -> None:
     assert own_node([name], OWN) is None
 
 
-def test_this_machine_under_two_names_is_refused() -> None:
-    with pytest.raises(UserError, match="more than once: localhost and node-a; keep one"):
-        own_node(["localhost", "node-a"], OWN)
-
-
 def test_hosts_are_numbered_in_order_and_the_first_is_the_master() -> None:
     machines = machines_of_hosts({"node-b": 3, "node-a": 0, "node-c": 2}, OWN)
     assert (machines.node, machines.master_addr) == (1, "node-b")

@@ -47,13 +47,6 @@ def test_unknown_command_suggests_the_nearest(user: User, word: str, meant: str 
     assert f"{meant}?" in answer.err or meant is None
 
 
-def test_unknown_option_shows_the_usage_of_its_command(user: User) -> None:
-    answer = user.stk("resume", "digits", "--time", "5")
-    assert answer.code == 2
-    assert "usage: stk resume" in answer.err
-    assert "stk resume --help" in answer.err
-
-
 def test_key_with_dashes_is_refused_with_a_hint(user: User) -> None:
     answer = user.stk("plan", "digits.yaml", "--train.epochs=3")
     assert "keys have no dashes" in answer.err

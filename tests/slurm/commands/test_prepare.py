@@ -49,7 +49,11 @@ def test_bad_data_are_refused_and_leave_nothing(user: User) -> None:
 
 def test_damaged_prepared_set_is_found_by_its_checksum(user: User) -> None:
     assert user.call("prepare", user.config).code == 0
-    column = user.damaged_column()
+    (folder,) = (user.root / "prepared").glob("reviews-*")
+    column = min(folder.glob("*.bin"))
+    content = bytearray(column.read_bytes())
+    content[-1] ^= 1
+    column.write_bytes(content)
     answer = user.call("prepare", user.config)
     assert answer.code == ExitCode.WRONG_INPUT
     assert answer.out == ""

@@ -41,10 +41,11 @@ def test_every_command_has_help_that_explains_every_argument(user: User, name: s
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_unknown_option_exits_with_2(user: User, name: str) -> None:
+def test_unknown_option_exits_with_2_and_the_usage_of_the_command(user: User, name: str) -> None:
     answer = user.stk(name, "--no-such-option")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("usage: stk")
+    assert answer.err.startswith(f"usage: stk {name}")
+    assert f"stk {name} --help" in answer.err
 
 
 @pytest.mark.parametrize("name", WITH_RUNS)

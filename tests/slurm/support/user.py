@@ -52,15 +52,6 @@ class User:
         self.experiments = root / "experiments"
         (root / "reviews.tsv").write_text(reviews())
 
-    def damaged_column(self) -> Path:
-        """A file of the prepared set in which one bit is wrong from now on."""
-        (folder,) = (self.root / "prepared").glob("reviews-*")
-        column = min(folder.glob("*.bin"))
-        content = bytearray(column.read_bytes())
-        content[-1] ^= 1
-        column.write_bytes(content)
-        return column
-
     def write(self, name: str, text: str) -> Path:
         """A file below the working folder."""
         path = self.root / name

@@ -60,12 +60,6 @@ def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> Non
         create_run(experiment, tmp_path)
 
 
-def test_unwritable_experiment_folder_is_named(experiment: Experiment, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot write the run folder .*file.*STK_EXPERIMENT_DIR"):
-        create_run(experiment, tmp_path / "file")
-
-
 def test_runs_are_in_the_folder_of_the_variable_or_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,10 +28,8 @@ from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, ti
 from toolkit.config import to_yaml
 from toolkit.files import write_json
 from toolkit.precheck.check_inputs import check_inputs
-from toolkit.precheck.warm_start import check_shapes
 from toolkit.registry import load_code, task_kinds
 from toolkit.run.run_dir import WEIGHTS, RunDir
-from toolkit.task import task_class
 from toolkit.workload import silent
 from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
 from toolkit.workloads.entity_disambiguation.data.samples.known import Known
@@ -72,26 +70,6 @@ def other(value: Any) -> Any:
 
 def keys(section: type) -> list[str]:
     return [each.name for each in fields(section)]
-
-
-def test_weights_file_of_another_task_is_refused_without_its_run(tmp_path: Path, source: RunDir) -> None:
-    file = tmp_path / WEIGHTS
-    shutil.copy(of_run(source, "file"), file)
-    told = refusal(tiny_words(tmp_path, f"{KEY}={file}", "model.hidden_dim=32"))
-    assert all(part in told for part in (str(file), "model.hidden_dim", "32"))
-
-
-@pytest.mark.slow
-def test_weights_file_of_an_encoder_of_another_size_is_refused(tmp_path: Path) -> None:
-    experiment = prepared(tiny_bert(tmp_path))
-    weights = task_class(experiment)(experiment).model().state_dict()
-    name = "network.bert.embeddings.word_embeddings.weight"
-    rows, size = weights[name].shape
-    weights[name] = torch.zeros(rows, 2 * size)
-    begun = tiny_bert(tmp_path, f"{KEY}={other_file(tmp_path / WEIGHTS, weights)}")
-    check_inputs(begun)
-    (found,) = check_shapes(begun)
-    assert f"{name} [{rows}, {2 * size}], expected [{rows}, {size}]" in found.problem
 
 
 @pytest.mark.parametrize("what", first_quick(["run", "file"]))
@@ -149,16 +127,16 @@ def test_vocabulary_of_another_size_is_reported_with_the_tensor_and_advice(
     assert all(part in told for part in ("tokens", "embedding.weight [", "set model and data to theirs"))
 
 
-def test_weights_for_another_tokenizer_are_refused_before_data_are_prepared(tmp_path: Path) -> None:
+def test_weights_for_another_tokenizer_or_width_are_refused_before_data_are_prepared(tmp_path: Path) -> None:
     experiment = tiny_words(tmp_path)
     tokens = len(load_tokenizer(Path(experiment.data.tokenizer_path)))
-    for rows, fits in ((tokens, True), (tokens + 1, False)):
-        file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(rows, 2), "b": torch.zeros(16)})
-        begun = tiny_words(tmp_path, f"{KEY}={file}", "model.hidden_dim=16")
-        if fits:
-            check_inputs(begun)
-        else:
-            assert f"{tokens:,} tokens" in refusal(begun)
+    file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(tokens, 2), "b": torch.zeros(16)})
+    begins = f"{KEY}={file}"
+    check_inputs(tiny_words(tmp_path, begins, "model.hidden_dim=16"))
+    told = refusal(tiny_words(tmp_path, begins, "model.hidden_dim=32"))
+    assert all(part in told for part in (str(file), "model.hidden_dim", "32"))
+    other_file(file, {"a": torch.zeros(tokens + 1, 2), "b": torch.zeros(16)})
+    assert f"{tokens:,} tokens" in refusal(tiny_words(tmp_path, begins, "model.hidden_dim=16"))
 
 
 def test_encoder_with_another_number_of_layers_is_refused(tmp_path: Path) -> None:

@@ -33,14 +33,6 @@ def test_a_database_is_imported_and_shown(user: User, db: Path) -> None:
     assert "  replaced by: Q881  Vietnam" in entity
 
 
-def test_a_faulty_profile_leaves_no_database(user: User) -> None:
-    write(user.root / "profiles.jsonl", [*PROFILES, {"entity_id": "Q1", "mentions": 5}])
-    answer = user.stk("entities", "import", "profiles.jsonl", "db")
-    assert (answer.code, answer.out) == (2, "")
-    assert "profiles.jsonl:4: mentions is a number" in answer.err
-    assert not (user.root / "db").exists()
-
-
 def test_updating_with_the_output_of_show_changes_nothing_of_a_database_with_aliases_as_written(
     user: User,
 ) -> None:
@@ -111,6 +103,7 @@ def test_weak_labels_of_training_are_counted_by_default(user: User, db: Path) ->
         (("split", "all.jsonl", "data", "--split", "60"), "split is 60"),
         (("split", "none.jsonl", "data"), "none.jsonl cannot be read"),
         (("import", "none.jsonl", "new"), "none.jsonl cannot be read"),
+        (("import", "faulty.jsonl", "none.db"), "faulty.jsonl:4: mentions is a number"),
         (("import", "profiles.jsonl", "new", "--max-types", "0"), "--max-types is 0"),
         (("import", "profiles.jsonl", "db"), "db exists already"),
         (("show", "none"), "none is not an entity database"),
@@ -125,6 +118,7 @@ def test_weak_labels_of_training_are_counted_by_default(user: User, db: Path) ->
 )
 def test_faults_end_with_an_error(user: User, db: Path, arguments: tuple[str, ...], problem: str) -> None:
     write(user.root / "all.jsonl", [record()])
+    write(user.root / "faulty.jsonl", [*PROFILES, {"entity_id": "Q1", "mentions": 5}])
     answer = user.stk("entities", *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("error: ")

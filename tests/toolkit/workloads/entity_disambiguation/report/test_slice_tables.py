@@ -6,7 +6,6 @@ import csv
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from tests.toolkit.report.drawn import printed, run_plots
 from tests.toolkit.report.parsed_page import Page, parse
@@ -71,12 +70,6 @@ def test_mentions_with_a_gold_among_the_candidates_have_a_table(run: RunDir, tmp
 def test_slices_are_not_in_the_table_of_scores(run: RunDir) -> None:
     rows = rows_below(printed([run]), "Scores")
     assert [row[0] for row in rows] == ["loss", "accuracy", "popularity"]
-
-
-def test_no_line_is_wider_than_the_terminal(run: RunDir, tmp_path: Path) -> None:
-    other = write_disambiguation(tmp_path / "wordnet-with-a-longer-name-0b5e11aa", gain=100)
-    for runs in ([run], [run, other]):
-        assert max(map(cell_len, printed(runs).splitlines())) <= 80
 
 
 def test_before_the_final_evaluation_the_newest_accuracies_are_shown(tmp_path: Path) -> None:

@@ -42,11 +42,6 @@ def score(of: Sheet, *predictions: str) -> Figures:
     return of.score(predictions, "mine.txt", lambda lines: None)
 
 
-def test_labels_of_words_are_compared_one_by_one(tmp_path: Path) -> None:
-    found = score(sheet(tmp_path, *OF_WORDS), "1 1", "0 0")
-    assert found == {"f1": 0.5, "precision": 0.5, "recall": 0.5, "word_accuracy": 0.5}
-
-
 def test_a_dictionary_separates_errors_that_are_words(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sed_words", ("teh form him",), ("1 1 0",), dictionary={"form", "him"})
     found = score(of, "1 0 0")

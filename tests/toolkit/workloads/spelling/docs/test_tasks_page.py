@@ -1,4 +1,4 @@
-"""The keys, metrics and files on the page on the spelling tasks agree with the code."""
+"""The keys, metrics and files on the pages on the spelling tasks and on repair agree with the code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 
-PAGE = (ROOT / "toolkit/workloads/spelling/docs/tasks.md").read_text(encoding="utf-8")
+PAGE, REPAIR = (
+    (ROOT / "toolkit/workloads/spelling/docs" / name).read_text(encoding="utf-8")
+    for name in ("tasks.md", "repair.md")
+)
 _, DETECTION, CORRECTION, *_ = re.split(r"^## ", PAGE, flags=re.MULTILINE)
-EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"(?:^ {4}\S.*\n(?: {4}.*\n)*)", PAGE, re.MULTILINE)]
+EXAMPLES, REPAIRS = (
+    [yaml.safe_load(text) for text in re.findall(r"(?:^ {4}\S.*\n(?: {4}.*\n)*)", page, re.MULTILINE)]
+    for page in (PAGE, REPAIR)
+)
 
 
 def test_first_example_is_a_complete_experiment_and_the_second_changes_its_data():
@@ -28,11 +34,27 @@ def test_first_example_is_a_complete_experiment_and_the_second_changes_its_data(
     assert changed.data.noise.kind == "chained"
 
 
-@pytest.mark.parametrize("kind", ["sed_words", "sed_sequence", "sec_nmt", "sec_words_nmt"])
-def test_kinds_models_and_metrics_are_named(kind):
+def test_examples_of_repair_are_complete_experiments_whose_metrics_are_named():
+    experiments = [check({"name": "a", **example}) for example in REPAIRS]
+    assert [each.task.kind for each in experiments] == ["tokenization_repair", "tokenization_repair_plus"]
+    names = {metric.name for each in experiments for metric in metrics_of(each.task, each.data)}
+    assert {name for name in names if f"`{name}`" not in REPAIR} == set()
+
+
+@pytest.mark.parametrize(
+    "kind, page, section",
+    [
+        ("sed_words", PAGE, DETECTION),
+        ("sed_sequence", PAGE, DETECTION),
+        ("sec_nmt", PAGE, CORRECTION),
+        ("sec_words_nmt", PAGE, CORRECTION),
+        ("tokenization_repair", REPAIR, REPAIR),
+        ("tokenization_repair_plus", REPAIR, REPAIR),
+    ],
+)
+def test_kinds_models_and_metrics_are_named(kind, page, section):
     row = task_kinds()[kind]
-    assert f"| `{kind}` | {', '.join(f'`{name}`' for name in row.models)} |" in PAGE
-    section = DETECTION if kind.startswith("sed") else CORRECTION
+    assert f"| `{kind}` | {', '.join(f'`{name}`' for name in row.models)} |" in page
     assert {metric.name for metric in row.metrics if f"`{metric.name}`" not in section} == set()
 
 
@@ -52,3 +74,6 @@ def test_the_files_of_a_run_are_named():
         assert f"`{path.name}`" in DETECTION
     for path in (files.corrections("test"), files.correction_counts("<split>")):
         assert f"`{path.name}`" in CORRECTION
+    for path in (files.repairs("<split>"), files.repair_counts("<split>"), files.detections("<split>")):
+        assert f"`{path.name}`" in REPAIR
+    assert f"`{files.corrections('test').name}`" in REPAIR

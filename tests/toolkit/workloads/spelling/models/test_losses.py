@@ -20,12 +20,6 @@ def test_the_loss_is_the_sum_over_all_labels() -> None:
     torch.testing.assert_close(found, mean * 8)
 
 
-def test_losses_of_parts_add_up() -> None:
-    whole = summed_cross_entropy(SCORES, LABELS, WEIGHTS)
-    parts = [summed_cross_entropy(*each, WEIGHTS) for each in zip(SCORES, LABELS, strict=True)]
-    torch.testing.assert_close(whole, torch.stack(parts).sum())
-
-
 def test_weights_multiply_the_losses_of_their_classes() -> None:
     single = -SCORES[0, 1].log_softmax(0)[1]
     torch.testing.assert_close(summed_cross_entropy(SCORES[0, 1:2], LABELS[0, 1:2], WEIGHTS), 5 * single)

@@ -28,14 +28,14 @@ def loss(number: int, value: float | None = None) -> Loss:
     return Loss(total=torch.tensor(total), count=number + 1, tokens=10 * number, sums=sums)
 
 
-def exchange_rank(world: World, folder: Path, stop_rank: int, bad: float | None) -> list[dict[str, Any]]:
-    """Two steps: all micro-batches, then only the first three, and nobody stops."""
+def exchange_rank(world: World, folder: Path, bad: float | None) -> list[dict[str, Any]]:
+    """Two steps: all micro-batches, then only the first three."""
     with joined(world, folder) as group:
         sync = StepSync(group.device, ROWS, ("correct", "other"))
         own = block(world.rank, world.size, ROWS)
         for number in own:
             sync.add(number, loss(number, bad if number == 5 else None))
-        rows = sync.local_rows(own.start, world.rank == stop_rank)
+        rows = sync.local_rows(own.start, False)
         first = sync.combine(group.begin_rows(rows)())
         for number in own:
             if number < 3:
@@ -46,7 +46,7 @@ def exchange_rank(world: World, folder: Path, stop_rank: int, bad: float | None)
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    (answer,) = in_ranks(1, exchange_rank, tmp_path_factory.mktemp("run"), -1, None)
+    (answer,) = in_ranks(1, exchange_rank, tmp_path_factory.mktemp("run"), None)
     return list(answer)
 
 
@@ -66,20 +66,14 @@ def test_sums_cover_exactly_the_micro_batches_of_the_step(alone: list[dict[str, 
 def test_sums_are_the_same_on_every_rank_for_any_world_size(
     size: int, alone: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    for first, second in in_ranks(size, exchange_rank, tmp_path, -1, None):
+    for first, second in in_ranks(size, exchange_rank, tmp_path, None):
         assert first == alone[0]
         assert second == alone[1]
 
 
-def test_stop_request_on_one_rank_stops_all_ranks_in_the_same_step(tmp_path: Path) -> None:
-    for first, second in in_ranks(3, exchange_rank, tmp_path, 1, None):
-        assert first["stop"]
-        assert not second["stop"]
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_non_finite_loss_of_one_row_is_known_to_all_ranks(bad: float, tmp_path: Path) -> None:
-    for first, second in in_ranks(2, exchange_rank, tmp_path, -1, bad):
+    for first, second in in_ranks(2, exchange_rank, tmp_path, bad):
         assert not first["finite"]
         assert first["bad_rows"] == (5,)
         assert second["finite"]

@@ -56,9 +56,10 @@ def test_a_refusal_of_one_process_ends_the_wait_of_the_others(
             each.result()
 
 
-def test_missing_ranks_are_named_by_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:
+@pytest.mark.parametrize("way", ["auto", "file"])
+def test_missing_ranks_are_named_by_rank_0(run: RunDir, threads: ThreadPoolExecutor, way: str) -> None:
     ranks = worlds(5)
-    host, guest = start(threads, run, [ranks[0], ranks[2]], 3.0)
+    host, guest = start(threads, run, [ranks[0], ranks[2]], 3.0, way)
     with pytest.raises(
         RendezvousError, match=r"3 of 5 ranks did not arrive .*: rank 1, rank 3, rank 4\..*timeout_s"
     ):

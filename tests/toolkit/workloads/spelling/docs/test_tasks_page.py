@@ -24,6 +24,15 @@ EXAMPLES, REPAIRS = (
     [yaml.safe_load(text) for text in re.findall(r"(?:^ {4}\S.*\n(?: {4}.*\n)*)", page, re.MULTILINE)]
     for page in (PAGE, REPAIR)
 )
+#: Where each kind is described.
+SECTIONS = {
+    "sed_words": DETECTION,
+    "sed_sequence": DETECTION,
+    "sec_nmt": CORRECTION,
+    "sec_words_nmt": CORRECTION,
+    "tokenization_repair": REPAIR,
+    "tokenization_repair_plus": REPAIR,
+}
 
 
 def test_first_example_is_a_complete_experiment_and_the_second_changes_its_data():
@@ -41,19 +50,10 @@ def test_examples_of_repair_are_complete_experiments_whose_metrics_are_named():
     assert {name for name in names if f"`{name}`" not in REPAIR} == set()
 
 
-@pytest.mark.parametrize(
-    "kind, page, section",
-    [
-        ("sed_words", PAGE, DETECTION),
-        ("sed_sequence", PAGE, DETECTION),
-        ("sec_nmt", PAGE, CORRECTION),
-        ("sec_words_nmt", PAGE, CORRECTION),
-        ("tokenization_repair", REPAIR, REPAIR),
-        ("tokenization_repair_plus", REPAIR, REPAIR),
-    ],
-)
-def test_kinds_models_and_metrics_are_named(kind, page, section):
-    row = task_kinds()[kind]
+@pytest.mark.parametrize("kind", SECTIONS)
+def test_kinds_models_and_metrics_are_named(kind):
+    row, section = task_kinds()[kind], SECTIONS[kind]
+    page = REPAIR if section is REPAIR else PAGE
     assert f"| `{kind}` | {', '.join(f'`{name}`' for name in row.models)} |" in page
     assert {metric.name for metric in row.metrics if f"`{metric.name}`" not in section} == set()
 

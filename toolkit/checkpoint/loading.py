@@ -38,9 +38,12 @@ def load(folder: Path, state: TrainState) -> None:
 
 
 def has_finite_weights(folder: Path, names: Collection[str]) -> bool:
-    """Whether the weights of these names in a checkpoint are finite. Raises OSError, SafetensorError."""
-    with safe_open(str(folder / WEIGHTS), "pt") as weights:
-        return all(weights.get_tensor(name).isfinite().all() for name in {*weights.keys()} & {*names})
+    """Whether the weights of these names in a checkpoint are intact and finite. Raises OSError."""
+    try:
+        with safe_open(str(folder / WEIGHTS), "pt") as weights:
+            return all(weights.get_tensor(name).isfinite().all() for name in {*weights.keys()} & {*names})
+    except (FileNotFoundError, SafetensorError):
+        return False
 
 
 def load_weights(folder: Path, model: nn.Module) -> None:

@@ -16,8 +16,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
-from safetensors import SafetensorError
-
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.loading import has_finite_weights, load, load_weights
 from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
@@ -190,17 +188,30 @@ class Checkpoints:
             raise CheckpointError(f"cannot write {path}: {_reason(error)}") from error
 
     def set_spoilt_aside(self, names: Collection[str]) -> None:
-        """Set the newest checkpoints aside, up to one in which these weights are finite. Collective."""
+        """Set aside the checkpoints after the newest one in which these weights are finite. Collective.
+
+        Without such a one all stay: a silent start from scratch would lose the work.
+        """
+
+        def newest_finite() -> int:
+            steps = sorted(self._run.checkpoint_steps(), reverse=True)
+            finite = (step for step in steps if has_finite_weights(self._run.checkpoint(step), names))
+            return next(finite, max(steps, default=0))
+
+        self._set_newer_aside(newest_finite, "its weights are not finite")
+
+    def _set_newer_aside(self, newest_good: Callable[[], int], reason: str) -> None:
+        """Set aside the checkpoints after the step that rank 0 finds. Collective."""
 
         def set_aside() -> None:
             self._join()
             self._permit()
-            with suppress(OSError, SafetensorError):
+            with suppress(OSError):
+                good = newest_good()
                 for step in reversed(self._run.checkpoint_steps()):
-                    if has_finite_weights(folder := self._run.checkpoint(step), names):
-                        return
-                    keep_damaged(folder)
-                    self._note("checkpoint_rejected", step=step, reason="its weights are not finite")
+                    if step > good:
+                        keep_damaged(self._run.checkpoint(step))
+                        self._note("checkpoint_rejected", step=step, reason=reason)
 
         self._group.main_first(set_aside)
 

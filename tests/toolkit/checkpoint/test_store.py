@@ -78,16 +78,21 @@ def test_checkpoint_holds_safetensors_and_json_and_no_pickle(saved: RunDir) -> N
     assert manifest["files"].keys() == set(FILES)
 
 
-def test_checkpoints_with_nan_weights_are_set_aside_down_to_the_last_good_one(run: RunDir) -> None:
-    """A row of an embedding may be nan long before a sample uses it."""
+@pytest.mark.parametrize("finite, left", [((2,), [1, 2]), ((), [1, 2, 3, 4]), ((1, 2, 3, 4), [1, 2, 3, 4])])
+def test_checkpoints_with_nan_weights_are_set_aside_if_one_before_them_is_good(
+    run: RunDir, finite: tuple[int, ...], left: list[int]
+) -> None:
+    """A row of an embedding may be nan long before a sample uses it. A run never starts silently anew."""
     for step in range(1, 5):
         state = state_at(step)
-        if step != 2:
+        if step not in finite:
             next(state.model.parameters()).data.view(-1)[0] = torch.nan
         save_state(run, state, keep=9)
+    if finite == (2,):
+        truncate(run.checkpoint(3) / "model.safetensors")
     names = [name for name, _ in new_state().model.named_parameters()]
     checkpoints(run).set_spoilt_aside(names)
-    assert run.checkpoint_steps() == [1, 2]
+    assert run.checkpoint_steps() == left
 
 
 @pytest.mark.parametrize(

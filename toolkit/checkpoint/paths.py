@@ -136,15 +136,25 @@ def link(run: RunDir, step: int, best_step: int | None) -> None:
 
 
 def prune(
-    run: RunDir, keep: int, best_step: int | None, nonce: str, at: FaultPoint, permit: Callable[[], None]
+    run: RunDir,
+    keep: int,
+    best_step: int | None,
+    compared: int | None,
+    nonce: str,
+    at: FaultPoint,
+    permit: Callable[[], None],
 ) -> None:
     """Delete all checkpoints but the newest and the best; called only after a new one is complete.
 
+    compared  step up to which the weights are known to be right, or None. The newest checkpoint up to it
+              stays, with its best one: all later ones may turn out to be wrong
     permit  called before each deletion; raises if this attempt may no longer delete
     """
     steps = run.checkpoint_steps()
+    right = [step for step in steps if compared is not None and step <= compared][-1:]
+    kept = {*steps[-keep:], best_step, *right, *(best_named_by(run.checkpoint(step)) for step in right)}
     for step in steps:
-        if step not in {*steps[-keep:], best_step}:
+        if step not in kept:
             permit()
             remove(run.checkpoint(step), nonce, at)
 

@@ -68,6 +68,7 @@ class Checkpoints:
 
     heartbeat  called while training waits for a write that makes progress
     faults     injected faults; None for none
+    compared   the last step after which the ranks held the same weights; None if these are not compared
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Checkpoints:
     ) -> None:
         self.heartbeat = heartbeat
         self.faults = faults
+        self.compared: int | None = None
         self._run = run
         self._group = group
         self._identity = identity
@@ -199,6 +201,10 @@ class Checkpoints:
             return next(finite, max(steps, default=0))
 
         self._set_newer_aside(newest_finite, "its weights are not finite")
+
+    def set_uncompared_aside(self) -> None:
+        """Set aside the checkpoints after step `compared`: their weights may be wrong. Collective."""
+        self._set_newer_aside(lambda: self.compared or 0, "the ranks held different weights afterwards")
 
     def _set_newer_aside(self, newest_good: Callable[[], int], reason: str) -> None:
         """Set aside the checkpoints after the step that rank 0 finds. Collective."""
@@ -402,6 +408,7 @@ class Checkpoints:
                 self._run,
                 self._keep,
                 save.best_step,
+                self.compared,
                 self._group.world.nonce,
                 lambda point: self._at(point, save.step),
                 self._permit,

@@ -121,7 +121,7 @@ class Train:
     """Seconds without progress until the ranks write their stacks and exit; at most three quarters of
     collective_timeout_s."""
     check_ranks_every: int | None = option(500, minimum=1, identity=False)
-    """Steps between comparisons of the ranks' weights; null: never."""
+    """Steps between comparisons of the ranks' weights, beside the one at the end; null: never."""
     quarantine: int = option(0, minimum=0)
     """Number of samples that a run may leave out after it has failed on them twice at the same step."""
 
@@ -200,7 +200,8 @@ class Checkpoint:
     every_minutes: float | None = option(None, above=0, identity=False)
     """Minutes between two saves. null: chosen from their cost and the frequency of interruptions."""
     keep: int = option(2, minimum=2, identity=False, known_as="save_total_limit save_top_k")
-    """Newest checkpoints that are kept, beside the best one."""
+    """Newest checkpoints that are kept, beside the best one and the last one before a comparison of the
+    ranks' weights, with its best one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from toolkit.data.order.batches import epoch_plan
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.distributed.replica_check import compare_weights
 from toolkit.distributed.step_sync import StepSync, StepTotals
-from toolkit.errors import CheckpointError, UserError
+from toolkit.errors import CheckpointError, RanksDiverged, UserError
 from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
@@ -51,6 +51,9 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
         outcome = _repeat_evaluation(context, stop)
         if outcome is not None:
             return outcome
+    if context.schedule.compare_every is not None and context.group.world.size > 1:
+        # All ranks begin with the same weights.
+        context.checkpoints.compared = context.state.progress.step
     for plan, position in _steps_left(context):
         started = time.perf_counter()
         _examine_suspects(context, plan)
@@ -61,10 +64,10 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
         context.checkpoints.reserve(context.state)
         # The duration of the slowest of the latest steps.
         context.activity.step_s = max(time.perf_counter() - started, 0.9 * context.activity.step_s)
-        _compare_weights_if_due(context)
         if context.schedule.evaluates_at(context.state.progress.step):
             _evaluate(context, stop)
         outcome = _outcome(context, totals)
+        _compare_weights_if_due(context, outcome)
         _save_if_due(context, outcome)
         if outcome is not None:
             return outcome
@@ -158,11 +161,21 @@ def _log_metrics_if_due(context: TrainContext) -> None:
     progress.sums = {}
 
 
-def _compare_weights_if_due(context: TrainContext) -> None:
-    step = context.state.progress.step
-    if context.schedule.compares_at(step):
+def _compare_weights_if_due(context: TrainContext, outcome: Outcome | None) -> None:
+    """Compare the ranks' weights if that is due; if they differ, set doubtful checkpoints aside. Collective.
+
+    A stop alone is no reason: a large model may take longer than the seconds that are left.
+    """
+    step, checkpoints = context.state.progress.step, context.checkpoints
+    is_last = outcome is Outcome.FINISHED
+    if checkpoints.compared is not None and context.schedule.compares_at(step, is_last=is_last):
         context.enter(Phase.COMMUNICATION)
-        compare_weights(context.group, context.state.model, step)
+        try:
+            compare_weights(context.group, context.state.model, step)
+        except RanksDiverged:
+            checkpoints.set_uncompared_aside()
+            raise
+        checkpoints.compared = step
 
 
 def _evaluate(context: TrainContext, stop: Stop) -> None:

@@ -22,6 +22,7 @@ from tests.toolkit.support.checkpointing import (
     save_state,
     state_at,
     truncate,
+    write,
 )
 from tests.toolkit.support.ranks import in_ranks, joined, run_ranks, worlds
 from tests.toolkit.support.tiny import events
@@ -96,15 +97,27 @@ def test_checkpoints_with_nan_weights_are_set_aside_if_one_before_them_is_good(
 
 
 @pytest.mark.parametrize(
-    "keep, best, left", [(2, None, [5, 6]), (3, None, [4, 5, 6]), (2, 2, [2, 5, 6]), (2, 6, [5, 6])]
+    "keep, best, compared, left",
+    [
+        (2, (), None, [5, 6]),
+        (3, (), None, [4, 5, 6]),
+        (2, (2,), None, [2, 5, 6]),
+        (2, (6,), None, [5, 6]),
+        (2, (), 3, [3, 5, 6]),
+        (2, (2, 6), 4, [2, 4, 5, 6]),
+        (2, (), 0, [5, 6]),
+    ],
 )
-def test_newest_checkpoints_and_the_best_one_are_kept(
-    run: RunDir, keep: int, best: int | None, left: list[int]
+def test_newest_checkpoints_the_best_one_and_the_last_compared_one_are_kept(
+    run: RunDir, keep: int, best: tuple[int, ...], compared: int | None, left: list[int]
 ) -> None:
+    """That one also with its own best one."""
+    saving = checkpoints(run, keep=keep)
     for step in range(1, 7):
         state = state_at(step)
-        state.progress.best_step = best if best is not None and best <= step else None
-        save_state(run, state, keep=keep)
+        state.progress.best_step = max((each for each in best if each <= step), default=None)
+        saving.compared = None if compared is None else min(step, compared)
+        write(saving, state)
     assert run.checkpoint_steps() == left
     assert run.last.resolve() == run.checkpoint(6)
     assert not [entry for entry in run.checkpoints.iterdir() if entry.name.startswith(".")]

@@ -10,11 +10,13 @@ import pytest
 import torch
 from torch import nn
 
+from tests.tiers import first_quick
 from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Lab
 from toolkit.distributed import replica_check
 from toolkit.distributed.replica_check import compare_weights, weights_crc32
+from toolkit.distributed.step_sync import StepTotals
 from toolkit.errors import RanksDiverged
 from toolkit.files import read_json
 from toolkit.reliability.restart_policy import after_failure
@@ -22,6 +24,8 @@ from toolkit.reliability.stop import StopFlag
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training import loop, worker
+from toolkit.training.context import TrainContext
+from toolkit.training.step.take_step import take_step
 
 
 def model() -> nn.Module:
@@ -103,28 +107,32 @@ def test_single_process_computes_no_checksum(tmp_path: Path) -> None:
         assert compare_rank(World.single(), tmp_path, (0,)) == ("", ())
 
 
-def train_rank(world: World, path: Path) -> str:
-    """Train, with a bit of rank 1's weights flipped before the comparison after step 6."""
+def train_rank(world: World, path: Path, flipped_after: int) -> str:
+    """Train; a bit of rank 1's weights flips after this step."""
 
-    def flip_and_compare(group: Any, module: nn.Module, step: int) -> None:
-        if world.rank == 1 and step == 6:
-            flip_a_bit(next(iter(module.parameters())))
-        compare_weights(group, module, step)
+    def step_and_flip(context: TrainContext, *arguments: Any) -> StepTotals:
+        totals = take_step(context, *arguments)
+        if world.rank == 1 and context.state.progress.step == flipped_after:
+            flip_a_bit(next(iter(context.state.model.parameters())))
+        return totals
 
-    with (
-        patch.object(loop, "compare_weights", flip_and_compare),
-        patch("toolkit.training.attempt.finalize._report"),
-    ):
+    with patch.object(loop, "take_step", step_and_flip), patch("toolkit.training.attempt.finalize._report"):
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-def test_diverged_ranks_stop_training_before_the_save_and_blame_the_host(lab: Lab) -> None:
-    experiment = tiny(lab.folder, "train.check_ranks_every=2", "checkpoint.every_steps=2")
+@pytest.mark.parametrize(
+    "every, flipped, found, left", first_quick([(4, 5, 8, [4]), (2, 6, 6, [4]), (500, 13, 16, [])])
+)
+def test_diverged_ranks_stop_training_keep_only_compared_weights_and_blame_the_host(
+    lab: Lab, every: int, flipped: int, found: int, left: list[int]
+) -> None:
+    """The last steps are compared too. Without any comparison before, the run starts again from scratch."""
+    experiment = tiny(lab.folder, f"train.check_ranks_every={every}", "checkpoint.every_steps=1")
     run = lab.start(experiment)
-    ended = run_ranks(3, train_rank, run.path)
+    ended = run_ranks(3, train_rank, run.path, flipped)
     assert all(end.error.startswith("RanksDiverged") for end in ended)
     failure = read_json(run.failure)
-    assert (failure["class"], failure["rank"], failure["step"]) == ("ranks_diverged", 1, 6)
+    assert (failure["class"], failure["rank"], failure["step"]) == ("ranks_diverged", 1, found)
     assert failure["blamed"] == failure["host"]
-    assert run.checkpoint_steps()[-1] == 4
+    assert run.checkpoint_steps()[-1:] == left
     assert after_failure(run, experiment).action == "retry"

@@ -56,8 +56,8 @@ class StepSchedule:
         """Whether a save is due in addition to the one at every evaluation."""
         return self.save_every is not None and step % self.save_every == 0
 
-    def compares_at(self, step: int) -> bool:
-        return self.compare_every is not None and step % self.compare_every == 0
+    def compares_at(self, step: int, *, is_last: bool) -> bool:
+        return self.compare_every is not None and (is_last or step % self.compare_every == 0)
 
     def _is_due(self, step: int, per_epoch: int) -> bool:
         """Whether one of `per_epoch` events, evenly spaced with the last at the end of the epoch, is due."""

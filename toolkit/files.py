@@ -21,7 +21,12 @@ _ESCAPE = "backslashreplace"
 
 
 def fsync_dir(path: Path) -> None:
-    """Make renames and new names in a folder survive a crash of the machine."""
+    """Make renames and new names in a folder survive a crash of the machine. Raises OSError."""
+    fsync_path(path)
+
+
+def fsync_path(path: Path) -> None:
+    """Make what was written to a file or folder survive a crash of the machine. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -28,6 +28,7 @@ from toolkit.checkpoint.writing.staging import Staging
 from toolkit.checkpoint.writing.throttle import Throttle
 from toolkit.distributed.process_group import Group
 from toolkit.errors import CheckpointError
+from toolkit.files import fsync_path
 from toolkit.reliability.fault_injection import Faults
 from toolkit.run import fence
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
@@ -371,6 +372,10 @@ class Checkpoints:
         is_there = verifies(target, self._identity)
         if is_there and not save.replaces:
             return
+        # A lost host must not leave a checkpoint without the lines of the steps before it.
+        for written in (self._run.metrics, self._run.step_records, self._run.path):
+            with suppress(OSError):
+                fsync_path(written)
         commit(
             self._staging,
             target,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,6 +107,25 @@ def test_required_save_waits_for_the_write_before_it(run: RunDir) -> None:
     assert facts(loaded(run)) == facts(second)
     verify(run.checkpoint(5), IDENTITY)
     assert [event["waited_s"] > 0 for event in events(run, "save")][1]
+
+
+def test_lines_of_the_steps_are_on_the_disk_before_their_checkpoint(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a lost host leaves holes in them. Training does not wait for the disk."""
+    synced, fsync = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        synced.append((Path(path), threading.current_thread().name, run.checkpoint_steps()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for file in (run.metrics, run.step_records):
+        append_json_line(file, {"step": 5})
+    save_state(run, state_at(5))
+    for file in (run.metrics, run.step_records):
+        assert (file, "checkpoint", []) in synced
 
 
 def test_save_event_records_its_cost(run: RunDir) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.checkpoint.paths import keep_damaged
-from toolkit.checkpoint.verification import Identity, Note, read_progress, verify
+from toolkit.checkpoint.verification import Identity, Note, OtherIdentity, read_progress, verify
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
 from toolkit.run.events import forced_steps, read_events
@@ -32,7 +32,7 @@ class Selection:
     """The checkpoint that all ranks load, as rank 0 selects it.
 
     step       its step; None if there are checkpoints, but none can be used
-    fault      without a step: the fault of the newest checkpoint
+    fault      without a step: the fault of the newest checkpoint, or of one with another identity
     best_lost  whether its best checkpoint is lost and must be forgotten
     forced     whether it may belong to another experiment or other data
     """
@@ -48,7 +48,8 @@ def select_checkpoint(run: RunDir, identity: Identity, note: Note) -> Selection 
     """The checkpoint to resume from; None without any.
 
     The log and the events name each rejected one with the reason. Newer ones are set aside; if the best one
-    is given up, older ones as well.
+    is given up, older ones as well. None is taken that is older than one with another identity: the work
+    since then would silently be lost.
     """
     steps = _steps_of(run)
     examined = _Examined(run, identity)
@@ -63,9 +64,12 @@ def select_checkpoint(run: RunDir, identity: Identity, note: Note) -> Selection 
             fault = f"{run.checkpoint(step)} is intact, but the best one that it names is not: {lost}"
         note("checkpoint_rejected", step=step, reason=fault)
         log.warning("the checkpoint of step %d is not used: %s", step, fault)
+        if step in examined.foreign:
+            break
     if without_best is not None:
         return _take_without_best(run, without_best, steps, note)
-    return Selection(step=None, fault=examined.fault(steps[-1]) or "") if steps else None
+    refused = max(examined.foreign, default=max(steps, default=None))
+    return None if refused is None else Selection(step=None, fault=examined.fault(refused) or "")
 
 
 def _steps_of(run: RunDir) -> list[int]:
@@ -99,13 +103,14 @@ def _take_without_best(run: RunDir, step: int, steps: Sequence[int], note: Note)
 
 
 class _Examined:
-    """Verifies checkpoints, each at most once."""
+    """Verifies checkpoints, each at most once; `foreign` are the steps of those with another identity."""
 
     def __init__(self, run: RunDir, identity: Identity) -> None:
         self._run = run
         self._identity = identity
         self._forced = forced_steps(run)
         self._faults: dict[int, str | None] = {}
+        self.foreign: set[int] = set()
 
     def fault(self, step: int) -> str | None:
         """The fault of the checkpoint of this step; None if it verifies.
@@ -120,6 +125,8 @@ class _Examined:
                 if isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING:
                     raise
                 self._faults[step] = str(error)
+                if isinstance(error, OtherIdentity):
+                    self.foreign.add(step)
         return self._faults[step]
 
     def fault_of_best(self, step: int) -> str | None:

@@ -37,8 +37,12 @@ class Identity:
     data: str
 
 
+class OtherIdentity(CheckpointError):
+    """A checkpoint belongs to another experiment, or to other data. It may be intact."""
+
+
 def verify(folder: Path, identity: Identity | None = None) -> None:
-    """Check a checkpoint against its manifest. Raises CheckpointError naming the fault."""
+    """Check a checkpoint against its manifest. Raises CheckpointError, OtherIdentity naming the fault."""
     manifest = read_manifest(folder)
     # Checked first, because reading the files takes time.
     if identity is not None:
@@ -142,7 +146,7 @@ def _lists_files(manifest: Mapping[str, Any]) -> bool:
 def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identity) -> None:
     odd = [what for key, what in _CHANGED.items() if manifest.get(key) != getattr(identity, key)]
     if odd:
-        raise CheckpointError(
+        raise OtherIdentity(
             f"{folder} was saved for {' and '.join(odd)}: undo what has changed since, or continue from it "
             "anyway with stk resume --force"
         )

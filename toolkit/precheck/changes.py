@@ -24,7 +24,7 @@ def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False
     """The same about data. Raises DataError if an unfinished run would refuse all its checkpoints."""
     steps = run.checkpoint_steps()
     place = place_of_prepared_set(experiment.data) if steps else None
-    if place is None or any(_fits(run, step, place[1]) for step in steps):
+    if place is None or _fits(run, steps[-1], place[1]):
         return []
     if not new_code and edits_since(run, experiment).core:
         # Its own version may give the same data another fingerprint.

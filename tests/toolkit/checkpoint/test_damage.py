@@ -158,6 +158,21 @@ def test_forced_resume_loads_a_checkpoint_of_other_data(saved: RunDir) -> None:
     assert facts(state) == expected_facts(10)
 
 
+@pytest.mark.parametrize("damaged", [(), (40,)])
+def test_forced_checkpoint_is_not_taken_in_place_of_a_newer_one_of_other_data(
+    saved: RunDir, damaged: tuple[int, ...]
+) -> None:
+    """The steps since the forced resumption would be lost. Only damage leads to an older checkpoint."""
+    note_event(saved, FORCED, steps=[10, 20])
+    for step in (30, 40):
+        save_state(saved, state_at(step), Identity(experiment="e1", data="d2"), keep=9)
+    for step in damaged:
+        delete("MANIFEST.json")(saved.checkpoint(step))
+    with pytest.raises(CheckpointError, match=r"saved for other data.*stk resume --force"):
+        checkpoints(saved, identity=Identity(experiment="e1", data="d3")).load_latest(new_state())
+    assert saved.checkpoint_steps() == [10, 20, 30, 40]
+
+
 def test_save_replaces_a_checkpoint_of_other_data_at_the_same_step(saved: RunDir) -> None:
     """Otherwise this run would keep weights that were trained on other data."""
     mine = Identity(experiment="e1", data="d2")

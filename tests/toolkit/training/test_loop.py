@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from toolkit.config import Experiment
 from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.precheck.changes import change_warnings, data_warnings
+from toolkit.run.events import FORCED, note_event
 from toolkit.run.records.step_records import read_step_records
 from toolkit.run.run_dir import RunDir
 
@@ -327,6 +329,12 @@ def test_changed_data_under_the_same_run_is_refused(lab: Lab, tmp_path: Path) ->
     (ended,) = run_ranks(1, train_rank, run.path, Attempt())
     assert ended.error.startswith("CheckpointError")
     assert "saved for other data" in events(run, "checkpoint_rejected")[0]["reason"]
+    # A later change is refused, too.
+    note_event(run, FORCED, steps=[2])
+    assert change_warnings(run, experiment, new_code=False) == []
+    shutil.copytree(run.checkpoint(2), run.checkpoint(3))
+    with pytest.raises(DataError, match="have changed since its step 3"):
+        change_warnings(run, experiment, new_code=False)
     # The code of another version decides for itself.
     (run.code / "toolkit").mkdir(parents=True, exist_ok=True)
     (run.code / "toolkit" / "files.py").write_text("# of another version")

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment, Optimizer
+from toolkit.config.serialize import to_plain
 from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
@@ -97,7 +98,8 @@ class FunctionsTask:
     def _fingerprint(self) -> str:
         version = self._code.find("version")
         facts = {
-            "data": self._experiment.data.values(),
+            # A renewed token does not make other data.
+            "data": to_plain(self._experiment.data.values()),
             # A function or module named `version` is no version, and its text may differ between processes.
             "version": str(None if callable(version) or isinstance(version, ModuleType) else version),
             "splits": {name: digest_of(split) for name, split in self.splits.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import pickle
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from toolkit.config.serialize import to_plain
 from toolkit.registry import metric_of, metrics_of
 from toolkit.run.create_run import create_run
 from toolkit.workload import Metric
+from toolkit.workloads.custom.functions.samples import digest_of
 from toolkit.workloads.custom.functions.task import FunctionsTask
 
 
@@ -51,6 +53,25 @@ def test_relative_paths_refer_to_the_working_folder_of_the_command(
     monkeypatch.chdir(run.path)
     # A function of that name is another object in each process, and no version of the data.
     assert FunctionsTask(load_resolved(run.config)).fingerprint == task.fingerprint
+
+
+def test_fingerprint_of_the_data_has_all_values_but_for_a_secret_its_reference(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewed token does not make other data. A fingerprint that changes refuses all checkpoints."""
+    (config.parent / "digits.py").write_text(DIGITS.replace("few: bool", "token: str, few: bool"))
+
+    def fingerprint(token: str, value: str) -> str:
+        monkeypatch.setenv("HF_TOKEN", value)
+        task = FunctionsTask(load(config, [f"data.token={token}"]))
+        splits = {name: digest_of(split) for name, split in task.splits.items()}
+        facts = {"data": {"few": True, "token": token}, "version": "None", "splits": splits}
+        assert task.fingerprint == hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return task.fingerprint
+
+    reference = "${oc.env:HF_TOKEN}"
+    assert fingerprint(reference, "of today") == fingerprint(reference, "of tomorrow")
+    assert fingerprint("one", "") != fingerprint("other", "")
 
 
 @pytest.mark.parametrize("override", ["model.hiden=3", "model.hidden=many", "data.few=7", "data.rest=1"])

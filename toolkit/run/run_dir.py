@@ -152,6 +152,8 @@ class RunDir(ReportFiles):
     """Exists once a rank of one attempt has been asked to stop; JSON."""
     secret = _of_attempt(".secret")
     """The secret with which the ranks of one attempt authenticate; only the run's owner may read it."""
+    training = _of_attempt(".training.json")
+    """The command line of the first training that a script of one attempt began; JSON."""
 
     def process(self, nonce: str, rank: int) -> Path:
         """The process that a rank of one attempt has started, and how it ended; JSON."""

@@ -95,7 +95,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
                 f"the Trainer wants {trainer.world_size} processes, and {self._run.world_size} were started: "
                 f"`stk run --procs {trainer.world_size} -- python …` starts all of them"
             )
-        begin_once("trainer.fit")
+        begin_once(self._run._place, "trainer.fit")
         folder = self._run.latest_checkpoint()
         if folder is None:
             return None

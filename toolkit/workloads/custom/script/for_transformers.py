@@ -58,7 +58,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     def newest(self, trainer: Trainer) -> str | None:
         """Return the checkpoint to resume from, if any. Collective. Raises UserError at a second training."""
-        begin_once("trainer.train")
+        begin_once(self._run._place, "trainer.train")
         self._trainer = trainer
         found = self._run.latest_checkpoint()
         return None if found is None else str(found)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from toolkit.errors import CheckpointError, UserError
-from toolkit.files import read_json, write_json
+from toolkit.files import create_once, read_json, write_json
 from toolkit.run.run_dir import MANIFEST
 from toolkit.workloads.custom.script.checkpoints import newest_good
 from toolkit.workloads.custom.script.place import Place
@@ -18,7 +21,7 @@ log = logging.getLogger("toolkit")
 _POLL_S = 0.1
 #: Rank 0 verifies checksums in the meantime, which takes a second for two gigabytes.
 _TIMEOUT_S = 1800.0
-#: The calls that began a training with RunCallback.
+#: The calls of this process that began a training with RunCallback.
 _begun: list[str] = []
 
 
@@ -86,14 +89,27 @@ def _warn_of_other_size(place: Place, step: int) -> None:
         )
 
 
-def begin_once(what: str) -> None:
-    """Record that a training with RunCallback begins. Raises UserError at the second one in a script.
+def begin_once(place: Place, what: str) -> None:
+    """Record that a training with RunCallback begins. Raises UserError at the second one of an attempt.
+
+    The same command line may begin it again, as in `until python train.py; do :; done`.
 
     what  the call, such as trainer.fit
     """
-    if _begun:
+    if _begun or _has_another_begun(place):
         raise UserError(
-            f"{what} begins a second training in one script, which would continue from the checkpoints of "
-            "the first: give RunCallback to one of them, or use a script for each"
+            f"{what} begins a second training in one run, which would continue from the checkpoints of the "
+            "first: give RunCallback to one of them, or make a run for each, as `stk sweep` does"
         )
     _begun.append(what)
+
+
+def _has_another_begun(place: Place) -> bool:
+    """Whether a training with another command line has begun in this attempt. Rank 0 of a run knows."""
+    if not (place.is_in_run and place.is_main):
+        return False
+    path = place.run.training(place.start)
+    # If the disk is full, the training may still go on.
+    with suppress(OSError):
+        return not create_once(path, json.dumps(sys.argv)) and read_json(path) != sys.argv
+    return False

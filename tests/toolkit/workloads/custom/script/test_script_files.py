@@ -7,6 +7,7 @@ import logging
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,6 +71,23 @@ def test_another_number_of_processes_is_warned_of(run: RunDir, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING, "toolkit"):
         assert resuming._answer(Place(run=run, rank=0, size=2)) == {"step": 7}
     assert "saved with WORLD_SIZE 1, and now it is 2" in caplog.text
+
+
+@pytest.mark.parametrize("fold, attempt, is_refused", [("1", 1, True), ("0", 1, False), ("1", 2, False)])
+def test_training_after_another_one_of_its_attempt_is_refused_unless_it_has_the_same_command_line(
+    fold: str, attempt: int, is_refused: bool, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a loop over folds, whose later ones would continue from the first; not in `until python …`."""
+    (run.path / "ranks").mkdir(parents=True)
+
+    def begin(fold: str, attempt: int) -> None:
+        monkeypatch.setattr(resuming, "_begun", [])
+        monkeypatch.setattr(sys, "argv", ["train.py", "--fold", fold])
+        resuming.begin_once(Place(run=run, rank=0, size=1, attempt=attempt), "trainer.fit")
+
+    begin("0", 1)
+    with pytest.raises(UserError, match="stk sweep") if is_refused else nullcontext():
+        begin(fold, attempt)
 
 
 def test_save_is_refused_in_a_process_group_of_another_size(

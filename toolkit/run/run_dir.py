@@ -159,9 +159,13 @@ class RunDir(ReportFiles):
         """The process that a rank of one attempt has started, and how it ended; JSON."""
         return self.path / "ranks" / f"{nonce}.process_{rank:05d}.json"
 
-    def answer(self, attempt: str, number: int) -> Path:
-        """Answer of rank 0 of one attempt to the question of this number; JSON."""
-        return self.path / "ranks" / f"{attempt}.answer_{number}.json"
+    def answer(self, attempt: str, process: int, number: int) -> Path:
+        """Answer to the question of this number by rank 0's process of this number in one attempt; JSON."""
+        return self.path / "ranks" / f"{attempt}.answer_{process}_{number}.json"
+
+    def answered(self, attempt: str, rank: int) -> Path:
+        """The newest process of rank 0 that has answered a rank in one attempt; JSON."""
+        return self.path / "ranks" / f"{attempt}.answered_{rank:05d}.json"
 
     def heartbeat(self, nonce: str, rank: int) -> Path:
         """The heartbeat of one rank of one attempt, rewritten every few seconds; JSON."""

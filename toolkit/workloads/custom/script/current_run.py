@@ -23,7 +23,7 @@ from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
 from toolkit.workloads.custom.script.misuse import misuse, told_if_misused
 from toolkit.workloads.custom.script.place import Place, find_place
 from toolkit.workloads.custom.script.ranks import SharedError, group, largest, let_threads_drop_tensors
-from toolkit.workloads.custom.script.resuming import agreed_newest
+from toolkit.workloads.custom.script.resuming import Newest
 from toolkit.workloads.custom.script.stopping import Agreement, Signals
 
 #: The names of checkpoints have eight digits.
@@ -42,7 +42,7 @@ class CurrentRun:
         self._signals = Signals()
         self._agreement = Agreement(self._signals, place.stop_file)
         self._log = MetricsLog(place)
-        self._asked = 0
+        self._newest = Newest(place)
         self._resumed: int | None = None
         if place.is_in_run:
             # Now, to protect the processes that this one forks, such as the workers of a data loader.
@@ -77,8 +77,7 @@ class CurrentRun:
 
         Raises stk.CheckpointError if all checkpoints are damaged.
         """
-        self._asked += 1
-        step = agreed_newest(self._place, self._asked)
+        step = self._newest.step()
         if step is None:
             self._resumed = -1
             return None

@@ -25,47 +25,76 @@ _TIMEOUT_S = 1800.0
 _begun: list[str] = []
 
 
-def agreed_newest(place: Place, call: int) -> int | None:
-    """Return the step of the newest checkpoint that verifies; None if there is no checkpoint. Collective.
+class Newest:
+    """Finds the newest checkpoint at each call of this process."""
 
-    In a run, rank 0 answers through a file, so that ranks may call this before they have a process group.
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._calls = 0
+        # Number of rank 0's process, among those of this attempt, whose answers this process gets.
+        self._process = 0
 
-    call  number of this call in this process, from 1
-    Raises CheckpointError if all are damaged or rank 0 does not answer; UserError without a group or run.
-    """
-    if place.size == 1:
-        answer = _answer(place)
-    elif place.is_in_run:
-        answer = _through_file(place, call)
-    elif group() is None:
-        raise UserError(
-            "run.latest_checkpoint() was called on several ranks that were not started by `stk`: call "
-            "torch.distributed.init_process_group() before, or start the script with `stk run`"
-        )
-    else:
-        answer = from_rank_0(_answer(place) if place.is_main else None)
-    if "error" in answer:
-        raise CheckpointError(answer["error"])
-    step: int | None = answer["step"]
-    return step
+    def step(self) -> int | None:
+        """Return the step of the newest checkpoint that verifies; None without checkpoints. Collective.
 
+        In a run, rank 0 answers through a file, so that ranks may call this before they have a process group.
 
-def _through_file(place: Place, call: int) -> dict[str, Any]:
-    path = place.run.answer(place.start, call)
-    if place.is_main:
-        answer = _answer(place)
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, answer)
-        return answer
-    deadline = time.monotonic() + _TIMEOUT_S
-    while (found := read_json(path)) is None:
-        if time.monotonic() > deadline:
-            raise CheckpointError(
-                f"rank {place.rank} has waited {_TIMEOUT_S:g} s for rank 0 in run.latest_checkpoint(): every "
-                "rank has to call it, in the same order"
+        Raises CheckpointError if all are damaged or rank 0 does not answer; UserError without a group or run.
+        """
+        place = self._place
+        self._calls += 1
+        if place.size == 1:
+            answer = _answer(place)
+        elif place.is_in_run:
+            answer = self._through_file()
+        elif group() is None:
+            raise UserError(
+                "run.latest_checkpoint() was called on several ranks that were not started by `stk`: call "
+                "torch.distributed.init_process_group() before, or start the script with `stk run`"
             )
-        time.sleep(_POLL_S)
-    return dict(found)
+        else:
+            answer = from_rank_0(_answer(place) if place.is_main else None)
+        if "error" in answer:
+            raise CheckpointError(answer["error"])
+        step: int | None = answer["step"]
+        return step
+
+    def _through_file(self) -> dict[str, Any]:
+        place = self._place
+        if place.is_main:
+            answer = _answer(place)
+            self._process = self._process or self._newest_process() + 1
+            write_json(place.run.answer(place.start, self._process, self._calls), answer)
+            return answer
+        deadline = time.monotonic() + _TIMEOUT_S
+        while (found := self._found()) is None:
+            if time.monotonic() > deadline:
+                raise CheckpointError(
+                    f"rank {place.rank} has waited {_TIMEOUT_S:g} s for rank 0 in run.latest_checkpoint(): "
+                    "every rank has to call it, in the same order"
+                )
+            time.sleep(_POLL_S)
+        return dict(found)
+
+    def _found(self) -> Any:
+        """Return rank 0's answer to this call; None before it.
+
+        After `train.py && test.py` or in a loop, the answers to this rank's earlier process are still there.
+        """
+        run, start = self._place.run, self._place.start
+        if not self._process:
+            answered = run.answered(start, self._place.rank)
+            earlier = (read_json(answered) or {"process": 0})["process"]
+            if (newest := self._newest_process(earlier)) > earlier:
+                write_json(answered, {"process": newest})
+                self._process = newest
+        return read_json(run.answer(start, self._process, self._calls))
+
+    def _newest_process(self, known: int = 0) -> int:
+        """Return the number of rank 0's newest process that has answered; `known` if there is no newer."""
+        while self._place.run.answer(self._place.start, known + 1, 1).exists():
+            known += 1
+        return known
 
 
 def _answer(place: Place) -> dict[str, Any]:

@@ -90,6 +90,38 @@ def test_training_after_another_one_of_its_attempt_is_refused_unless_it_has_the_
         begin(fold, attempt)
 
 
+def newest(run: RunDir, rank: int) -> resuming.Newest:
+    """What a new process of one of two ranks asks for the newest checkpoint."""
+    return resuming.Newest(Place(run=run, rank=rank, size=2, attempt=1, nonce="7.0.0"))
+
+
+def test_second_process_of_a_rank_does_not_get_the_answer_to_the_first(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `train.py && test.py`, where rank 1 may ask first."""
+    monkeypatch.setattr(resuming, "_TIMEOUT_S", -1.0)
+    (run.path / "ranks").mkdir(parents=True)
+    main, other = newest(run, 0), newest(run, 1)
+    assert [each.step() for each in (main, other)] == [None, None]
+    save(start(run), 7)
+    assert [each.step() for each in (main, other)] == [7, 7]
+    save(start(run), 8)
+    later = newest(run, 1)
+    with pytest.raises(CheckpointError, match="waited"):
+        later.step()
+    assert [each.step() for each in (newest(run, 0), newest(run, 1))] == [8, 8]
+
+
+def test_rank_whose_processes_ended_before_they_asked_gets_the_newest_answer(run: RunDir) -> None:
+    (run.path / "ranks").mkdir(parents=True)
+    assert newest(run, 0).step() is None
+    save(start(run), 7)
+    main, other = newest(run, 0), newest(run, 1)
+    assert [each.step() for each in (main, other)] == [7, 7]
+    save(start(run), 8)
+    assert [each.step() for each in (main, other)] == [8, 8]
+
+
 def test_save_is_refused_in_a_process_group_of_another_size(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

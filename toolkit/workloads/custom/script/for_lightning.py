@@ -236,6 +236,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
             write_json(_random_file(folder, trainer), _as_json(drawn, is_epoch_end=is_epoch_end))
             trainer.save_checkpoint(folder / _STATE)
+            # AsyncCheckpointIO writes in a thread. It starts a new one at its next save.
+            trainer.strategy.checkpoint_io.teardown()
             if self._is_doubtful and trainer.is_global_zero:
                 _warn_of_objects(folder / _STATE)
             self._is_doubtful = False

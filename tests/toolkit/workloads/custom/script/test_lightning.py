@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -268,6 +269,33 @@ def test_stop_in_a_validation_of_other_weights_waits_for_the_next_step(own_run: 
     assert left.value.code == ExitCode.YIELDED
     assert own_run.dir.checkpoint_steps() == [2, 3]
     assert torch.equal(saved(own_run, 2)["state_dict"]["layer.weight"], kept[0])
+
+
+@pytest.mark.slow
+def test_checkpoint_has_the_model_if_a_plugin_writes_it_in_a_thread(own_run: AskedRun) -> None:
+    from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO
+
+    is_awaited = Event()
+
+    class Slow(TorchCheckpointIO):  # type: ignore[misc, unused-ignore]
+        def save_checkpoint(self, *args: Any, **options: Any) -> None:
+            is_awaited.wait()
+            super().save_checkpoint(*args, **options)
+
+    class Plugin(AsyncCheckpointIO):  # type: ignore[misc, unused-ignore]
+        def save_checkpoint(self, *args: Any, **options: Any) -> None:
+            # The Trainer replaces the plugin within.
+            self.checkpoint_io = Slow()
+            super().save_checkpoint(*args, **options)
+
+        def teardown(self) -> None:
+            is_awaited.set()
+            super().teardown()
+            is_awaited.clear()
+
+    fit(plugins=[Plugin()])
+    for step in (2, 4):
+        assert saved(own_run, step)["global_step"] == step
 
 
 @pytest.mark.slow

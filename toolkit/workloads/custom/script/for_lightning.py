@@ -183,7 +183,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             # Ranks with different numbers of batches cannot agree to leave.
             batches = float(sum(trainer.num_val_batches))
             lowest, highest = largest(-batches, batches)
-            self._may_leave = self._is_at_step and -lowest == highest < float("inf")
+            is_equal = trainer.world_size == 1 or -lowest == highest < float("inf")
+            self._may_leave = self._is_at_step and is_equal
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any

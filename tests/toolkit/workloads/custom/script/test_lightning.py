@@ -186,6 +186,7 @@ def fit(
     every_n_steps: int | None = None,
     every_n_epochs: int = 1,
     loads_all: bool = False,
+    validation: Any = None,
     **options: Any,
 ) -> None:
     """Train in this process: two epochs of two batches, each with a validation of two batches."""
@@ -206,7 +207,7 @@ def fit(
         **{"devices": 1, "num_sanity_val_steps": 0, **options},
     )
     more: Any = {"weights_only": False} if loads_all else {}
-    trainer.fit(model or small_model(), loader, loader, **more)
+    trainer.fit(model or small_model(), loader, loader if validation is None else validation, **more)
 
 
 def saved(run: AskedRun, step: int) -> Any:
@@ -296,6 +297,25 @@ def test_checkpoint_has_the_model_if_a_plugin_writes_it_in_a_thread(own_run: Ask
     fit(plugins=[Plugin()])
     for step in (2, 4):
         assert saved(own_run, step)["global_step"] == step
+
+
+@pytest.mark.slow
+def test_stop_in_a_validation_without_a_length_saves_there(own_run: AskedRun) -> None:
+    import torch
+    from lightning.pytorch.callbacks import LambdaCallback
+
+    class Stream(torch.utils.data.IterableDataset):  # type: ignore[type-arg]
+        def __iter__(self) -> Any:
+            return iter(torch.ones(4, 2))
+
+    def ask(*_: Any) -> None:
+        own_run.is_asked = True
+
+    stream = torch.utils.data.DataLoader(Stream(), batch_size=2)
+    with pytest.raises(SystemExit) as left:
+        fit(LambdaCallback(on_validation_epoch_start=ask), validation=stream)
+    assert left.value.code == ExitCode.YIELDED
+    assert own_run.dir.checkpoint_steps() == [2]
 
 
 @pytest.mark.slow

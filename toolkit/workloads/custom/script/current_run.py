@@ -128,6 +128,11 @@ class CurrentRun:
         self.catch_signals()
         return self._agreement.should_stop(every)
 
+    def _should_stop_evaluating(self) -> bool:
+        """Return what `should_stop` returns. Collective: called after each batch of an evaluation."""
+        self.catch_signals()
+        return self._agreement.should_stop(None, evaluates=True)
+
     def _leave_if_asked(self) -> None:
         """End this process with status 75 if it is asked to leave, where there is nothing to save.
 

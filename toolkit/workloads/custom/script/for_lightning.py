@@ -191,7 +191,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         if not _is_in_training(trainer):
             self._run._leave_if_asked()
-        elif self._may_leave and self._run.should_stop() and not self._has_other_weights():
+        elif self._may_leave and self._run._should_stop_evaluating() and not self._has_other_weights():
             self._is_validating = True
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
             self._run.leave()

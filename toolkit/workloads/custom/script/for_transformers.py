@@ -84,7 +84,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     def on_prediction_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        if not self._run.should_stop():
+        if not self._run._should_stop_evaluating():
             return
         self._is_leaving = True
         if self._is_unsaved and (trainer := self._trainer) is not None:

@@ -16,7 +16,7 @@ from toolkit.exit_codes import ExitCode
 from toolkit.reliability.stop import stop_signals
 from toolkit.workloads.custom.script.children import Protection
 from toolkit.workloads.custom.script.misuse import misuse
-from toolkit.workloads.custom.script.ranks import largest
+from toolkit.workloads.custom.script.ranks import group, largest
 
 #: Seconds between two agreements of the ranks.
 _AGREE_EVERY_S = 1.0
@@ -87,7 +87,7 @@ class Agreement:
     """Decides together with the other ranks whether to stop.
 
     Each agreement determines the number of calls until the next one, from the time per call of the slowest
-    rank. So all ranks agree at the same call.
+    rank. So all ranks agree at the same call. A process without a group goes by the time.
     """
 
     def __init__(self, signals: Signals, stop_file: Path | None) -> None:
@@ -97,15 +97,26 @@ class Agreement:
         self._calls = 0
         self._next = 1
         self._since: float | None = None
+        self._evaluates = False
 
-    def should_stop(self, every: int | None) -> bool:
-        """Return whether to save and leave. Collective. Raises UserError if `every` is below 1."""
+    def should_stop(self, every: int | None, *, evaluates: bool = False) -> bool:
+        """Return whether to save and leave. Collective. Raises UserError if `every` is below 1.
+
+        evaluates  whether the call follows a batch of an evaluation, which may be faster than a step
+        """
         if every is not None and every < 1:
             raise misuse(f"run.should_stop(every={every!r})", "expected a number of calls, at least 1")
+        if evaluates != self._evaluates:
+            self._evaluates, self._next, self._since = evaluates, 1, None
         self._calls += 1
-        if not self._is_agreed and self._calls >= (every or self._next):
+        if not self._is_agreed and self._is_due(every):
             self._agree()
         return self._is_agreed
+
+    def _is_due(self, every: int | None) -> bool:
+        if every is not None or group() is not None:
+            return self._calls >= (every or self._next)
+        return self._signals.came or self._since is None or time.monotonic() - self._since >= _AGREE_EVERY_S
 
     def _agree(self) -> None:
         now = time.monotonic()

@@ -25,6 +25,9 @@ class AskedRun(CurrentRun):
     def should_stop(self, *, every: int | None = None) -> bool:
         return self.is_asked
 
+    def _should_stop_evaluating(self) -> bool:
+        return self.is_asked
+
 
 def own_run_for(trainer: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
     """Make the run that RunCallback finds in this process.

@@ -1,4 +1,4 @@
-"""A signal after the end of the process that started a script."""
+"""When a script notices that it is asked to stop, also after the end of the process that started it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from toolkit.workloads.custom.script import stopping
+from toolkit.workloads.custom.script.stopping import Agreement, Signals
 
 #: It is asked to leave once its parent has ended.
 ORPHAN = """
@@ -75,3 +79,50 @@ def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(tmp_path: Pat
     assert wrapper.stdout.readline() == "ready\n"
     output, _ = wrapper.communicate()
     assert output == ("asked True\n" if watcher == "alive" else "")
+
+
+class Training:
+    """Calls of one rank that tell how long they took."""
+
+    def __init__(self, stop_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._now = 0.0
+        self.signals = Signals()
+        self._agreement = Agreement(self.signals, stop_file)
+        monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=lambda: self._now))
+
+    def leaves_after(self, calls: int, seconds: float, *, evaluates: bool = False) -> bool:
+        """Whether it leaves at the last of some calls, with these seconds before each."""
+        leaves = False
+        for _ in range(calls):
+            self._now += seconds
+            leaves = self._agreement.should_stop(None, evaluates=evaluates)
+        return leaves
+
+
+@pytest.fixture
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Training:
+    return Training(tmp_path / "stop", monkeypatch)
+
+
+@pytest.mark.parametrize("batches", [500, 520, 540])
+def test_ranks_notice_a_stop_at_the_first_step_after_an_evaluation(
+    batches: int, training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batches are faster than steps, so that many make the time between two agreements."""
+    monkeypatch.setattr(stopping, "group", lambda: "a group")
+    training.leaves_after(20, 2.0)
+    training.leaves_after(batches, 0.005, evaluates=True)
+    training.signals.came = True
+    assert training.leaves_after(1, 2.0)
+
+
+@pytest.mark.parametrize("way, seconds", [("signal", 0.001), ("file", 60.0)])
+def test_process_without_a_group_notices_a_stop_at_its_next_call(
+    way: str, seconds: float, training: Training, tmp_path: Path
+) -> None:
+    training.leaves_after(50, 0.001)
+    if way == "signal":
+        training.signals.came = True
+    else:
+        (tmp_path / "stop").touch()
+    assert training.leaves_after(1, seconds)

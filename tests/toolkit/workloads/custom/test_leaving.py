@@ -15,6 +15,8 @@ from toolkit.system.world import World
 from toolkit.workloads.custom.command import stopping
 from toolkit.workloads.custom.command.program import Program
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
+from toolkit.workloads.custom.script.current_run import CurrentRun
+from toolkit.workloads.custom.script.place import Place
 
 IGNORES = """
 import pathlib, signal
@@ -25,32 +27,60 @@ while True:
 """
 
 
-class Terminated:
-    """The stop of a process that has received SIGTERM."""
+class Stopped:
+    """A Stop with this reason."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
 
     def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str:
-        return "SIGTERM"
+        return self._why
 
 
-@pytest.mark.parametrize("job", ["", "7"])
-def test_command_that_ignores_sigterm_is_killed_unless_the_scheduler_does_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
-) -> None:
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     monkeypatch.setattr(stopping, "KILL_AFTER_S", -1.0)
+    monkeypatch.setattr(CurrentRun, "catch_signals", lambda self: None)
+    return RunDir(tmp_path)
+
+
+def status(run: RunDir, why: str, *, job: str = "", attempt: int = 1) -> int | None:
+    """Exit status of a command that ignores SIGTERM, when its time to leave is over; None if it goes on."""
     caught = Caught()
-    caught.numbers.append(signal.SIGTERM)
+    if why == "SIGTERM":
+        caught.numbers.append(signal.SIGTERM)
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0", job=job)
-    leaving = Leaving(RunDir(tmp_path), world, Terminated(), caught)
+    leaving = Leaving(run, world, Stopped(why), caught)
+    leaving.attempt = attempt
+    run.stop_request(world.nonce).unlink(missing_ok=True)
+    (run.path / "started").unlink(missing_ok=True)
     words = [sys.executable, "-c", IGNORES]
-    program = Program(words, tmp_path, os.environ, tmp_path / "log", shown=False)
+    program = Program(words, run.path, os.environ, run.path / "log", shown=False)
     try:
-        while not (tmp_path / "started").exists():
+        while not (run.path / "started").exists():
             time.sleep(0.01)
         for _ in ("SIGTERM", "SIGKILL"):
             leaving.pass_on(program)
-        if job:
-            assert program.wait(0.1) is None
-        else:
-            assert program.wait(60) == -signal.SIGKILL
+        return program.wait(60 if leaving.is_over() and not job else 0.1)
     finally:
         program.close()
+
+
+@pytest.mark.parametrize("job, expected", [("", -signal.SIGKILL), ("7", None)])
+def test_command_that_ignores_sigterm_is_killed_unless_the_scheduler_does_it(
+    job: str, expected: int | None, run: RunDir
+) -> None:
+    assert status(run, "SIGTERM", job=job) == expected
+
+
+def test_command_is_killed_later_while_a_script_of_its_attempt_saves(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(run=run, rank=0, size=1, attempt=2)
+    with CurrentRun(place).checkpoint(5) as folder:
+        assert status(run, "SIGUSR2", attempt=2) is None
+        assert status(run, "SIGUSR2", attempt=3) == -signal.SIGKILL
+        assert status(run, "time_limit", attempt=2) == -signal.SIGKILL
+        monkeypatch.setattr(stopping, "SAVE_S", -1.0)
+        assert status(run, "SIGUSR2", attempt=2) == -signal.SIGKILL
+        (folder / "state").touch()

@@ -59,6 +59,11 @@ def logged(run: RunDir, attempt: int) -> Logged | None:
         return None
 
 
+def is_saving(run: RunDir, attempt: int) -> bool:
+    """Return whether a script of this attempt is within `run.checkpoint`."""
+    return any(run.checkpoints.glob(f".step_*.start_{attempt}.tmp"))
+
+
 def _last_step(run: RunDir) -> int:
     """The step of the last line of metrics.jsonl, as progress.json may be some seconds old; 0 if none."""
     for line in reversed(read_end(run.metrics, _TAIL_BYTES).splitlines()):

@@ -12,6 +12,7 @@ from toolkit.reliability.stop import Stop
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.program import Program
+from toolkit.workloads.custom.command.recorded import is_saving
 
 #: A command is asked to leave this many seconds before its job ends: an estimate for a step and a save.
 LEAD_S = 30.0
@@ -19,6 +20,8 @@ LEAD_S = 30.0
 _HEAD_START_S = 15.0
 #: Seconds between SIGTERM and SIGKILL, so that the run can be requeued before the job ends.
 KILL_AFTER_S = 2 * LEAD_S
+#: Most seconds between SIGTERM and SIGKILL if a script saves. A save that takes longer hangs.
+SAVE_S = 1800.0
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT)
 
 
@@ -50,6 +53,7 @@ class Leaving:
     """Asks a command to leave when any rank has a reason."""
 
     def __init__(self, run: RunDir, world: World, stop: Stop, caught: Caught) -> None:
+        self._run = run
         self._path = run.stop_request(world.nonce)
         self._rank = world.rank
         self._is_in_job = bool(world.job)
@@ -58,6 +62,8 @@ class Leaving:
         self._passed_on = 0
         self._warned: float | None = None
         self._asked: float | None = None
+        self._deadline = 0.0
+        self.attempt = 0
         self.why = ""
 
     @property
@@ -70,10 +76,17 @@ class Leaving:
         """Whether the early warning was passed on to the command."""
         return self._warned is not None
 
-    @property
     def is_over(self) -> bool:
-        """Whether the time in which a command can save is over."""
-        return self._asked is not None and time.monotonic() - self._asked > KILL_AFTER_S
+        """Return whether the time in which a command can save is over. A script that saves gets more."""
+        now = time.monotonic()
+        if self._asked is None or now <= self._deadline:
+            return False
+        # At a time limit the rest of the job's time is for the requeue.
+        may_save = self.why != "time_limit" and now - self._asked <= SAVE_S
+        if may_save and is_saving(self._run, self.attempt):
+            self._deadline = now + KILL_AFTER_S
+            return False
+        return True
 
     def look(self) -> bool:
         """Return whether this rank or another has a reason to leave; tell the others of a new one."""
@@ -101,9 +114,9 @@ class Leaving:
         if self._asked is None:
             has_signal = signal.SIGTERM in self._caught.numbers or signal.SIGINT in self._caught.numbers
             if has_signal or self._warned is None or now - self._warned > _HEAD_START_S:
-                self._asked = now
+                self._asked, self._deadline = now, now + KILL_AFTER_S
                 program.send(signal.SIGTERM)
-        elif self.is_over and not self._will_be_killed:
+        elif self.is_over() and not self._will_be_killed:
             program.send(signal.SIGKILL)
 
     @property

@@ -145,6 +145,7 @@ class _Rank:
             self._end(Outcome.YIELDED)
             return Outcome.YIELDED
         self._phase, self._number = Phase.PROGRAM, place.attempt
+        self._leaving.attempt = place.attempt
         # With `launch: node` only the first rank of each host starts a process.
         starts_one = self._experiment.task.launch == "each" or self._world.local_rank == 0
         outcome = self._run_command(place) if starts_one else Outcome.FINISHED
@@ -189,7 +190,7 @@ class _Rank:
             while not self._leaving.look() and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
         # Let what a wrapper has started save; the wrapper, such as a shell, ends at SIGTERM.
-        while code != SAVED and self._leaving.look() and program.lives and not self._leaving.is_over:
+        while code != SAVED and self._leaving.look() and program.lives and not self._leaving.is_over():
             self._leaving.pass_on(program)
             # To see whether it lives, all processes of the host are listed.
             time.sleep(_GROUP_S)
@@ -223,6 +224,8 @@ class _Rank:
         failure.json is written before.
         """
         self._leaving.look()
+        if code == -signal.SIGKILL and self._leaving.is_over():
+            log.warning("the command was killed, because it had not ended in time after SIGTERM")
         has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
         # Lightning, for one, ends with status 0 at SIGTERM.
         was_cut_short = self._leaving.is_asked and self._is_before_end

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -183,26 +182,25 @@ class _SplitScores:
 
 
 class _Output:
-    """One output of a split: values in order of arrival, and where the values of each sample begin."""
+    """One output of a split: its batches in order of arrival, whose types may differ."""
 
     def __init__(self, samples: int) -> None:
-        self._values = bytearray()
-        self._dtype = np.dtype(np.int64)
-        self._starts = np.zeros(samples, dtype=np.int64)
+        self._batches: list[tuple[Array, Lists]] = []
         self._lengths = np.zeros(samples, dtype=np.int64)
 
     def add(self, name: str, indices: Array, lists: Lists) -> None:
         found = f"{len(lists)} outputs {name!r} for {len(indices)} samples"
         assert len(lists) == len(indices), f"{found}, expected one of each"
-        self._dtype = lists.values.dtype
-        self._starts[indices] = len(self._values) // self._dtype.itemsize + lists.offsets[:-1]
+        self._batches.append((indices, lists))
         self._lengths[indices] = np.diff(lists.offsets)
-        self._values += lists.values.tobytes()
 
     def lists(self) -> Lists:
-        """The lists in the order of the samples."""
-        arrived, offsets = np.frombuffer(self._values, self._dtype), offsets_of(self._lengths)
-        values = np.empty_like(arrived)
-        for start, (first, last) in zip(self._starts, pairwise(offsets), strict=True):
-            values[first:last] = arrived[start : start + last - first]
+        """The lists in the order of the samples, in a type that holds the values of all batches."""
+        # A batch without values, such as one of empty lists, may have any type.
+        types = {lists.values.dtype for _, lists in self._batches if len(lists.values)}
+        offsets = offsets_of(self._lengths)
+        values = np.empty(offsets[-1], np.result_type(*types or {np.dtype(np.int64)}))
+        for indices, lists in self._batches:
+            for index, each in zip(indices, lists, strict=True):
+                values[offsets[index] : offsets[index + 1]] = each
         return Lists(values, offsets)

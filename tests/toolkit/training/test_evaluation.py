@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.toolkit.support.tiny import SIZES, rows, tiny
 from toolkit.config import Experiment
 from toolkit.config.schema import Evaluation as Batches
 from toolkit.data.order.batches import evaluation_plan
+from toolkit.data.ragged import Lists
 from toolkit.distributed.process_group import Group
 from toolkit.system.world import World
 from toolkit.task import Evaluation, Ragged, task_class
@@ -92,24 +94,56 @@ def test_outputs_are_collected_only_if_requested(experiment: Experiment) -> None
     assert task.metrics("validation", result)["loss"] > 0
 
 
-def test_outputs_may_be_integer_lists_of_different_lengths(experiment: Experiment) -> None:
-    """Sample i has the numbers i, i, …: i % 4 times."""
+def evaluate_values(experiment: Experiment, values: Callable[[list[int]], torch.Tensor | Ragged]) -> Lists:
+    """The output of an evaluation whose batches have these values for their samples."""
     task = task_class(experiment)(experiment)
     score = task.score
 
     def collate(split: str, indices: np.ndarray, device: torch.device) -> Any:
         task.score = lambda model, batch: replace(  # type: ignore[method-assign]
-            score(model, batch), outputs={"ids": Ragged.of([[i] * (i % 4) for i in indices.tolist()])}
+            score(model, batch), outputs={"values": values(indices.tolist())}
         )
         return type(task).collate(task, split, indices, device)
 
     task.collate = collate  # type: ignore[method-assign]
     result = evaluate(task, task.model(), "validation", ALONE, FIVES, None)
-    lists = result.outputs["ids"]
+    return result.outputs["values"]
+
+
+def test_outputs_may_be_integer_lists_of_different_lengths(experiment: Experiment) -> None:
+    """Sample i has the numbers i, i, …: i % 4 times."""
+    lists = evaluate_values(experiment, lambda batch: Ragged.of([[i] * (i % 4) for i in batch]))
     assert lists.values.dtype == np.int64
     assert [ids.tolist() for ids in lists] == [[i] * (i % 4) for i in range(SIZES["validation"])]
     with pytest.raises(ValueError, match="0 to 3 numbers, expected equal lengths"):
         _ = lists.rows
+
+
+@pytest.mark.parametrize(
+    "first, others, expected",
+    [
+        (torch.int64, torch.float32, np.float64),
+        (torch.float64, torch.int64, np.float64),
+        (torch.int32, torch.int64, np.int64),
+    ],
+)
+def test_types_of_the_outputs_may_differ_between_batches(
+    experiment: Experiment, first: torch.dtype, others: torch.dtype, expected: type
+) -> None:
+    found = evaluate_values(
+        experiment, lambda batch: torch.tensor(batch, dtype=first if 0 in batch else others)
+    )
+    assert found.values.dtype == expected
+    assert found.values.tolist() == list(range(SIZES["validation"]))
+
+
+def test_batch_of_empty_lists_does_not_change_the_type_of_an_output(experiment: Experiment) -> None:
+    def values(batch: list[int]) -> torch.Tensor | Ragged:
+        return Ragged.of([[i] for i in batch]) if 0 in batch else torch.zeros(len(batch), 0)
+
+    found = evaluate_values(experiment, values)
+    assert found.values.dtype == np.int64
+    assert {i: each.tolist() for i, each in enumerate(found) if len(each)} == {i: [i] for i in found.values}
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 23, 1000])

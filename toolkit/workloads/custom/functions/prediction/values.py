@@ -56,7 +56,9 @@ def _of_list(found: Sequence[Any]) -> Any:
     dimensions = {row.ndim for row in rows}
     if dimensions not in ({0}, {1}):
         return found
-    common = reduce(torch.promote_types, (row.dtype for row in rows))
+    # numpy makes an empty list one of floats.
+    types = [row.dtype for row in rows if row.numel()] or [rows[0].dtype]
+    common = reduce(torch.promote_types, types)
     rows = [row.to(common) for row in rows]
     if dimensions == {0}:
         return torch.stack(rows)

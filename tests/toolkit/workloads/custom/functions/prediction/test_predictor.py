@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,11 +90,14 @@ def test_samples_of_unequal_sizes_go_through_collate() -> None:
         ("[batch, torch.arange(0)]", [[1.0, 2.0], []]),
         ("tuple(batch[:n] for n in (1, 2))", [[1.0], [1.0, 2.0]]),
         ("[batch[:1], batch[1:]]", [[1.0], [2.0]]),
+        ("[[2], []]", [[2], []]),
+        ("[[], []]", [[], []]),
     ],
 )
 def test_predict_may_return_a_list_of_numbers_or_of_lists(returned: str, expected: list[Any]) -> None:
     found = predictor(f"def predict(model, batch): return {returned}\n")
-    assert predicted(found, 1, 2) == expected
+    # The text of JSON distinguishes 2 from 2.0.
+    assert json.dumps(predicted(found, 1, 2)) == json.dumps(expected)
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def _add_silent_start(
     if failure is None:
         failure = _failure_before_start(given.get("nonce", ""), code)
         write_json(run.failure, failure)
-    step = (attempts[-1].last_step or 0) if attempts else 0
+    step = max(run.checkpoint_steps(), default=0)
     now = time.time()
     amend(
         run,

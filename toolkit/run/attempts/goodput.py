@@ -17,7 +17,7 @@ class Goodput:
     """Seconds of a run by purpose; they add up to the total.
 
     training  steps that count, with their evaluations
-    repeated  steps that were lost and done again
+    repeated  steps that were lost and done again; all of a command without steps that starts over
     saving    pauses of training for checkpoints
     starting  from the creation of a process to the end of its first step, or to its end without one
     waiting   from a submission, or from the end of an attempt whose job restarts, to the next start
@@ -134,12 +134,12 @@ def account(
     by_time = sorted((save for save in saves if save.time), key=_time)
     found: list[AttemptTime] = []
     for number, each in enumerate(known):
-        following = known[number + 1] if number + 1 < len(known) else None
+        later = known[number + 1 :]
         before = (known[number - 1], found[-1].end) if found else None
         # The process is created before its imports; at earliest at the previous end.
         created = each.began if each.process_start is None else each.process_start
         begin = min(each.began, max(found[-1].end if found else 0.0, created))
-        found.append(_account(each, begin, following, _before(begin, each, before, submitted), by_time, now))
+        found.append(_account(each, begin, later, _before(begin, each, before, submitted), by_time, now))
     return found
 
 
@@ -170,13 +170,13 @@ def _before(
 def _account(
     attempt: AttemptRecord,
     begin: float,
-    following: AttemptRecord | None,
+    later: Sequence[AttemptRecord],
     before: Goodput,
     saves: Sequence[SaveEvent],
     now: float,
 ) -> AttemptTime:
     # An attempt that was replaced while it hung ends when the other one starts.
-    limits = [following.began if following else None, attempt.time_end]
+    limits = [later[0].began if later else None, attempt.time_end]
     end = max(begin, min((limit for limit in limits if limit is not None), default=now))
     start = attempt.first_step_after_start_s
     # After a clock was set back, the first step may seem to precede the start.
@@ -184,7 +184,7 @@ def _account(
     stalls = _stalls(saves, ready, end)
     saving = min(sum(until - since for since, until in stalls), end - ready)
     busy = end - ready - saving
-    repeated = busy * _lost_share(attempt, following)
+    repeated = busy * _lost_share(attempt, later)
     spent = Goodput(training=busy - repeated, repeated=repeated, saving=saving, starting=ready - begin)
     return AttemptTime(
         attempt=attempt.attempt, begin=begin, ready=ready, end=end, spent=before + spent, saves=stalls
@@ -201,8 +201,14 @@ def _stalls(saves: Sequence[SaveEvent], ready: float, end: float) -> tuple[tuple
     return tuple(spans)
 
 
-def _lost_share(attempt: AttemptRecord, following: AttemptRecord | None) -> float:
-    """The share of an attempt's steps that the next one repeats."""
+def _lost_share(attempt: AttemptRecord, later: Sequence[AttemptRecord]) -> float:
+    """The share of an attempt's steps that later ones repeat; without known steps all, or none."""
     first, last = attempt.first_step or 0, attempt.last_step or 0
-    resumed = last if following is None or following.first_step is None else following.first_step
-    return min(1.0, max(0, last - resumed) / (last - first)) if last > first else 0.0
+    if last <= first:
+        # A command may continue from files that it wrote, without having saved.
+        starts_over = any(each.resumed is False for each in later)
+        return float(attempt.first_step is None and not attempt.wrote and starts_over)
+    # An attempt that made no step repeated none. The next one may begin at an earlier step.
+    steps = (each.first_step for each in later if each.first_step != each.last_step)
+    resumed = min((step for step in steps if step is not None), default=last)
+    return min(1.0, max(0, last - resumed) / (last - first))

@@ -157,10 +157,13 @@ def test_attempt_that_died_before_its_first_line_gets_one(
     """For example an import error: the failure of the previous attempt is not used for it."""
     start(run, of=0, to=4, why="hang", rank=1, host="w2", step=4)
     report(run, "start1", "hang", 1, "w2")
+    run.checkpoint(3).mkdir(parents=True)
     record_crash(run, 77, nonce="start1")
     record_crash(run, code, nonce="start2")
     first, second = read_attempts(run)
     assert (first.why, second.why, second.nonce) == ("hang", why, "start2")
+    # It would have continued from the checkpoint.
+    assert (second.first_step, second.last_step) == (3, 3)
     failure = read_json(run.failure)
     assert words in failure["message"]
     assert failure["nonce"] == "start2"

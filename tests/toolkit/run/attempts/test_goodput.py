@@ -46,6 +46,42 @@ def test_repeated_steps_do_not_count_as_training(run: RunDir) -> None:
     assert goodput(run, 999) == Goodput(training=6 + 3, repeated=2, starting=4, away=20)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param({}, id="killed before it knew its first step"),
+        pytest.param({"first_step": 60, "last_step": 60}, id="stopped before its first step"),
+        # Earlier versions wrote the last step of the previous attempt.
+        pytest.param({"first_step": 80, "last_step": 80}, id="died before its first line"),
+    ],
+)
+def test_lost_steps_are_those_before_the_next_attempt_with_a_step(run: RunDir, line: dict[str, Any]) -> None:
+    dead = {"time_start": 115, "time_end": 120, **line}
+    told(run, start(100, 110, 0, 80), dead, start(130, 135, 60, 90))
+    assert goodput(run, 999) == Goodput(training=6 + 3, repeated=2, starting=2 + 5 + 2, away=5 + 10)
+
+
+@pytest.mark.parametrize(
+    "facts, following, repeated",
+    [
+        pytest.param({}, [{"resumed": False}], 8, id="starts over"),
+        pytest.param({}, [{}, {"resumed": False}], 8, id="starts over after an attempt that died early"),
+        pytest.param({}, [{"resumed": False, "first_step": 0}], 8, id="starts over and logs steps"),
+        pytest.param({"wrote": True}, [{"resumed": False}], 0, id="may continue from what it wrote"),
+        pytest.param({"saved": True}, [{"resumed": True}], 0, id="continues from a save"),
+        pytest.param({}, [{}], 0, id="the next one has not begun"),
+    ],
+)
+def test_command_without_steps_repeats_all_if_it_starts_over(
+    run: RunDir, facts: dict[str, Any], following: list[dict[str, Any]], repeated: float
+) -> None:
+    """A killed command has 0 as its last step."""
+    command = {"time_start": 100, "time_end": 110, "first_step_after_start_s": 2.0, "last_step": 0, **facts}
+    told(run, command, *({"time_start": 120 + number, **each} for number, each in enumerate(following)))
+    first, *_ = timeline(run, 999)
+    assert (first.spent.repeated, first.spent.training) == (repeated, 8 - repeated)
+
+
 def test_attempt_without_a_step_counts_as_starting(run: RunDir) -> None:
     told(run, start(100, 107, 0, 0, ready_s=None), start(110, 115, 0, 30))
     assert goodput(run, 999) == Goodput(training=3, starting=7 + 2, away=3)

@@ -17,6 +17,7 @@ from toolkit.analysis.prediction.request import check_predicts
 from toolkit.errors import RunCancelled, RunFailed, StkError, UserError
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.failure.format import format_failure
+from toolkit.run.records.epoch_metrics import merged
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run, find_runs
 from toolkit.system.distributions import load_code
 from toolkit.system.output.sanitize import clean
@@ -95,14 +96,7 @@ class Run:
 
         A pandas DataFrame if pandas is installed, else a list of dictionaries.
         """
-        found: dict[Any, dict[str, Any]] = {}
-        for number, line in enumerate(read_json_lines(self._run.metrics)):
-            has_place = "step" in line and "split" in line
-            place = (str(line["step"]), str(line["split"])) if has_place else number
-            # Of several lines with the same step and split, the last counts, at its own place.
-            found.pop(place, None)
-            found[place] = line
-        lines = list(found.values())
+        lines = merged(read_json_lines(self._run.metrics))
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:

@@ -105,6 +105,13 @@ def test_lines_with_different_metrics_become_columns_of_one_length(new_run: RunD
     assert curves == {"step": (1, 2), "loss": (1.0, 0.9), "grad_norm": (None, 3.0)}
 
 
+def test_lines_of_one_step_are_joined(new_run: RunDir) -> None:
+    for scores in ({"a_loss": 1.0, "accuracy": 0.1}, {"b_loss": 2.0, "accuracy": 0.5}):
+        append_json_line(new_run.metrics, {"step": 1, "split": "validation", **scores})
+    curves = summarize(new_run).curves["validation"]
+    assert curves == {"step": (1,), "a_loss": (1.0,), "accuracy": (0.5,), "b_loss": (2.0,)}
+
+
 def test_splits_are_ordered_train_validation_test(new_run: RunDir) -> None:
     for split in ("test", "extra", "validation", "train"):
         append_json_line(new_run.metrics, {"step": 1, "split": split, "loss": 1.0})

@@ -62,6 +62,13 @@ def test_the_later_line_of_a_step_counts() -> None:
     assert epoch.training["loss"] == 0.5
 
 
+def test_lines_of_one_step_are_joined() -> None:
+    """As of a script that scores several sets; the second line need not know the epoch."""
+    second = {"split": "validation", "step": 10, "b_loss": 3.0, "accuracy": 0.5}
+    (epoch,) = by_epoch([line("validation", 10, 1.0, a_loss=2.0, accuracy=0.1), second])
+    assert epoch.validation == {"a_loss": 2.0, "b_loss": 3.0, "accuracy": 0.5}
+
+
 def test_a_rounding_error_at_the_end_of_an_epoch_starts_no_new_epoch() -> None:
     assert [epoch.epoch for epoch in by_epoch([line("train", 3, 3 * 0.1 / 0.3, loss=1.0)])] == [1]
     assert [epoch.epoch for epoch in by_epoch([line("train", 3, 1.0000000002, loss=1.0)])] == [1]

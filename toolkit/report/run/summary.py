@@ -28,7 +28,7 @@ from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
 from toolkit.run.events import Event, read_events
 from toolkit.run.kept_code.edited_code import new_code_of, own_code
-from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
+from toolkit.run.records.epoch_metrics import Epoch, by_epoch, merged, trained
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
@@ -153,9 +153,9 @@ def _cleaned(rank: RankUsage) -> RankUsage:
 
 
 def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:
-    """Turn lines into columns per split; of two lines for one step the later one counts."""
+    """Turn lines into columns per split; lines of one step are joined."""
     by_split: dict[str, dict[int, dict[str, Any]]] = {}
-    for line in lines:
+    for line in merged(lines):
         if isinstance(line.get("split"), str) and number(line.get("step")) is not None:
             by_split.setdefault(line["split"], {})[line["step"]] = line
     curves: dict[str, Columns] = {}

@@ -30,13 +30,23 @@ class Epoch:
     validation: Mapping[str, float]
 
 
+def merged(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Join the lines of one step and split, at the place of the last; of two values the later one counts."""
+    found: dict[Any, dict[str, Any]] = {}
+    for index, line in enumerate(lines):
+        has_place = "step" in line and "split" in line
+        place = (str(line["step"]), str(line["split"])) if has_place else index
+        found[place] = {**found.pop(place, {}), **line}
+    return list(found.values())
+
+
 def by_epoch(lines: Iterable[Mapping[str, Any]]) -> tuple[Epoch, ...]:
     """Summarize lines of metrics by epoch; a line belongs to the epoch in which it was written.
 
-    Of two lines for one step the later one counts. The last epoch may be incomplete.
+    Lines of one step are joined. The last epoch may be incomplete.
     """
     splits: dict[str, dict[int, Mapping[str, Any]]] = {"train": {}, "validation": {}}
-    for line in lines:
+    for line in merged(lines):
         if line.get("split") in splits and line.get("epoch") is not None and "step" in line:
             splits[line["split"]][line["step"]] = line
     training = _means(splits["train"])

@@ -101,7 +101,7 @@ class CurrentRun:
         """Write metrics of a step, for `stk status`, `watch` and `report`. Not collective: rank 0 writes.
 
         Each call with metrics writes a line: if steps take milliseconds, log every ten or hundred steps.
-        A second call for the same step and split replaces the first.
+        A second call for the same step and split adds metrics, and replaces those of the same name.
 
         step     number of steps done, from 1
         total    steps of the whole training, for the progress in `stk status`

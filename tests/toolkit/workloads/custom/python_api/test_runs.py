@@ -78,10 +78,11 @@ def test_invalid_samples_are_refused(digits: stk.Run, samples: object, words: st
 
 def test_run_of_a_command_has_its_logged_metrics_and_no_model(folder: Path) -> None:
     run = stk.run([sys.executable, "-c", ""], overrides={"name": "none"})
-    lines = [{"step": step, "split": "train", "loss": loss} for step, loss in ((1, 1.0), (2, 2.0), (1, 3.0))]
+    logged = [(1, {"loss": 1.0, "lr": 0.1}), (2, {"loss": 2.0}), (1, {"loss": 3.0})]
+    lines = [{"step": step, "split": "train", **metrics} for step, metrics in logged]
     (run.folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    # Of two lines for a step the later one counts.
-    assert [(line["step"], line["loss"]) for line in run.metrics()] == [(2, 2.0), (1, 3.0)]
+    # Lines of one step are joined, at the place of the last.
+    assert run.metrics() == [lines[1], {**lines[0], "loss": 3.0}]
     with pytest.raises(stk.UserError, match="predicts nothing: a command trains no model that is known here"):
         run.predict([])
     with pytest.raises(stk.UserError, match="no known model"):

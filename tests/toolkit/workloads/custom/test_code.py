@@ -74,6 +74,21 @@ def test_files_tracked_by_git_are_the_code(folder: Path, run: RunDir) -> None:
     assert (run.user_code / "train.py").read_text() == "edited since"
 
 
+def test_scripts_not_yet_tracked_by_git_are_code_unless_ignored_or_hidden(folder: Path, run: RunDir) -> None:
+    """A link to such a file would give the job every later edit of it."""
+    git(folder, "init", "-q")
+    add(folder, ".gitignore", content=b"ignored.py")
+    git(folder, "add", "train.py", "models/net.py", "data/rows.csv")
+    add(folder, "new.py", "run.sh", "new/net.py", "models/new.py", "notes.txt", "new/notes.txt")
+    add(folder, "ignored.py", ".key.py", "experiments/a-1/attempts.jsonl", "experiments/a-1/config.yaml")
+    add(folder, "experiments/a-1/code/x.py")
+    add(folder, "large.py", content=LARGE)
+    (folder / "link.py").symlink_to("train.py")
+    keep(run, folder, folder)
+    found = {"train.py", "models/net.py", "data/rows.csv", "new.py", "run.sh", "new/net.py", "models/new.py"}
+    assert files(run.user_code) == found
+
+
 @pytest.mark.parametrize(
     "words", ["python train.py", "python -m train", "torchrun --nproc-per-node 2 -m train --lr 1"]
 )

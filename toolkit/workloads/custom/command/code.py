@@ -53,7 +53,7 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
         if len(files) > MOST_FILES:
             break
     if experiment.code:
-        # The script counts as code even if git does not track it yet.
+        # The script counts as code even if git ignores it.
         files |= {path for path in _scripts(experiment.task.run) if os.path.isfile(folder / path)}
     _check_limits(folder, sorted(files))
     for file in sorted(files):
@@ -157,7 +157,7 @@ def _within(folder: Path, path: Path) -> Path:
 
 
 def _code_in(folder: Path, path: Path) -> Iterator[Path]:
-    """Yield the code files of a path: those that git tracks, else all small ones; never links."""
+    """Yield the code files of a path: those of `_tracked`, else all small ones; never links."""
     whole = folder / path
     if whole.is_file():
         yield path
@@ -170,13 +170,29 @@ def _code_in(folder: Path, path: Path) -> Iterator[Path]:
 
 
 def _tracked(folder: Path) -> list[Path] | None:
-    """The files below a folder that git tracks; None if it tracks none, or is not installed."""
-    command = ["git", "-C", str(folder), "ls-files", "-z", "--recurse-submodules"]
+    """Files below a folder that git tracks, and scripts that it does not ignore; None if it tracks none."""
+    tracked = _git_files(folder, "--recurse-submodules")
+    # Of a folder without tracked files git names only the folder: it does not search the runs in it.
+    others = _git_files(folder, "--others", "--exclude-standard", "--directory") if tracked else []
+    return [*tracked, *(file for each in others for file in _scripts_at(folder, each))] or None
+
+
+def _git_files(folder: Path, *options: str) -> list[Path]:
+    command = ["git", "-C", str(folder), "ls-files", "-z", *options]
     try:
         found = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
     except (OSError, subprocess.CalledProcessError):
-        return None
-    return [Path(os.fsdecode(name)) for name in found.split(b"\0") if name] or None
+        return []
+    return [Path(os.fsdecode(name)) for name in found.split(b"\0") if name]
+
+
+def _scripts_at(folder: Path, path: Path) -> Iterator[Path]:
+    """The script at a path relative to the folder, or all visible ones below it."""
+    whole = folder / path
+    is_open = whole.is_dir() and not whole.is_symlink() and _may_be_code(whole)
+    for file in (path / each for each in _visible_files(whole)) if is_open else [path]:
+        if file.suffix in SCRIPTS and not file.name.startswith("."):
+            yield file
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:

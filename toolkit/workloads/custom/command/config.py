@@ -54,7 +54,8 @@ class CommandExperiment(Experiment):
     inputs: tuple[str, ...] = option((), path=True)
     """Files and folders that the command reads, which must exist."""
     code: tuple[str, ...] = option((".",), path=True, identity=False)
-    """Folders whose code the run keeps: the files that git tracks, else all small ones."""
+    """Folders whose code the run keeps: the files that git tracks and scripts that it does not ignore, else
+    all small ones."""
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:

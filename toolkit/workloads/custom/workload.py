@@ -25,6 +25,7 @@ _FUNCTIONS = TaskSpec(
     predictor=f"{_PACKAGE}.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
+    file_warnings=sections.files_not_kept,
     from_text=sections.from_text,
     own_sections=sections.own_sections,
     kept_files=sections.kept_files,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from toolkit.config.fields import option
 from toolkit.errors import DataError, UserError
+from toolkit.system.output.few import few
 from toolkit.workload import (
     DataSection,
     Goal,
@@ -22,7 +23,7 @@ from toolkit.workload import (
     Violation,
 )
 from toolkit.workloads.custom.functions.made_sections import made_sections, optimizer_faults, schedule_faults
-from toolkit.workloads.custom.functions.project.kept_files import project_files
+from toolkit.workloads.custom.functions.project.kept_files import not_kept, project_files
 from toolkit.workloads.custom.functions.project.places import (
     PROJECT,
     import_faults,
@@ -217,6 +218,17 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
     root = root_of(task.module, path)
     for file in project_files(task.module, path, root):
         yield file, f"{PROJECT}/{file.relative_to(root)}"
+
+
+def files_not_kept(experiment: Any) -> Iterator[Violation]:
+    """Find what the user's code may read beside itself, and would not find in a run."""
+    task: FunctionsTask = experiment.task
+    path = locate(task.module, [task.code_folder])
+    root = root_of(task.module, path)
+    if names := sorted(str(each.relative_to(root)) for each in not_kept(task.module, path, root)):
+        problem = f"a run keeps no copy of {few(names, 5)} beside {path.name}"
+        hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
+        yield Violation(key=_MODULE, problem=problem, hint=hint)
 
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:

@@ -21,7 +21,7 @@ from toolkit.config.identity import identity
 from toolkit.config.json_schema import experiment_schema
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import to_plain
-from toolkit.registry import metric_of, metrics_of
+from toolkit.registry import metric_of, metrics_of, task_kinds
 from toolkit.run.create_run import create_run
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.samples import digest_of
@@ -185,6 +185,15 @@ def test_stored_experiment_is_read_without_the_python_file(config: Path, tmp_pat
     assert stored == experiment
     assert identity(stored) == identity(experiment)
     assert to_yaml(stored) == to_yaml(experiment)
+
+
+def test_a_folder_that_the_file_reads_beside_itself_is_named_in_a_warning(config: Path) -> None:
+    code = config.with_name("digits.py")
+    (config.parent / "rows").mkdir()
+    code.write_text(f"{code.read_text()}\nROWS = Path(__file__).parent / 'rows' / 'train.csv'\n")
+    experiment = load(config)
+    (warning,) = task_kinds()[experiment.task.kind].file_warnings(experiment)
+    assert "rows" in warning.problem
 
 
 def test_an_experiment_can_be_copied_and_pickled(config: Path) -> None:

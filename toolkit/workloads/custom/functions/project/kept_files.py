@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolkit.workloads.custom.functions.project.places import OURS, is_file
 
-#: A larger file in a package that is not Python is data, not code.
+#: A larger file in a package that is not code is data.
 _LARGEST_BYTES = 1 << 20
 #: Names of the folders that packages are installed into.
 _INSTALLED = ("site-packages", "dist-packages")
@@ -38,12 +38,26 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
         tree = _syntax_tree(file)
         names = _imported(tree) - followed
         followed |= names
-        for found in (*_read_beside(root, tree), *_files_of(names, root)):
+        for found in (*filter(_is_kept, _named_beside(root, tree)), *_files_of(names, root)):
             # Of a package, hidden files are not kept either: they may hold secrets.
             is_hidden = any(part.startswith(".") for part in found.relative_to(root).parts)
             if found not in seen and (is_file(module) or not is_hidden):
                 seen.add(found)
                 waiting.append(found)
+
+
+def not_kept(module: str, path: Path, root: Path) -> set[Path]:
+    """Find folders and large files that code with `__file__` names, and of which a run has no copy."""
+    if root.name in _INSTALLED:
+        return set()
+    kept = {*project_files(module, path, root)}
+    with_copies = {*kept, *(folder for file in kept for folder in file.parents)}
+    found: set[Path] = set()
+    for file in kept:
+        tree = _syntax_tree(file)
+        for folder in (each for each in file.parents if each.is_relative_to(root)):
+            found.update(_named_beside(folder, tree))
+    return found - with_copies
 
 
 def _files_of(names: set[str], root: Path) -> Iterator[Path]:
@@ -66,8 +80,12 @@ def _package(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__")))
         for path in (Path(place, name) for name in sorted(names) if not name.startswith(".")):
-            if path.is_file() and (path.suffix == ".py" or path.stat().st_size <= _LARGEST_BYTES):
+            if _is_kept(path):
                 yield path
+
+
+def _is_kept(path: Path) -> bool:
+    return path.is_file() and (path.suffix in (".py", ".so") or path.stat().st_size <= _LARGEST_BYTES)
 
 
 def _syntax_tree(file: Path) -> ast.Module:
@@ -78,18 +96,16 @@ def _syntax_tree(file: Path) -> ast.Module:
     return ast.Module(body=[], type_ignores=[])
 
 
-def _read_beside(root: Path, tree: ast.Module) -> Iterator[Path]:
-    """Yield the files in `root` whose names are texts of code that uses `__file__`, such as vocab.json."""
+def _named_beside(folder: Path, tree: ast.Module) -> Iterator[Path]:
+    """Yield what is in a folder under names that are texts of code with `__file__`, such as vocab.json."""
     nodes = list(ast.walk(tree))
     if not any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
         return
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     for text in sorted(texts):
         path = Path(text)
-        if path.is_absolute() or ".." in path.parts or not os.path.isfile(root / path):
-            continue
-        if os.path.getsize(root / path) <= _LARGEST_BYTES:
-            yield root / path
+        if not path.is_absolute() and ".." not in path.parts and os.path.exists(folder / path):
+            yield folder / path
 
 
 def _imported(tree: ast.Module) -> set[str]:

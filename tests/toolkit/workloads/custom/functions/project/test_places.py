@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.workloads.custom.functions.project.kept_files import project_files
+from toolkit.workloads.custom.functions.project.kept_files import not_kept, project_files
 from toolkit.workloads.custom.functions.project.places import locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 
@@ -72,6 +72,21 @@ def test_small_files_that_code_reads_beside_itself_are_kept(project: Path) -> No
     (project / "large.bin").write_bytes(bytes(1 + (1 << 20)))
     found = set(project_files("digits.py", project / "digits.py", project))
     assert found == {project / name for name in ("digits.py", "helper.py", "words.json")}
+    assert not_kept("digits.py", project / "digits.py", project) == {project / "large.bin", project / "pack"}
+
+
+def test_large_files_and_folders_that_a_package_reads_beside_itself_are_found(project: Path) -> None:
+    deep = project / "pack/inner/deep.py"
+    deep.write_text("FILES = [Path(__file__).parents[1] / 'large.bin', 'words.txt', 'inner', 'rows', '']")
+    (project / "rows").mkdir()
+    (project / "pack/unread.bin").write_bytes(bytes(1 + (1 << 20)))
+    assert not_kept("pack.inner.deep", deep, project) == {project / "pack/large.bin", project / "rows"}
+
+
+def test_large_compiled_module_of_a_package_is_kept(project: Path) -> None:
+    (project / "pack/large.bin").rename(project / "pack/fast.cpython-311-x86_64-linux-gnu.so")
+    found = project_files("digits.py", project / "digits.py", project)
+    assert project / "pack/fast.cpython-311-x86_64-linux-gnu.so" in found
 
 
 def test_hidden_files_that_a_package_reads_are_not_kept(project: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from toolkit.config import to_plain
@@ -29,20 +29,33 @@ class _Change(NamedTuple):
 
 
 def take_new_settings(run: RunDir, experiment: Experiment) -> None:
-    """Write the changed settings of an experiment into the config of its run, which must not be live."""
-    stored, changes = _compare(run, experiment)
-    taken = [each for each in changes if each.is_known]
-    for each in taken:
-        stored[each.section][each.name] = each.now
-    if taken:
+    """Write the changed settings of an experiment into the config of its run, which must not be live.
+
+    Also numbers that are equal but written in another way, which a program may refuse: 100000 for 1e5.
+    """
+    if run.result.exists() or not run.config.exists():
+        return
+    before = read_mapping(run.config, file_faults(run.config))
+    stored = _as_written(before, to_plain(experiment))
+    for each in _changes(run, experiment):
+        if each.is_known:
+            stored[each.section][each.name] = each.now
+    if repr(stored) != repr(before):
         write_atomic(run.config, "".join(dump({name: value}) for name, value in stored.items()))
+
+
+def _as_written(stored: Any, now: Any) -> Any:
+    """The stored values, those that are equal now in the way in which they are written now."""
+    if isinstance(stored, dict) and isinstance(now, dict):
+        return {name: _as_written(value, now.get(name)) for name, value in stored.items()}
+    return now if stored == now else stored
 
 
 def setting_messages(runs: Iterable[tuple[RunDir, Experiment]]) -> Iterator[str]:
     """Yield the changes with which runs continue: one line for runs with equal changes."""
     found: dict[str, list[str]] = {}
     for run, experiment in runs:
-        _, changes = _compare(run, experiment)
+        changes = _changes(run, experiment)
         if taken := ", ".join(map(_key, (each for each in changes if each.is_known))):
             found.setdefault(f"with {taken}", []).append(run.run_id)
         if others := ", ".join(map(_key, (each for each in changes if not each.is_known))):
@@ -61,15 +74,15 @@ def _text(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Sequence[_Change]]:
-    """Return the stored sections and the changes; neither if nothing has changed, or the run is new."""
+def _changes(run: RunDir, experiment: Experiment) -> list[_Change]:
+    """Return the changes; none if the run is new."""
     if run.result.exists() or not run.config.exists():
-        return {}, ()
+        return []
     plain, text = to_plain(experiment), run.config.read_text(encoding="utf-8", errors="replace")
     given = {name: plain[name] for name in _SECTIONS if name in plain}
     # Without parsing, which takes long for the many runs of a sweep.
     if all(section_yaml(json.dumps({name: value})) in text for name, value in given.items()):
-        return {}, ()
+        return []
     stored = read_mapping(run.config, file_faults(run.config))
     changes = []
     for section, now in given.items():
@@ -81,4 +94,4 @@ def _compare(run: RunDir, experiment: Experiment) -> tuple[dict[str, Any], Seque
             before = known.get(key.name, key.default)
             if before != now.get(key.name, key.default):
                 changes.append(_Change(section, key.name, before, now[key.name], key.name in known))
-    return stored, changes
+    return changes

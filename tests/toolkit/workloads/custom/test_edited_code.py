@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slurm.api.planning import plan as api_plan
 from slurm.cli import main
-from toolkit.config import load
+from toolkit.config import load, load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy
 from toolkit.run.create_run import create_run
@@ -23,6 +24,7 @@ from toolkit.run.kept_code.edited_code import (
     new_code_of,
     take_new_code,
 )
+from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.functions.user_code import UserCode
 
@@ -144,6 +146,24 @@ def test_messages_name_the_file_that_the_user_edits(begun: Begun, tmp_path: Path
     assert code.place("step").startswith(f"{tmp_path / 'work' / 'digits.py'}:")
     shutil.rmtree(tmp_path / "work")
     assert UserCode(experiment.task, run.code).place("step").startswith(f"{code.path}:")
+
+
+def test_number_that_is_corrected_to_an_equal_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script refuses `--steps 100000.0`, and 100000 has the same identity."""
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "train.yaml"
+    (tmp_path / "train.py").touch()
+    config.write_text(
+        "name: own\ntask: {kind: command, run: [python3, train.py]}\nparams: {steps: 1e5, sizes: [2.0]}\n"
+    )
+    run = create_run(load(config), tmp_path / "runs")
+    corrected = load(config, ["params.steps=100000", "params.sizes=[2]", "resources.time=5"])
+    take_new_settings(create_run(corrected, tmp_path / "runs"), corrected)
+    stored: Any = load_resolved(run.config)
+    assert repr(stored.params) == "{'steps': 100000, 'sizes': [2]}"
+    assert stored.resources.time is None
 
 
 # ---- the commands, on a command of the user's own

@@ -81,7 +81,7 @@ class Train:
         known_as="fp16 bf16 amp mixed_precision",
     )
     """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with TF32 in matrix products and convolutions;
-    bf16, fp16: mixed precision."""
+    bf16, fp16: mixed precision. auto and fp32 have the same identity: `name` gives each its own run."""
     compile: str = option("auto", choices=("auto", "on", "off"), added=True, known_as="torch_compile")
     """Whether to use torch.compile. It needs `reduction: fast` and `deterministic: false`. auto: if these
     hold on a GPU, and the model has no Conv1d, which would be compiled again for each length."""

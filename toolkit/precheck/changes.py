@@ -8,6 +8,7 @@ from toolkit.errors import DataError
 from toolkit.files import read_object
 from toolkit.run.events import forced_steps
 from toolkit.run.kept_code.edited_code import edit_warnings, edits_since
+from toolkit.run.new_settings import kept_values
 from toolkit.run.run_dir import MANIFEST, RunDir
 
 
@@ -17,6 +18,8 @@ def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> l
     Changes of large files are found only if their checksums are known. Raises DataError as `data_warnings`.
     """
     edits = edit_warnings(run, experiment, new_code=new_code)
+    if run.result.exists() and (kept := kept_values(run, experiment)):
+        edits.append(f"{run.run_id} has finished with {kept}")
     return [*edits, *data_warnings(run, experiment, new_code=new_code)]
 
 

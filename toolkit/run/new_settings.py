@@ -19,13 +19,14 @@ _SECTIONS = ("train", "checkpoint")
 
 
 class _Change(NamedTuple):
-    """A changed key; `is_known` is false if the run began without it, so that its code may not know it."""
+    """A changed key; `is_known`: the run began with it, and knows it; `is_kept`: it keeps `before`."""
 
     section: str
     name: str
     before: Any
     now: Any
     is_known: bool
+    is_kept: bool
 
 
 def take_new_settings(run: RunDir, experiment: Experiment) -> None:
@@ -38,7 +39,7 @@ def take_new_settings(run: RunDir, experiment: Experiment) -> None:
     before = read_mapping(run.config, file_faults(run.config))
     stored = _as_written(before, to_plain(experiment))
     for each in _changes(run, experiment):
-        if each.is_known:
+        if each.is_known and not each.is_kept:
             stored[each.section][each.name] = each.now
     if repr(stored) != repr(before):
         write_atomic(run.config, "".join(dump({name: value}) for name, value in stored.items()))
@@ -55,7 +56,11 @@ def setting_messages(runs: Iterable[tuple[RunDir, Experiment]]) -> Iterator[str]
     """Yield the changes with which runs continue: one line for runs with equal changes."""
     found: dict[str, list[str]] = {}
     for run, experiment in runs:
-        changes = _changes(run, experiment)
+        if run.result.exists():
+            continue
+        if kept := kept_values(run, experiment):
+            found.setdefault(f"with {kept}", []).append(run.run_id)
+        changes = [each for each in _changes(run, experiment) if not each.is_kept]
         if taken := ", ".join(map(_key, (each for each in changes if each.is_known))):
             found.setdefault(f"with {taken}", []).append(run.run_id)
         if others := ", ".join(map(_key, (each for each in changes if not each.is_known))):
@@ -63,6 +68,13 @@ def setting_messages(runs: Iterable[tuple[RunDir, Experiment]]) -> Iterator[str]
             found.setdefault(how, []).append(run.run_id)
     for how, ids in found.items():
         yield f"{ids[0]} continues {how}" if len(ids) == 1 else f"{len(ids)} runs continue {how}"
+
+
+def kept_values(run: RunDir, experiment: Experiment) -> str:
+    """Name values of a run that its identity takes for equal to those of the experiment; empty if none."""
+    found = (each for each in _changes(run, experiment) if each.is_kept)
+    kept = ", ".join(f"{each.section}.{each.name}={each.before}, not {each.now}" for each in found)
+    return f"{kept} (name=… gives the experiment its own run)" if kept else ""
 
 
 def _key(change: _Change) -> str:
@@ -76,7 +88,7 @@ def _text(value: Any) -> str:
 
 def _changes(run: RunDir, experiment: Experiment) -> list[_Change]:
     """Return the changes; none if the run is new."""
-    if run.result.exists() or not run.config.exists():
+    if not run.config.exists():
         return []
     plain, text = to_plain(experiment), run.config.read_text(encoding="utf-8", errors="replace")
     given = {name: plain[name] for name in _SECTIONS if name in plain}
@@ -89,9 +101,10 @@ def _changes(run: RunDir, experiment: Experiment) -> list[_Change]:
         known = stored.get(section)
         if not isinstance(known, dict):
             continue
-        # Keys that are part of the identity must not change.
-        for key in (each for each in keys_of(getattr(experiment, section)) if not limits(each).identity):
-            before = known.get(key.name, key.default)
-            if before != now.get(key.name, key.default):
-                changes.append(_Change(section, key.name, before, now[key.name], key.name in known))
+        for key in keys_of(getattr(experiment, section)):
+            before, is_kept = known.get(key.name, key.default), limits(key).identity
+            # Other keys that are part of the identity have the same values.
+            is_compared = not is_kept or (limits(key).counts_as and key.name in known)
+            if is_compared and before != now.get(key.name, key.default):
+                changes.append(_Change(section, key.name, before, now[key.name], key.name in known, is_kept))
     return changes

@@ -9,6 +9,7 @@ import yaml
 
 from tests.toolkit.support.tiny import tiny
 from toolkit.config import load_resolved
+from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import create_run
 from toolkit.run.new_settings import setting_messages, take_new_settings
 from toolkit.run.run_dir import RunDir
@@ -54,12 +55,19 @@ def test_key_that_the_code_of_an_old_run_may_not_know_is_named_and_not_taken(
     assert "without train.check_ranks_every=9" in message
 
 
-def test_setting_that_only_the_identity_takes_for_equal_stays(run: RunDir, tmp_path: Path) -> None:
+def test_setting_that_only_the_identity_takes_for_equal_stays_and_is_named(
+    run: RunDir, tmp_path: Path
+) -> None:
     """`fp32` has the identity of `auto`, which may be bf16 on a GPU."""
     other = create_run(tiny(tmp_path, "train.precision=fp32"), tmp_path / "others")
     take_new_settings(other, tiny(tmp_path))
     assert load_resolved(other.config).train.precision == "fp32"
-    assert [*setting_messages([(other, tiny(tmp_path))])] == []
+    (message,) = setting_messages([(other, tiny(tmp_path))])
+    assert "train.precision=fp32, not auto" in message
+    assert [*setting_messages([(other, tiny(tmp_path, "train.precision=fp32"))])] == []
+    other.result.touch()
+    (message,) = change_warnings(other, tiny(tmp_path), new_code=False)
+    assert "finished with train.precision=fp32, not auto" in message
 
 
 def test_equal_changes_of_several_runs_are_one_message(run: RunDir, tmp_path: Path) -> None:

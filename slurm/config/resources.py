@@ -98,7 +98,8 @@ class Resources(RunPolicy):
     setup: tuple[str, ...] = option(())
     """Shell lines that prepare the environment, such as `module load cuda`."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Environment variables of the ranks. Write a secret as ${oc.env:NAME}."""
+    """Environment variables of the ranks of a job, taken literally; not of `stk run` and `--cluster local`.
+    Write a secret, or another variable, as ${oc.env:NAME}."""
     sbatch: dict[str, Any] = field(default_factory=dict)
     """Any other option of sbatch or pyxis, by its full long name; true for a flag."""
 

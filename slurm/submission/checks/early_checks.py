@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from slurm.submission.batch.allowed_options import unused_variables
 from slurm.submission.batch.job_options import components, signal_lead_s
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
+from toolkit.config.secrets import split_references
 from toolkit.precheck.check_inputs import input_violations
 from toolkit.precheck.exactness import exactness_warnings
 from toolkit.precheck.schedule import schedule_warnings
@@ -46,6 +48,7 @@ def check_before_queue(
         warnings += gpus_without_ranks(experiment)
         warnings += hidden_gpus(experiment)
         warnings += late_warning(experiment)
+        warnings += unexpanded_variables(experiment)
     raise_violations(found, origins, warnings)
     lines = violation_lines(warnings, origins)
     if cluster == "slurm":
@@ -100,6 +103,16 @@ def late_warning(experiment: Experiment) -> Iterator[Violation]:
             f"{lead} s before the end: two minutes after its start at the earliest, or in its last sixth",
             hint="a longer resources.time",
         )
+
+
+def unexpanded_variables(experiment: Experiment) -> Iterator[Violation]:
+    """Find variables of the job with text that a shell would replace: their values keep it."""
+    for name, value in experiment.resources.environment.items():
+        parts = split_references(getattr(value, "reference", value))
+        if any(re.search(r"^~|\$[\w{]", part) for part, is_secret in parts if not is_secret):
+            problem = "the value is taken literally, with its $ or ~"
+            hint = f"${{oc.env:NAME}}, or a line in resources.setup, such as export {name}=…"
+            yield Violation(key=("resources", "environment", name), problem=problem, hint=hint)
 
 
 def _blamed(resources: Resources) -> str:

@@ -102,6 +102,7 @@ def edit_warnings_of_many(
     runs = list(runs)
     for run, experiment in runs:
         of_one += (elsewhere := _of_elsewhere(run, experiment))
+        of_one += _lost_links(run)
         edits = edits_since(run, experiment)
         if edits.why_unknown:
             of_one.append(
@@ -161,6 +162,14 @@ def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
         f"{run.run_id} was begun in {began}, not in {today}: a run's identity does not include the folder. "
         "name=… gives this folder its own run"
     ]
+
+
+def _lost_links(run: RunDir) -> list[str]:
+    """Messages about folders of the user that links of the work folder lead to, and that are gone."""
+    links = (each.readlink() for each in run.work.glob("*") if each.is_symlink())
+    gone = {link.parent for link in links if link.is_absolute() and not os.path.exists(link.parent)}
+    what, hint = f"{run.run_id} has links to files in", "move it back, or start anew with --fresh"
+    return [f"{what} {folder}, which is gone: {hint}" for folder in sorted(gone)]
 
 
 def begins_anew(run: RunDir) -> bool:

@@ -26,6 +26,7 @@ from toolkit.run.kept_code.edited_code import (
 )
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, find_runs
+from toolkit.workloads.custom.command.code import LARGEST_FILE, make_work_folder
 from toolkit.workloads.custom.functions.user_code import UserCode
 
 from .own_digits import write_digits
@@ -242,6 +243,7 @@ def test_new_code_does_not_replace_files_that_the_run_has_written(stk: Stk, tmp_
 def test_plan_in_another_folder_warns_and_the_run_keeps_its_code(
     stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "work" / "rows.bin").write_bytes(bytes(LARGEST_FILE + 1))
     run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
     other = tmp_path / "other"
     shutil.copytree(tmp_path / "work", other)
@@ -251,9 +253,12 @@ def test_plan_in_another_folder_warns_and_the_run_keeps_its_code(
     assert all(each in warning for each in (str(tmp_path / "work"), str(other), "name=", "--new-code"))
     take_new_code(run, load(other / "train.yaml"), asked=False)
     assert (run.user_code / "train.py").read_text() == _TRAIN.format(75)
-    # A moved folder is not another folder.
+    # A moved folder is not another folder, but the run has links to files that were there.
+    make_work_folder(run, load_resolved(run.config))
     shutil.rmtree(tmp_path / "work")
-    assert "name=" not in stk("plan", "train.yaml")
+    warning = stk("plan", "train.yaml")
+    assert "name=" not in warning
+    assert f"{run.run_id} has links to files in {tmp_path / 'work'}" in warning
 
 
 @pytest.mark.parametrize(

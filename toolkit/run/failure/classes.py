@@ -109,7 +109,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.RETRY, advice=f"Another process uses the port; a new attempt takes another. {_RESUME}"
     ),
     IO: FailureClass(
-        policy=Policy.RETRY, advice="Check the file system that the message names, then resume the run."
+        policy=Policy.RETRY, advice="Check the named file system and its free space, then resume the run."
     ),
     # -- of the user
     OOM_KILLED: FailureClass(
@@ -204,7 +204,10 @@ _COMMUNICATION_WORDS = (
     "ncclInternalError",
     "Some NCCL operations have failed or timed out",
 )
-#: (class, words); the first match counts, causes before consequences.
+#: Of torch.save if a file could not be written; it does not say why.
+_TORCH_SAVE_WORDS = ("PytorchStreamWriter failed writing", "] . unexpected pos ")
+#: (class, words); the first match counts, causes before consequences. A program may log a full disk and go
+#: on, so that counts only without another cause.
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (OUT_OF_MEMORY, _MEMORY_WORDS),
     (OOM_KILLED, (_WORKER_KILLED,)),
@@ -212,6 +215,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("exception", _PROGRAM_WORDS),
     (PEER_LOST, _PEER_LOST_WORDS),
     (COMMUNICATION, _COMMUNICATION_WORDS),
+    (IO, ("No space left on device", "Disk quota exceeded", *_TORCH_SAVE_WORDS)),
 )
 #: Messages of torch under use_deterministic_algorithms, about its own operations and cuBLAS.
 _NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "operation is not deterministic")

@@ -91,7 +91,7 @@ def written_to(number: int) -> CheckpointError:
         (RuntimeError(CUBLAS_AT_RANDOM), "not_deterministic", "train.deterministic=false"),
         (ModuleNotFoundError("No module named 'x'"), "import", "Install"),
         (OSError(errno.ESTALE, "Stale file handle"), "io", "file system"),
-        (OSError(errno.ENOSPC, "No space left on device"), "io", "file system"),
+        (OSError(errno.ENOSPC, "No space left on device"), "io", "free space"),
         # Files that are missing or somebody else's do not come by waiting.
         (FileNotFoundError(errno.ENOENT, "no such file"), "exception", "traceback"),
         (PermissionError(errno.EACCES, "denied"), "exception", "traceback"),

@@ -38,6 +38,18 @@ def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
         ),
         ("RuntimeError: Connection closed by peer\n", "peer_lost", "Connection closed"),
         ("NCCL.Trouble: failed\nncclRemoteError: a process has gone\n", "peer_lost", "Trouble: failed"),
+        ("OSError: [Errno 28] No space left on device: 'a.pt'\n", "io", "'a.pt'"),
+        ("SafetensorError: I/O error: Disk quota exceeded (os error 122)\n", "io", "I/O error"),
+        (
+            "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0\n",
+            "io",
+            "unexpected pos",
+        ),
+        (
+            "toolkit.errors.CheckpointError: run.checkpoint(3) failed: No space left on device\n",
+            "checkpoint",
+            "run.checkpoint(3)",
+        ),
         ("AssertionError\n", "exception", "AssertionError"),
         ("my.models.BadShape: (3, 4)\nexpected (3, 5)\n", "exception", "BadShape: (3, 4)"),
         ("StopIteration\nwandb: synced\n", "exception", "StopIteration"),
@@ -111,6 +123,11 @@ def test_silent_failure_is_reported_by_its_exit_status() -> None:
 
 def test_cause_of_an_abort_is_found_anywhere_in_the_log() -> None:
     found = record("Watchdog caught collective operation timeout\n" + "  File x\n" * 99, code=-6)
+    assert found["class"] == "communication"
+
+
+def test_space_that_a_save_lacked_before_does_not_explain_an_abort() -> None:
+    found = record("lines wait: No space left on device\nncclSystemError: System call\n", code=-6)
     assert found["class"] == "communication"
 
 

@@ -95,13 +95,15 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
         return KILLED, ""
     shown = lines[-1].strip() if lines else ""
     found = _EXCEPTION.match(shown)
-    return _class_of(found[1], found[2]) if found else "exception", shown
+    return _class_of(found[1], found[2], shown) if found else "exception", shown
 
 
-def _class_of(package: str, name: str) -> str:
+def _class_of(package: str, name: str, message: str) -> str:
     """The failure class of an exception; `package` ends with a dot, or is empty."""
-    is_ours = package.startswith("toolkit.")
-    return _OWN_CLASSES.get(name, "exception") if is_ours else _CLASSES.get(name, "exception")
+    if package.startswith("toolkit.") and name in _OWN_CLASSES:
+        return _OWN_CLASSES[name]
+    by_words = class_by_words(message)
+    return _CLASSES.get(name, "exception") if by_words is None else by_words[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +122,7 @@ def _raised(text: str) -> _Raised | None:
         return None
     package, name, said = found.groups()
     message = text[found.start() :].splitlines()
-    by_words = class_by_words("\n".join(message[:_MESSAGE_LINES]))
-    kind = _class_of(package, name) if by_words is None else by_words[0]
+    kind = _class_of(package, name, "\n".join(message[:_MESSAGE_LINES]))
     line = f"{name}: {said}" if said else name
     return _Raised(name=name, kind=kind, line=line, lines_below=len(message))
 

@@ -25,11 +25,15 @@ from toolkit.workload import LOSS, Goal, Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The evaluation whose checkpoint was kept as best; the value is None if none was finite."""
+    """The evaluation whose checkpoint was kept as best; the value is None if none was finite.
+
+    is_marked  whether that is so; else it only has the lowest loss, and no checkpoint was marked as best
+    """
 
     step: int
     metric: str
     value: float | None
+    is_marked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

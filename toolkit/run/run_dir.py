@@ -214,6 +214,12 @@ class RunDir(ReportFiles):
 
     best = named("checkpoints/best")
     """Link to the best checkpoint."""
+
+    def linked_best(self) -> int | None:
+        """The step of the checkpoint that the link `best` names; None without such a checkpoint."""
+        found = _STEP.fullmatch(self.best.resolve().name) if self.best.exists() else None
+        return int(found[1]) if found else None
+
     last = named("checkpoints/last")
     """Link to the newest checkpoint, for people; loading scans instead."""
 

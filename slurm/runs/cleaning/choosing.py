@@ -161,9 +161,8 @@ def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
         result = (read_json(run.result) or {}).get("best", {}).get("step")
     except (OSError, ValueError, AttributeError):
         result = None
-    linked = run.best.resolve().name.removeprefix("step_") if run.best.exists() else ""
     named = (best_named_by(run.checkpoint(step)) for step in needed)
-    found = [result, int(linked) if linked.isdecimal() else None, *named]
+    found = [result, run.linked_best(), *named]
     return {step for step in found if isinstance(step, int)}
 
 

@@ -92,6 +92,31 @@ def test_the_best_of_equal_scores_has_the_lowest_loss(new_run: RunDir) -> None:
     assert best.step == 2
 
 
+@pytest.mark.parametrize(
+    "linked, best, shown",
+    [
+        (2, Best(step=2, metric="loss", value=0.4), "validation loss 0.4000 at step 2"),
+        (4, Best(step=4, metric="loss", value=None), "step 4"),
+        (
+            None,
+            Best(step=3, metric="loss", value=0.3, is_marked=False),
+            "lowest validation loss 0.3000 at step 3",
+        ),
+    ],
+)
+def test_a_program_that_has_no_evaluation_here_marks_its_best_checkpoint_itself(
+    new_run: RunDir, linked: int | None, best: Best, shown: str
+) -> None:
+    new_run.config.write_text("name: own\ntask:\n  kind: own\n")
+    for step, loss in ((1, 0.5), (2, 0.4), (3, 0.3)):
+        append_json_line(new_run.metrics, {"step": step, "split": "validation", "loss": loss})
+    if linked is not None:
+        new_run.checkpoint(linked).mkdir(parents=True)
+        new_run.best.symlink_to(new_run.checkpoint(linked).name)
+    summary = summarize(new_run)
+    assert (summary.best, dict(headline(summary))["best"]) == (best, shown)
+
+
 def test_the_later_line_of_a_step_counts_and_steps_are_sorted(new_run: RunDir) -> None:
     for step, loss in ((10, 1.0), (20, 0.9), (30, 0.8), (20, 0.5)):
         append_json_line(new_run.metrics, {"step": step, "split": "train", "loss": loss})
@@ -159,7 +184,7 @@ def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) 
     assert document["curves"]["train"]["loss"][-1] is None
     assert document["curves"]["train"]["loss"][0] == pytest.approx(0.7, abs=0.05)
     assert document["labels"] == {"test": ["negative", "positive"]}
-    assert document["best"] == {"step": 200, "metric": "accuracy", "value": 0.8}
+    assert document["best"] == {"step": 200, "metric": "accuracy", "value": 0.8, "is_marked": True}
 
 
 def test_score_names_exclude_metrics_that_do_not_measure_quality(finished_run: RunDir) -> None:

@@ -103,7 +103,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         seconds=result.get("seconds", _seconds(attempts, times)),
         samples_per_s=_median(train.get("samples_per_s", ())),
         tokens_per_s=_median(train.get("tokens_per_s", ())),
-        best=_best(result, config, curves),
+        best=_best(run, result, config, curves),
         scores=scores,
         train_epoch=training.epoch if training else None,
         curves=curves,
@@ -230,10 +230,17 @@ def _state(
     return "unfinished" if attempts else "pending"
 
 
-def _best(result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[str, Columns]) -> Best | None:
-    """Take the best evaluation from the result, else find it in the validation curve; None without any."""
+def _best(
+    run: RunDir, result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[str, Columns]
+) -> Best | None:
+    """Take the best evaluation from the result, else find it in the validation curve; None without any.
+
+    A program of the user's own marks the best checkpoint itself: the link `best` has its choice.
+    """
     if best := result.get("best"):
         return Best(step=best["step"], metric=str(best["metric"]).partition(":")[0], value=best["value"])
+    is_of_program = "evaluation" not in config
+    linked = run.linked_best() if is_of_program else None
     metric, goal = wanted_metric(config)
     columns = curves.get("validation", {})
     sign = 1 if goal == "min" else -1
@@ -243,12 +250,12 @@ def _best(result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[
     candidates = [
         (sign * value, math.inf if loss is None else loss, int(step), value)
         for step, value, loss in rows
-        if step is not None and value is not None and math.isfinite(value)
+        if step is not None and value is not None and math.isfinite(value) and linked in (None, step)
     ]
     if goal is None or not candidates:
-        return None
+        return None if linked is None else Best(step=linked, metric=metric, value=None)
     *_, step, value = min(candidates)
-    return Best(step=step, metric=metric, value=value)
+    return Best(step=step, metric=metric, value=value, is_marked=not is_of_program or linked is not None)
 
 
 def _scores(

@@ -95,7 +95,9 @@ def best_words(summary: RunSummary, short: bool = False) -> str:
         return f"{value} @ {formats.count(summary.best.step)}"
     name, step = summary.title(summary.best.metric), formats.count(summary.best.step)
     lost = "; an earlier best checkpoint was damaged and is lost" if "best_lost" in summary.events else ""
-    return f"validation {name} {value} at step {step}{lost}"
+    lowest = "" if summary.best.is_marked else "lowest "
+    score = "" if summary.best.value is None else f"{lowest}validation {name} {value} at "
+    return f"{score}step {step}{lost}"
 
 
 def _speed(summary: RunSummary) -> str:

@@ -110,7 +110,7 @@ class CurrentRun:
         metrics  one number each, or a tensor of one element; samples_per_s and tokens_per_s are speeds.
                  Values that are not finite are left out
 
-        Raises stk.UserError for a value that is not a number.
+        Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written.
         """
         if not self._place.is_main:
             return

@@ -179,7 +179,15 @@ class MetricsLog:
         self._update(line)
 
     def _begin(self, line: Line, resumed: int | None) -> None:
-        self._run.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._run.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            # In a run the folder exists: its disk has failed, and another attempt may find it again.
+            if self._place.is_in_run:
+                raise
+            from toolkit.run.create_run import cannot_write  # slow to import
+
+            raise cannot_write(self._run, error) from error
         if resumed is None:
             # An earlier process of this attempt may have logged up to here, as a training before a test.
             found = read_object(self._run.progress)

@@ -341,6 +341,13 @@ def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
     assert steps(run) == [1]
 
 
+def test_script_without_stk_says_where_else_it_could_write(tmp_path: Path) -> None:
+    """A file in place of the folder stands for a folder that cannot be written."""
+    (tmp_path / "experiments").touch()
+    with pytest.raises(UserError, match=r"experiments/alone/train.*STK_EXPERIMENT_DIR"):
+        start(RunDir(tmp_path / "experiments" / "alone" / "train")).log(step=1, loss=0.5)
+
+
 def test_only_rank_0_writes(run: RunDir) -> None:
     start(run, rank=1, size=2).log(step=1, loss=1.0)
     assert not run.path.exists()

@@ -10,6 +10,7 @@ from slurm.client.hostlist import expand
 from slurm.client.topology import scrub
 from slurm.config.rank_count import local_processes, ranks_of_a_host, refuse_more_than_gpus
 from slurm.config.resources import Resources
+from toolkit.config.fields import keys_of
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.launch.machines.layout import DEFAULT_PORT, Machines, layout, machines_of_hosts, own_names
@@ -38,9 +39,7 @@ def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping
     resources = experiment.resources if len(machines.layout.counts) > 1 else None
     check_world_size(size, arguments, environ, resources)
     if most is not None and size > most:
-        raise UserError(
-            f"the machines have {size} processes in all: it must be from 1 to train.batch_size, {most}"
-        )
+        raise UserError(f"the machines have {size} processes in all: it must be {_allowed(experiment)}")
     return machines
 
 
@@ -87,8 +86,14 @@ def check_procs(option: str, procs: int, experiment: Experiment) -> None:
     """Raise UserError for fewer processes than one, or more than a step has samples."""
     most = experiment.train.batch_size
     if procs < 1 or (most is not None and procs > most):
-        allowed = "at least 1" if most is None else f"from 1 to train.batch_size, {most}"
-        raise UserError(f"{option} is {procs}: it must be {allowed}")
+        raise UserError(f"{option} is {procs}: it must be {_allowed(experiment)}")
+
+
+def _allowed(experiment: Experiment) -> str:
+    if (most := experiment.train.batch_size) is None:
+        return "at least 1"
+    is_key = any(each.name == "train" for each in keys_of(type(experiment)))
+    return f"from 1 to train.batch_size, {most}" if is_key else f"from 1 to {most}"
 
 
 def _by_hand(arguments: Namespace, resources: Resources) -> Machines:

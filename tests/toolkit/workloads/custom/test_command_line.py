@@ -38,6 +38,15 @@ def test_file_is_the_same_only_for_the_same_command() -> None:
     assert first == same != other
 
 
+def test_error_for_a_number_of_processes_names_no_key_that_commands_lack(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["run", "--procs", "0", "--", "echo"]) == 2
+    answer = capsys.readouterr().err
+    assert "--procs is 0: it must be from 1 to " in answer
+    assert "train." not in answer
+
+
 @pytest.mark.parametrize("key", ["lr", "optimizer.lr", "seed"])
 def test_error_for_an_unknown_key_of_a_command_lists_valid_keys(
     capsys: pytest.CaptureFixture[str], key: str

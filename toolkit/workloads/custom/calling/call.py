@@ -53,8 +53,8 @@ def _write_result(value: Any, function: str) -> int:
         document = {"value": plain(value, "result")}
     except NotPlain as error:
         sys.stderr.write(
-            f"UserError: {error}, so the result of {function} cannot be written as JSON: return numbers, "
-            "texts, lists and dictionaries of these; write anything else to a file in "
+            f"toolkit.errors.UserError: {error}, so the result of {function} cannot be written as JSON: "
+            "return numbers, texts, lists and dictionaries of these; write anything else to a file in "
             "stk.current_run().folder and return its path\n"
         )
         return 1

@@ -95,7 +95,8 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
         return KILLED, ""
     shown = lines[-1].strip() if lines else ""
     found = _EXCEPTION.match(shown)
-    return _class_of(found[1], found[2], shown) if found else "exception", shown
+    kind = _class_of(found[1], found[2], shown) if found else "exception"
+    return kind, shown.removeprefix("toolkit.errors.")
 
 
 def _class_of(package: str, name: str, message: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 import stk
 from tests.patience import PATIENCE_S
+from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.calling.from_function import experiment_of
@@ -50,8 +51,10 @@ def test_function_that_ends_the_process_fails(work: ModuleType) -> None:
 
 def test_a_result_that_json_cannot_hold_is_refused_with_its_place(work: ModuleType) -> None:
     refused = r"result\['models'\]\[1\] is of type object.*current_run\(\)\.folder"
+    run = stk.run(work.odd)
     with pytest.raises(stk.RunFailed, match=refused):
-        stk.run(work.odd).result()
+        run.result()
+    assert read_json(RunDir(run.folder).failure)["class"] == "input"
 
 
 def test_function_reads_the_working_folder_and_returns_large_results(work: ModuleType, folder: Path) -> None:

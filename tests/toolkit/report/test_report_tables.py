@@ -83,7 +83,3 @@ def test_several_runs_share_one_table_with_their_differences(tmp_path: Path, new
     assert ["sst2-0b5e11", "pending", "300", "80.00", "%", "@", "200", "–", "–", "–", "–"] in rows
     assert ["optimizer.lr", "0.001", "0.01", "0.001"] in rows
     assert "best accuracy" in text
-
-
-def test_an_empty_list_of_runs_gives_an_empty_table() -> None:
-    assert "run" in printed([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -9,10 +10,12 @@ import pytest
 
 import stk
 from tests.patience import PATIENCE_S
+from toolkit.config import check
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.calling.from_function import experiment_of
+from toolkit.workloads.custom.command.code import kept_files
 
 
 def test_result_is_the_return_value_and_the_same_call_gives_the_same_run(work: ModuleType) -> None:
@@ -64,8 +67,12 @@ def test_function_reads_the_working_folder_and_returns_large_results(work: Modul
     assert (RunDir(run.folder).user_code / "work.py").is_file()
 
 
-def test_module_not_yet_tracked_by_git_is_code(work: ModuleType) -> None:
-    assert str(Path(work.__file__ or "").resolve()) in experiment_of(work.nothing, (), {})["code"]
+def test_module_not_yet_tracked_by_git_is_code(work: ModuleType, folder: Path) -> None:
+    (folder / "README.md").touch()
+    for words in (["init", "-q"], ["add", "README.md"]):
+        subprocess.run(["git", "-C", folder, *words], check=True)
+    kept = kept_files(check(experiment_of(work.nothing, (), {})))
+    assert {file.name for file, _ in kept} == {"README.md", "work.py"}
 
 
 def test_package_outside_the_working_folder_is_kept_and_imported(

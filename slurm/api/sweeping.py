@@ -39,7 +39,8 @@ def sweep(
 
         runs = stk.sweep("digits.yaml", {"optimizer.lr": [1e-3, 3e-4], "model.hidden": [64, 128]})
 
-    what          an experiment file, or a command as a list of words
+    what          an experiment file, or a command as a list of words. Call `stk.submit` for each call of a
+                  function
     values        keys with their values: a list, one run each; a range as a text, such as
                   "loguniform(1e-5, 1e-2)"; or one value for all runs. None: the file's section `sweep`
     name          of the sweep; None: that in the file, or the experiment's

@@ -34,7 +34,7 @@ def nccl_hook() -> dict[str, float]:
         inputs = torch.ones(8, 64, device="cuda")
         model(inputs).sum().backward()
         expected = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
-        with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+        with closing(FastReduction(model, group)) as reduction:
             rows = np.arange(6.0).reshape(2, 3)
             reduction.start(lambda: rows)
             with reduction.micro_batch(last=True):

@@ -94,7 +94,7 @@ class Train:
     clip_norm: float | None = option(None, above=0, known_as="max_grad_norm gradient_clip_val grad_clip")
     """Largest norm of the gradient; null: no clipping."""
     find_unused_parameters: bool = option(False)
-    """For `reduction: fast`: set it if the used parameters differ between steps."""
+    """No effect any more: `reduction: fast` accepts parameters that a step does not use."""
     deterministic: bool = option(True)
     """Deterministic kernels on CUDA: slower, but the same bytes each time. An operation without one fails."""
     start_from_checkpoint: str | None = option(None, path=True, run=True)

@@ -151,11 +151,14 @@ def test_compiled_model_has_equal_losses_within_rounding(lab: Lab) -> None:
     assert weights(run).keys() == weights(plain).keys()
 
 
-def test_resumed_run_with_fast_reduction_equals_the_undisturbed_one(lab: Lab) -> None:
+@pytest.mark.parametrize("size", first_quick([1, 3]))
+def test_resumed_run_with_fast_reduction_equals_the_undisturbed_one(lab: Lab, size: int) -> None:
     """Dropout included: what a pass draws comes from the seed, the step and the pass."""
     experiment = tiny(lab.folder, "train.reduction=fast", "train.accumulation=2")
-    stopped = lab.train(experiment, Attempt(stop_after=5), Attempt(stop_after=6), Attempt())
-    assert_equal_runs(stopped, lab.train(experiment, Attempt()))
+    stopped = lab.train(
+        experiment, Attempt(size=size, stop_after=5), Attempt(size=size, stop_after=6), Attempt(size=size)
+    )
+    assert_equal_runs(stopped, lab.train(experiment, Attempt(size=size)))
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,7 @@ class FastReduction:
 
     joins_parts = True
 
-    def __init__(
-        self, model: nn.Module, group: Group, find_unused_parameters: bool, module: nn.Module | None = None
-    ) -> None:
+    def __init__(self, model: nn.Module, group: Group, module: nn.Module | None = None) -> None:
         self._model = model
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._group = group
@@ -45,7 +43,7 @@ class FastReduction:
         self.needs_backward = group.world.size > 1
         self._ddp: DistributedDataParallel | None = None
         if group.world.size > 1:
-            self._ddp = _ddp(_Computation(model), group, find_unused_parameters)
+            self._ddp = _ddp(_Computation(model), group)
             self._ddp.register_comm_hook(None, lambda state, bucket: self._begin(bucket.buffer()))
 
     def start(self, piggyback: Callable[[], np.ndarray]) -> None:
@@ -85,10 +83,10 @@ class FastReduction:
 
     def finish(self) -> np.ndarray:
         if self._ddp is not None and self._summed < self._size:
-            # DDP reports nothing, and waits for the missing gradients until the next forward pass.
+            # DDP waits for a gradient of every parameter that any output reaches, and reports nothing.
             raise UserError(
-                "the loss of this step gives some parameters no gradient, which DDP does not expect: set "
-                "train.find_unused_parameters=true"
+                "Loss.count or Loss.sums has a gradient of parameters that Loss.total does not reach, so the "
+                "gradients were not summed over the processes: detach() them"
             )
         packed, self._packed = self._packed, None
         gathered = packed.unpack if packed else self._group.begin_rows(self._piggyback())
@@ -140,7 +138,7 @@ class _PackedBucket:
         return found.reshape(self._shape)
 
 
-def _ddp(model: nn.Module, group: Group, find_unused_parameters: bool) -> DistributedDataParallel:
+def _ddp(model: nn.Module, group: Group) -> DistributedDataParallel:
     with warnings.catch_warnings():
         # The successor of broadcast_buffers, which torch 2.13 recommends, is unknown to older releases.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
@@ -149,5 +147,7 @@ def _ddp(model: nn.Module, group: Group, find_unused_parameters: bool) -> Distri
             device_ids=[group.device] if group.device.type == "cuda" else None,
             broadcast_buffers=False,
             gradient_as_bucket_view=True,
-            find_unused_parameters=find_unused_parameters,
+            # Otherwise DDP makes other buckets after the first step of each attempt, and from three processes
+            # the place of a gradient in its bucket changes the rounding: a resumed run would differ.
+            find_unused_parameters=True,
         )

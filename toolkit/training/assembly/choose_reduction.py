@@ -12,7 +12,6 @@ from torch import nn
 from toolkit.config.schema import Experiment, Train
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
-from toolkit.distributed.reduction.unused import leaves_some_out
 from toolkit.distributed.step_sync import sync_shape
 from toolkit.errors import UserError
 from toolkit.task import Task
@@ -32,9 +31,8 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
     # dp has one process, and the reduction treats the model's gradients in the same way.
     module = wrap_data_parallel(model, train, group)
     if not _is_exact(train, group):
-        finds_unused = _finds_unused(model, train, task, group)
         compile_model(model, train, group.device)
-        return FastReduction(model, group, finds_unused, module)
+        return FastReduction(model, group, module)
     if train.compile == "on":
         raise UserError(
             "train.compile is on, but train.reduction is exact on the CPU: set train.reduction=fast, or "
@@ -61,19 +59,6 @@ def _is_exact(train: Train, group: Group) -> bool:
         )
         return False
     return True
-
-
-def _finds_unused(model: nn.Module, train: Train, task: Task, group: Group) -> bool:
-    """Whether DDP must look for parameters without a gradient in every step. Collective.
-
-    The search takes time; without it a step in which a parameter gets no gradient fails.
-    """
-    if group.world.size == 1 or train.find_unused_parameters:
-        return train.find_unused_parameters
-    found: bool = group.agree(group.world.is_main and leaves_some_out(task, model, group.device))
-    if found:
-        log.info("some parameters get no gradient from the loss: DDP searches for them in every step")
-    return found
 
 
 def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
+from torch import nn
 
-from toolkit.distributed.reduction.unused import restoring_buffers
 from toolkit.training.context import TrainContext
 from toolkit.training.numerics.rng import seed_everything
 
@@ -22,3 +25,15 @@ def dry_run(context: TrainContext, samples: np.ndarray) -> float:
             loss = context.task.loss(model, batch)
         torch.autograd.grad(loss.total, weights, allow_unused=True)
     return float(loss.total.detach())
+
+
+@contextmanager
+def restoring_buffers(model: nn.Module) -> Iterator[None]:
+    """Restore the buffers of a model at the end, except caches: those that were added or enlarged."""
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        yield
+    finally:
+        for name, buffer in model.named_buffers():
+            if name in before and before[name].shape == buffer.shape:
+                buffer.copy_(before[name])

@@ -22,6 +22,7 @@ from toolkit.distributed import process_group
 from toolkit.distributed.reduction import FastReduction
 from toolkit.errors import UserError
 from toolkit.system.world import World
+from toolkit.task import Loss
 
 #: An empty piggyback.
 NOTHING = partial(np.zeros, 0)
@@ -68,7 +69,7 @@ def collectives_of_a_step(group: process_group.Group) -> list[str]:
         return rows
 
     model = nn.Linear(3, 1)
-    fast = FastReduction(model, group, find_unused_parameters=False)
+    fast = FastReduction(model, group)
     with closing(fast) as reduction, patch.object(dist, "all_reduce", noted):
         reduction.start(piggyback)
         for number in range(2):
@@ -87,15 +88,18 @@ def test_piggyback_is_sent_in_the_collective_of_the_gradients(tmp_path: Path) ->
 
 
 def sum_branches(group: process_group.Group) -> list[dict[str, list[float]]]:
-    """The gradients of the bias of each branch after each of three steps."""
+    """The gradients of the bias of each branch after each of three steps of two micro-batches.
+
+    Rank 0 uses its own branch only in the first micro-batch, and in the second step not at all.
+    """
     model, found = Branches(), []
-    with closing(FastReduction(model, group, find_unused_parameters=True)) as reduction:
+    with closing(FastReduction(model, group)) as reduction:
         for step in range(3):
             reduction.start(NOTHING)
-            with reduction.micro_batch(last=True):
-                reduction.compute(
-                    nn.Module.__call__, torch.full((step + 1, 3), 2.0), group.world.rank
-                ).backward()
+            for number in range(2):
+                uses = group.world.rank if (step, number) in ((0, 0), (2, 0)) else 1
+                with reduction.micro_batch(last=number == 1):
+                    reduction.compute(nn.Module.__call__, torch.full((step + 1, 3), 2.0), uses).backward()
             reduction.finish()
             found.append({name: layer.bias.grad.tolist() for name, layer in model.named_children()})
     return found
@@ -103,18 +107,40 @@ def sum_branches(group: process_group.Group) -> list[dict[str, list[float]]]:
 
 @pytest.mark.parametrize("size", first_quick([3, 2]))
 def test_unused_parameters_get_the_sum_of_the_ranks_that_use_them(size: int, tmp_path: Path) -> None:
-    """Parameters that no rank uses get zero, as in an exact sum."""
+    """Parameters that no rank uses get zero, as in an exact sum; each step may use others."""
     for found in in_ranks(size, in_group, tmp_path, sum_branches):
         assert found == [
-            {"shared": [size * samples] * 2, "single": [samples] * 2, "unused": [0.0] * 2}
-            for samples in (1.0, 2.0, 3.0)
+            {"shared": [2 * size * samples] * 2, "single": [single] * 2, "unused": [0.0] * 2}
+            for samples, single in ((1.0, 1.0), (2.0, 0.0), (3.0, 3.0))
         ]
+
+
+def sums_of_equal_steps(group: process_group.Group) -> list[bytes]:
+    """The gradients of three steps of the same samples; they fill more than DDP's first bucket."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 512), nn.Linear(512, 520), nn.Linear(520, 8))
+    inputs = torch.randn(16, 8, generator=torch.Generator().manual_seed(group.world.rank))
+    found = []
+    with closing(FastReduction(model, group)) as reduction:
+        for _ in range(3):
+            reduction.start(NOTHING)
+            with reduction.micro_batch(last=True):
+                reduction.compute(nn.Module.__call__, inputs).square().sum().backward()
+            reduction.finish()
+            found.append(b"".join(each.grad.numpy().tobytes() for each in model.parameters()))
+    return found
+
+
+def test_first_step_of_an_attempt_rounds_as_the_later_ones(tmp_path: Path) -> None:
+    """A resumed run has another first step; two processes would round alike in any bucket."""
+    for found in in_ranks(3, in_group, tmp_path, sums_of_equal_steps):
+        assert len(set(found)) == 1
 
 
 def gradient_of_a_part(group: process_group.Group) -> list[list[float]]:
     """The gradient of a layer that a loss calls by its name, in two steps."""
     model, found = nn.ModuleDict({"head": nn.Linear(3, 1)}), []
-    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+    with closing(FastReduction(model, group)) as reduction:
         for _ in range(2):
             reduction.start(NOTHING)
             with reduction.micro_batch(last=True):
@@ -129,20 +155,25 @@ def test_a_loss_may_call_submodules_of_the_model(tmp_path: Path) -> None:
     assert in_ranks(2, in_group, tmp_path, gradient_of_a_part) == [[[4.0] * 3] * 2] * 2
 
 
-def leave_out_a_part(group: process_group.Group) -> str:
-    model = Branches()
-    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+def loss_with_an_attached_score(model: Branches) -> Loss:
+    inputs = torch.ones(2, 3)
+    return Loss(total=model.shared(inputs).sum(), count=2, tokens=2, sums=model.single(inputs).sum(0))
+
+
+def attach_a_score(group: process_group.Group) -> str:
+    with closing(FastReduction(Branches(), group)) as reduction:
         reduction.start(NOTHING)
         with reduction.micro_batch(last=True):
-            reduction.compute(nn.Module.__call__, torch.ones(2, 3), 1).backward()
+            reduction.compute(loss_with_an_attached_score).total.backward()
         with pytest.raises(UserError) as refusal:
             reduction.finish()
         return str(refusal.value)
 
 
-def test_a_step_with_missing_gradients_is_refused_with_find_unused_parameters(tmp_path: Path) -> None:
-    for said in in_ranks(2, in_group, tmp_path, leave_out_a_part):
-        assert "train.find_unused_parameters" in said
+def test_scores_with_gradients_that_the_loss_lacks_are_refused(tmp_path: Path) -> None:
+    """DDP would wait for those gradients, and leave all others of their bucket unsummed."""
+    for said in in_ranks(2, in_group, tmp_path, attach_a_score):
+        assert "Loss.sums" in said
 
 
 def fail_on_rank_1(group: process_group.Group) -> None:
@@ -150,7 +181,7 @@ def fail_on_rank_1(group: process_group.Group) -> None:
         raise ValueError("no gradient of this")
 
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
-    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+    with closing(FastReduction(model, group)) as reduction:
         reduction.start(NOTHING)
         with reduction.micro_batch(last=True):
             loss = reduction.compute(nn.Module.__call__, torch.ones(2, 3)).sum()
@@ -168,7 +199,7 @@ def test_rank_that_fails_in_backward_stops_the_other_ranks(tmp_path: Path) -> No
 def take_along(group: process_group.Group, dtype: torch.dtype) -> tuple[bytes, list[float]]:
     """What every double that a step of any type may carry came back as, and the gradient beside it."""
     model = nn.Linear(2, 1, bias=False).to(dtype)
-    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+    with closing(FastReduction(model, group)) as reduction:
         reduction.start(lambda: ROWS if group.world.rank == 1 else np.zeros_like(ROWS))
         with reduction.micro_batch(last=True):
             reduction.compute(nn.Module.__call__, torch.ones(3, 2, dtype=dtype)).sum().backward()

@@ -110,7 +110,7 @@ def reduce_rank(world: World, folder: Path, kind: str, total: int, idle: frozens
         if kind == "exact":
             reduction = ExactReduction(model, group, piggyback=3 * total)
         else:
-            reduction = FastReduction(model, group, find_unused_parameters=False)
+            reduction = FastReduction(model, group)
         sums, rode = [], []
         own = block(world.rank, world.size, total)
         with closing(reduction):

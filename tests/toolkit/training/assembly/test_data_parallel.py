@@ -76,9 +76,7 @@ def test_gradients_under_dp_equal_those_without_it(kind: str) -> None:
         model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
         module = wrap_data_parallel(model, train, ALONE)
         reduction: Reduction = (
-            ExactReduction(model, ALONE, module)
-            if kind == "exact"
-            else FastReduction(model, ALONE, False, module)
+            ExactReduction(model, ALONE, module) if kind == "exact" else FastReduction(model, ALONE, module)
         )
         assert isinstance(reduction.module, nn.DataParallel) == (train.parallel == "dp")
         reduction.start(partial(np.zeros, 0))

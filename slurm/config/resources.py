@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from slurm.client.quantities import gres_of_request
 from toolkit.config.fields import option
 from toolkit.config.schema import RunPolicy
 
@@ -103,9 +105,22 @@ class Resources(RunPolicy):
     sbatch: dict[str, Any] = field(default_factory=dict)
     """Any other option of sbatch or pyxis, by its full long name; true for a flag."""
 
-    def cpus_of_rank(self, *, on_gpu: bool) -> int:
-        return self.cpus_per_task or (CPUS_BESIDE_A_GPU if on_gpu else 1)
+    def cpus_of_rank(self, *, on_gpu: bool | None) -> int:
+        has_gpus = asks_for_gpus(asdict(self)) if on_gpu is None else on_gpu
+        return self.cpus_per_task or (CPUS_BESIDE_A_GPU if has_gpus else 1)
 
     @property
     def waits_for_jobs(self) -> bool:
         return bool(self.dependency)
+
+
+def asks_for_gpus(resources: Mapping[str, Any]) -> bool:
+    """Whether a section `resources` requests any GPU, in any way."""
+    gres = gres_of_request(str(resources.get("gres") or ""))
+    return bool(
+        any(name == "gpu" for name, _ in gres)
+        or resources.get("gpus_per_node")
+        or resources.get("gpus_per_task")
+        or any(group.get("gpus") for group in resources.get("groups") or ())
+        or any((resources.get("hosts") or {}).values())
+    )

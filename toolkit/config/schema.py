@@ -241,8 +241,8 @@ class RunPolicy:
     webhook_events: tuple[str, ...] = option(("end", "failure", "hold"), choices=NOTICES)
     """Events that are sent to the webhook."""
 
-    def cpus_of_rank(self, *, on_gpu: bool) -> int:
-        """Return the number of CPU cores of each rank."""
+    def cpus_of_rank(self, *, on_gpu: bool | None) -> int:
+        """Return the number of CPU cores of each rank; on_gpu is None if the rank recorded no device."""
         return 1
 
     @property

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurm.client.quantities import format_mb, format_minutes, gres_of_request, parse_mb, parse_minutes
-from slurm.config.resources import CPUS_BESIDE_A_GPU
+from slurm.client.quantities import format_mb, format_minutes, parse_mb, parse_minutes
+from slurm.config.resources import CPUS_BESIDE_A_GPU, asks_for_gpus
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.report import formats
 from toolkit.report.advice import Advice
@@ -60,18 +60,6 @@ def asked_memory(resources: Resources, ranks: Sequence[RankUsage]) -> AskedMemor
         if text and units and (megabytes := units * parse_mb(str(text))):
             return AskedMemory(megabytes=megabytes, key=f"resources.{key}", units=units)
     return None
-
-
-def asks_for_gpus(resources: Resources) -> bool:
-    """Whether any GPU was requested, in any way."""
-    gres = gres_of_request(str(resources.get("gres") or ""))
-    return bool(
-        any(name == "gpu" for name, _ in gres)
-        or resources.get("gpus_per_node")
-        or resources.get("gpus_per_task")
-        or any(group.get("gpus") for group in resources.get("groups") or ())
-        or any((resources.get("hosts") or {}).values())
-    )
 
 
 def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
@@ -145,6 +133,8 @@ def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Adv
     if (
         resources is not None
         and asks_for_gpus(resources)
+        # A command or script records no device: its GPUs are not measured.
+        and any(attempt.device for attempt in summary.attempts)
         and not any(attempt.gpus for attempt in summary.attempt_usage)
     ):
         yield Advice(

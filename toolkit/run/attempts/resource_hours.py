@@ -63,8 +63,8 @@ def attempt_usage(
     for time in timeline(run, now):
         record = records[time.attempt]
         gpus = _gpus(run, record, data_parallel)
-        cpus = policy.cpus_of_rank(on_gpu=gpus > 0) * (record.world_size or 1)
-        found.append(AttemptUsage(time=time, gpus=gpus, cpus=cpus))
+        cpus = policy.cpus_of_rank(on_gpu=None if gpus is None else gpus > 0) * (record.world_size or 1)
+        found.append(AttemptUsage(time=time, gpus=gpus or 0, cpus=cpus))
     return found
 
 
@@ -80,10 +80,15 @@ def total_cpu_hours(attempts: Iterable[AttemptUsage]) -> Hours:
     return sum((attempt.cpu_hours for attempt in attempts), Hours())
 
 
-def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int:
-    """Count the GPUs of an attempt's ranks by UUID; two ranks may share one."""
+def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int | None:
+    """Count the GPUs of an attempt's ranks by UUID; two ranks may share one.
+
+    Returns None if no device was recorded, as by a command or script.
+    """
     ranks = [rank for rank in read_ranks(run, record.nonce, record.attempt) if rank.device is not None]
     if not ranks:
+        if record.device is None:
+            return None
         return (record.world_size or 1) if record.device == "cuda" else 0
     on_gpus = [rank for rank in ranks if str(rank.device).startswith("cuda")]
     if data_parallel:

@@ -139,6 +139,10 @@ def test_unused_gpus_get_advice(tmp_path: Path) -> None:
     assert advice_on(run)["GPUs"].change == "train.device=cuda"
 
 
+def test_gpus_of_a_command_which_are_not_measured_get_no_advice(tmp_path: Path) -> None:
+    assert "GPUs" not in advice_on(a_run(tmp_path / "run", device=None))
+
+
 def test_few_seconds_of_usage_give_no_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"cpus_per_task": 8}), seconds=20.0, cpu_percent_mean=1.0)
     assert "CPUs" not in advice_on(run)

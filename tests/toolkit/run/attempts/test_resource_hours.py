@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,28 @@ def test_data_parallel_process_holds_all_visible_gpus(run: RunDir) -> None:
 
 def test_attempt_without_rank_records_holds_one_gpu_for_each_rank(run: RunDir) -> None:
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 4
+
+
+@pytest.mark.parametrize(
+    "asked, cpus",
+    [
+        ({"gres": "gpu:2"}, 16),
+        ({"gres": "gpu:2", "cpus_per_task": 3}, 12),
+        ({"hosts": {"a": 1}}, 16),
+        ({}, 4),
+    ],
+)
+def test_attempt_without_a_recorded_device_holds_the_requested_cpus(
+    tmp_path: Path, asked: dict[str, Any], cpus: int
+) -> None:
+    """As of a command: its GPUs are not measured."""
+    run = RunDir(tmp_path)
+    (run.path / "ranks").mkdir()
+    line = {"attempt": 1, "nonce": "a-0", "world_size": 4, "time_start": 0, "time_end": 3600}
+    append_json_line(run.attempts, line)
+    append_json_line(run.ranks("a-0"), {"rank": 0, "host": "a", "attempt": 1})
+    (start,) = attempt_usage(run, 0, Resources(**asked))
+    assert (start.gpus, start.cpus) == (0, cpus)
 
 
 def test_run_on_cpus_holds_no_gpus_and_the_requested_cpus(run: RunDir) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import shutil
 from importlib.util import find_spec
 
 import torch
@@ -96,6 +98,8 @@ def why_not_compiled(model: nn.Module, train: Train, device: torch.device) -> st
         return "it computes on the CPU"
     if find_spec("triton") is None:
         return "Triton is not installed"
+    if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
+        return "Triton finds no C compiler: gcc, clang or the one in CC"
     if torch.cuda.get_device_capability(device) < _LOWEST_CAPABILITY:
         return "Triton makes no kernels for this GPU"
     if any(isinstance(each, nn.Conv1d) for each in model.modules()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -17,9 +19,10 @@ pytestmark = pytest.mark.usefixtures("gpu")
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if there were one for which Triton, which is installed, makes kernels."""
+    """As if there were one for which Triton, which is installed with a compiler, makes kernels."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     monkeypatch.setattr(choose_reduction, "find_spec", lambda name: object())
+    monkeypatch.setenv("CC", "gcc")
 
 
 def test_a_gpu_compiles_the_model_unless_deterministic_off_or_dp() -> None:
@@ -45,3 +48,14 @@ def test_a_convolution_over_texts_is_compiled_only_if_requested() -> None:
 def test_models_are_not_compiled_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_reduction, "find_spec", lambda name: None)
     assert "Triton" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)
+
+
+@pytest.mark.parametrize("found, is_enough", [("gcc", True), ("clang", True), ("", False)])
+def test_models_are_not_compiled_without_a_c_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: str, is_enough: bool
+) -> None:
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if found:
+        (tmp_path / found).touch(mode=0o755)
+    assert ("C compiler" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)) != is_enough

@@ -38,7 +38,7 @@ from toolkit.system.process_main import process_main, write_answer
 from toolkit.system.world import World
 from toolkit.task import Evaluation, Task, task_class
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
-from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
+from toolkit.training.numerics.arithmetic import agreed_precision, autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
 from toolkit.workload import Progress, silent
 
@@ -234,7 +234,7 @@ def _evaluate(model: nn.Module, subject: _Subject, group: Group, progress: Progr
         subject.split,
         group,
         settings,
-        autocast_dtype(subject.experiment.train.precision, group.device),
+        autocast_dtype(agreed_precision(subject.experiment.train.precision, group), group.device),
         on_batch=lambda: progress("scoring", next(done), batches),
     )
 

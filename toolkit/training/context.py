@@ -24,7 +24,6 @@ from toolkit.run.records.step_records import StepRecords
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task
 from toolkit.training.batch_workers import BatchSource, OnDemand
-from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.schedule.due_steps import StepSchedule
 
@@ -73,6 +72,7 @@ class TrainContext:
     quarantine  the samples that are left out
     peak_rates  peak learning rate of each optimizer group; the schedule multiplies it
     passes      micro-batches that this process computes in a step, by forward pass
+    precision   of autocast, the same on all ranks; None for none
     on_demand   makes a batch in this process
     batches     makes the batches of training
     """
@@ -89,6 +89,7 @@ class TrainContext:
     step_records: StepRecords
     peak_rates: Sequence[float]
     passes: Sequence[Sequence[int]]
+    precision: torch.dtype | None
     attempt: Attempt | None = None
     faults: Faults | None = None
     quarantine: Quarantine = field(default_factory=Quarantine)
@@ -116,14 +117,9 @@ class TrainContext:
         seconds_to_save = self.activity.step_s + self.checkpoints.seconds
         return stop.reason_to_stop(seconds_to_save, is_measured=is_measured) is not None
 
-    @property
-    def precision(self) -> torch.dtype | None:
-        return autocast_dtype(self.experiment.train.precision, self.group.device)
-
     def autocast(self) -> AbstractContextManager[None]:
-        """The context of a forward pass in `train.precision`."""
-        precision = self.precision
-        return torch.autocast(self.group.device.type, precision) if precision else nullcontext()
+        """The context of a forward pass in this precision."""
+        return torch.autocast(self.group.device.type, self.precision) if self.precision else nullcontext()
 
     @property
     def micro_batches(self) -> int:

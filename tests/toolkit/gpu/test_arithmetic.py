@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from tests.toolkit.gpu.device import CUDA, pretended_device
-from tests.toolkit.support.ranks import in_ranks, run_ranks
+from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from toolkit.system.world import World
-from toolkit.training.numerics.arithmetic import autocast_dtype, guest_arithmetic, set_arithmetic
+from toolkit.training.numerics.arithmetic import (
+    agreed_precision,
+    autocast_dtype,
+    guest_arithmetic,
+    set_arithmetic,
+)
 
 
 def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:
@@ -76,6 +83,17 @@ def test_a_gpu_with_bf16_uses_bf16_autocast_by_default(
 
 def test_a_cpu_uses_no_autocast_by_default() -> None:
     assert autocast_dtype("auto", torch.device("cpu")) is None
+
+
+def precision_beside_an_older_gpu(world: World, folder: Path) -> list[str]:
+    """As on two GPUs, of which only the first has bf16."""
+    has_bf16 = patch.object(torch.cuda, "is_bf16_supported", lambda **_: world.rank == 0)
+    with joined(world, folder) as group, has_bf16:
+        return [agreed_precision(each, replace(group, device=CUDA)) for each in ("auto", "bf16")]
+
+
+def test_all_ranks_compute_in_the_precision_that_each_of_their_gpus_has(tmp_path: Path) -> None:
+    assert in_ranks(2, precision_beside_an_older_gpu, tmp_path) == [["fp32", "bf16"]] * 2
 
 
 def settings() -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 from toolkit.files import append_json_line
 from toolkit.run.attempts.records import amend, read_attempts
+from toolkit.run.events import note_event
 from toolkit.run.failure.records import first_failure, forget_failure
 from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import RunDir
@@ -19,6 +21,7 @@ from toolkit.system.world import World
 
 #: Seconds between two checks whether another attempt has replaced this one.
 _CHECK_EVERY_S = 1.0
+log = logging.getLogger("toolkit")
 
 
 class Gathering(Protocol):
@@ -113,6 +116,15 @@ class Attempt:
         earlier = (each for each in read_attempts(self._run) if each.attempt != self.number)
         before = sum(each.seconds for each in earlier)
         return before + max(0.0, time.time() - self._started)
+
+    def computes_in(self, precision: str) -> None:
+        """Record the precision; log a warning and note an event if the previous attempt had another one."""
+        before = [each.precision for each in read_attempts(self._run) if each.precision]
+        self._amend(precision=precision)
+        if self._world.is_main and before and before[-1] != precision:
+            what = f"this attempt computes in {precision}, the previous one computed in {before[-1]}"
+            log.warning("%s: train.precision=auto depends on the kind of GPU", what)
+            note_event(self._run, "precision_changed", why=what)
 
     def started(self, step: int | None, resumed: bool) -> None:
         """Record the step at which training starts; None if there are no steps."""

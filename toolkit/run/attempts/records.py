@@ -19,6 +19,7 @@ from toolkit.system.output.sanitize import number
 class AttemptRecord:
     """The record of one attempt; None for what is unknown or has not happened yet.
 
+    precision        as in train.precision, but never auto
     process_start, time_start, time_end   seconds since 1970
     first_step_after_start_s   from time_start to the end of the first step; first_step_s: from process_start
     resumed          whether it continued from a checkpoint; set when training starts
@@ -37,6 +38,7 @@ class AttemptRecord:
     hosts: tuple[str, ...] = ()
     world_size: int | None = None
     device: str | None = None
+    precision: str | None = None
     process_start: float | None = None
     time_start: float | None = None
     first_step: int | None = None

@@ -26,7 +26,7 @@ from toolkit.training.assembly.choose_reduction import choose_reduction, is_comp
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.batch_workers import OnDemand
 from toolkit.training.context import Activity, TrainContext, passes_of
-from toolkit.training.numerics.arithmetic import first_scale
+from toolkit.training.numerics.arithmetic import agreed_precision, autocast_dtype, first_scale
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.output.progress_display import Display
@@ -61,6 +61,9 @@ def build_training(
     reduction = choose_reduction(state.model, experiment, task, group)
     if is_compiled(state.model):
         activity.uncompiled |= {"training", "evaluation"}
+    precision = agreed_precision(experiment.train.precision, group)
+    if attempt is not None:
+        attempt.computes_in(precision)
     on_demand = OnDemand(seeds_again=task_kinds()[experiment.task.kind].has_move)
     return TrainContext(
         run=run,
@@ -75,6 +78,7 @@ def build_training(
         step_records=StepRecords(run, group.world.is_main),
         peak_rates=tuple(each["lr"] for each in state.optimizer.param_groups),
         passes=passes_of(experiment.train, reduction, group.world.rank, group.world.size),
+        precision=autocast_dtype(precision, group.device),
         attempt=attempt,
         faults=faults,
         quarantine=quarantine or Quarantine(),

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from toolkit.config.schema import Experiment, Train
+from toolkit.distributed.process_group import Group
 
 #: The first scale of torch.amp.GradScaler, as a power of two.
 _SCALE_OF_A_MEAN = 16
@@ -25,6 +26,13 @@ def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         precision = "bf16" if has_bf16 else "fp32"
     return _HALVES.get(precision)
+
+
+def agreed_precision(precision: str, group: Group) -> str:
+    """The `train.precision` of all ranks: `auto` is bf16 if all devices have it, else fp32. Collective."""
+    if precision != "auto":
+        return precision
+    return "fp32" if group.any(autocast_dtype("auto", group.device) is None) else "bf16"
 
 
 def first_scale(train: Train) -> float:

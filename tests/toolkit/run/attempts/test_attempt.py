@@ -16,6 +16,7 @@ from toolkit.errors import DeviceError, RendezvousError
 from toolkit.files import append_json_line, read_json, read_json_lines
 from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.records import explain_last, read_attempts
+from toolkit.run.events import read_events
 from toolkit.run.failure.records import record_failure
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
@@ -55,6 +56,18 @@ def test_killed_attempt_keeps_its_incomplete_line_and_counts(run: RunDir) -> Non
     assert "first_step" not in early
     assert "time_end" not in killed
     assert ended["attempt"] == 3
+
+
+def test_attempt_in_another_precision_than_the_previous_one_notes_an_event(run: RunDir) -> None:
+    """As with train.precision=auto on another kind of GPU; an attempt may end before it has a precision."""
+    for precision in ("bf16", "bf16", "", "fp32", "fp32"):
+        if precision:
+            attempt(run).computes_in(precision)
+        else:
+            attempt(run)
+    assert [each.precision for each in read_attempts(run)] == ["bf16", "bf16", None, "fp32", "fp32"]
+    (event,) = read_events(run, "precision_changed")
+    assert event.name == "precision_changed"
 
 
 def test_first_step_records_the_startup_time(run: RunDir) -> None:

@@ -39,6 +39,7 @@ def test_finished_run_has_all_documented_files(run: RunDir) -> None:
     (attempt,) = read_json_lines(run.attempts)
     assert (attempt["attempt"], attempt["first_step"], attempt["resumed"]) == (1, 0, False)
     assert (attempt["last_step"], attempt["why"], attempt["world_size"]) == (8, "finished", 1)
+    assert attempt["precision"] == "fp32"
     (rank,) = read_json_lines(run.ranks(attempt["nonce"]))
     assert (rank["rank"], rank["pid"], rank["device"]) == (0, os.getpid(), "cpu")
     assert [usage.rank for usage in read_usage(run, attempt["nonce"])] == [0]

@@ -155,7 +155,9 @@ def _write_task_files(array: ArrayPlan, tick: Callable[[], None]) -> Path:
         reset_counters(plan.run)
         pack(plan.run)
         write_quickly(plan.run.submitit / TASK_SCRIPT, str(plan))
-        (array.folder / str(task)).symlink_to(os.path.relpath(plan.run.path, array.folder))
+        # The folder of sweeps may be a link.
+        path = os.path.relpath(plan.run.path.resolve(), array.folder.resolve())
+        (array.folder / str(task)).symlink_to(path)
         intend(plan.run, array.name, durable=False, task=task, work_dir=str(array.folder))
         tick()
     script = _script(array.folder)

@@ -44,14 +44,17 @@ def test_all_runs_are_submitted_with_one_call_as_one_array(user: User, fake: Fak
     assert "#SBATCH --array=0-5\n" in array_script(user)
 
 
-def test_runs_of_a_linked_folder_of_sweeps_keep_their_code(
+def test_tasks_of_a_linked_folder_of_sweeps_find_their_runs_with_their_code(
     user: User, fake: FakeSlurm, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     user.experiments.mkdir(exist_ok=True)
     (user.experiments / "sweeps").symlink_to(elsewhere)
-    assert all(run_of(line).code.is_dir() for line in ask(user, user.config, SEEDS)["runs"])
+    runs = [run_of(line) for line in ask(user, user.config, SEEDS)["runs"]]
+    assert all(run.code.is_dir() for run in runs)
+    (script,) = elsewhere.glob("*/*/script.sh")
+    assert all((script.parent / str(task)).samefile(run.path) for task, run in enumerate(runs))
 
 
 def test_each_run_is_the_one_that_a_single_submission_would_make(user: User, fake: FakeSlurm) -> None:

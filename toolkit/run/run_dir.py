@@ -272,6 +272,8 @@ def archive_run(run: RunDir) -> Path:
     target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
     target.parent.mkdir(exist_ok=True)
     run.path.rename(target)
+    # `stk clean --older-than` counts from now.
+    os.utime(target)
     return target
 
 

@@ -27,7 +27,7 @@ checkpoint, the newest good one of a run that has not finished, one that another
 starts from, anything of a live run.
 
   stk clean --dry-run                       what could be deleted under STK_EXPERIMENT_DIR
-  stk clean RUN --keep-last 0               delete all but the best checkpoint
+  stk clean RUN --keep-last 0               keep only the best checkpoint, else the newest
   stk clean --state finished --older-than 7d --logs --old --yes
 """
 _WATCH = """\

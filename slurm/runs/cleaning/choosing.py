@@ -152,7 +152,8 @@ def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: b
         good = next((step for step in reversed(steps) if matches_manifest(run.checkpoint(step))), None)
         # Without a good checkpoint, a person may want to inspect all of them.
         needed |= set(steps) if good is None else {good}
-    return needed | _best(run, needed)
+    # Without a best one, the newest of a finished run has the final weights.
+    return needed | (_best(run, needed) & set(steps) or set(steps[-1:]))
 
 
 def _best(run: RunDir, needed: Iterable[int]) -> set[int]:

@@ -155,6 +155,15 @@ def test_checkpoint_named_through_a_link_is_kept(user: User, run: RunDir) -> Non
     assert run.checkpoint_steps() == [20, 30, 40]
 
 
+def test_the_newest_checkpoint_stays_if_a_program_marked_no_best_one(user: User, run: RunDir) -> None:
+    run.best.unlink()
+    for step in (10, 20, 30, 40):
+        write_json(run.checkpoint(step) / PROGRESS, {})
+    write_json(run.result, {"state": "finished", "step": None, "best": {}, "metrics": {}})
+    clean(user, "--keep-last", "0", "--yes")
+    assert run.checkpoint_steps() == [40]
+
+
 @pytest.mark.parametrize("age", ["7d", "604800s"])
 def test_checkpoints_newer_than_older_than_are_kept(user: User, age: str) -> None:
     run = create_run(user.experiment(), user.experiments)
@@ -196,8 +205,10 @@ def test_logs_option_deletes_logs_of_earlier_attempts(user: User, run: RunDir) -
 
 
 def test_old_option_deletes_archived_runs(user: User, run: RunDir) -> None:
+    os.utime(run.path, (0, 0))
     aside = archive_run(run)
-    assert clean(user, "--yes")["items"] == []
+    for not_yet in (["--yes"], ["--old", "--older-than", "1d", "--yes"]):
+        assert clean(user, *not_yet)["items"] == []
     (item,) = clean(user, "--old", "--yes")["items"]
     assert (item["kind"], item["run_id"]) == ("old", aside.name)
     assert list(aside.parent.iterdir()) == []
@@ -293,7 +304,8 @@ def test_only_checkpoints_besides_best_and_newest_are_deleted(
     finish(run, best)
     found = of_run(run, _row(run, "finished"), {}, Wishes(keep_last=keep))
     going = {item.paths[0] for item in found if isinstance(item, Item)}
-    stay = {run.checkpoint(step) for step in [best, *sorted(steps, reverse=True)[:keep]] if step in steps}
+    named = best if best in steps else max(steps, default=best)
+    stay = {run.checkpoint(step) for step in [named, *sorted(steps, reverse=True)[:keep]]}
     assert going == {run.checkpoint(step) for step in steps} - stay
 
 

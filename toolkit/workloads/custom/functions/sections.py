@@ -26,6 +26,7 @@ from toolkit.workloads.custom.functions.made_sections import made_sections, opti
 from toolkit.workloads.custom.functions.project.kept_files import not_kept, project_files
 from toolkit.workloads.custom.functions.project.places import (
     PROJECT,
+    file_name,
     import_faults,
     is_file,
     locate,
@@ -184,7 +185,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     declared = functions.declared
     new = {
         **task,
-        "module": str(path) if is_file(module) else module,
+        "module": file_name(module, path) if is_file(module) else module,
         "module_folder": None if is_file(module) else _beside(root_of(module, path), folders) or own_folder,
         "metrics": _goals(functions, task, tree),
         "titles": _with_written({each.name: each.title for each in declared if each.title}, task, "titles"),

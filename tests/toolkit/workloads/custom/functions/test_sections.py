@@ -100,6 +100,23 @@ def test_a_file_is_found_beside_the_experiment_or_in_the_working_folder(
     assert load(moved).task.module == beside.task.module
 
 
+def test_a_file_has_the_same_name_from_every_folder(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (config.parent / "inner").mkdir()
+    monkeypatch.chdir(config.parent / "inner")
+    names = [str(config), "../digits.yaml", "../inner/../digits.yaml"]
+    assert len({identity(load(Path(name))) for name in names}) == 1
+
+
+def test_a_folder_above_a_link_is_not_that_above_its_name(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (config.parent / "inner").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(config.parent / "inner")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Path(load(Path("link/../digits.yaml")).task.module).samefile(config.parent / "digits.py")
+
+
 def test_module_beside_an_experiment_that_is_submitted_from_another_folder_is_kept(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

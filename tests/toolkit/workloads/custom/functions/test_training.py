@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slurm.runs.reproduce_script import gather
+from slurm.runs.reproduce_script import gather, script
 from tests.toolkit.workloads.custom.own_digits import DIGITS, MODELS, Project, write_digits
 from toolkit.config import load
 from toolkit.errors import UserError
@@ -54,6 +56,16 @@ def test_metrics_of_step_are_in_the_result_and_the_report(finished: Project) -> 
 
 def test_no_prepared_data_are_missed_when_the_run_is_repeated(finished: Project) -> None:
     assert gather(finished.run).verified
+
+
+def test_script_that_repeats_the_run_makes_the_same_experiment(finished: Project, tmp_path: Path) -> None:
+    """It plans with the run's own code, which has a copy of the file."""
+    (tmp_path / "repeat.sh").write_text(script(gather(finished.run)))
+    command = ["bash", "repeat.sh", "plan"]
+    environ = {"PATH": os.defpath, "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert finished.run.run_id in done.stdout
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,16 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
         problem = f"found the file name {found.name}, but Python or the toolkit has a module of that name"
         raise Unfit([Problem(problem=problem, hint="give it another name")])
     return found
+
+
+def file_name(module: str, path: Path) -> str:
+    """Return the absolute name of a file that the experiment stores; `path` is where it was found."""
+    if Path(module).is_absolute():
+        # Not the path: in a run's own code, this is the copy.
+        return str(Path(module))
+    normal = Path(os.path.normpath(path))
+    # After a link, `..` is in another folder than the text says.
+    return str(normal if normal.exists() and normal.samefile(path) else path)
 
 
 def _candidates(module: str, folders: Sequence[Path], code: Path) -> Iterator[Path]:

@@ -15,10 +15,18 @@ from toolkit.run.attempts.records import AttemptRecord, amend, read_attempts
 from toolkit.run.events import failure_events
 from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, LAUNCH, OOM_KILLED, PEER_LOST
 from toolkit.run.failure.log_end import first_cause
-from toolkit.run.failure.records import failure_record, first_failure, last_heartbeat, silent_record
+from toolkit.run.failure.records import (
+    failure_record,
+    first_failure,
+    last_heartbeat,
+    last_progress,
+    silent_record,
+)
 from toolkit.run.phases import Phase
+from toolkit.run.records.from_json import whole
 from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import number
 from toolkit.system.world import World
 
 #: The reason if the scheduler ended an attempt without a signal and started it again.
@@ -146,10 +154,12 @@ def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> di
 
 
 def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:
-    """Time and step of the end of an attempt; unrecorded ones come from its last heartbeat."""
-    heartbeat = last_heartbeat(run, last.nonce, 0)
-    start, step = last.time_start or time.time(), last.first_step or 0
-    ended, done = max(start, heartbeat.get("time", start)), max(step, heartbeat.get("step", step))
+    """Time and step of the end of an attempt; unrecorded ones come from its newest sign of life."""
+    signs = (last_heartbeat(run, last.nonce, 0), last_progress(run, last.attempt))
+    # One that did not come to its training has saved nothing.
+    saved = run.checkpoint_steps() if last.first_step is not None else ()
+    ended = max([last.time_start or time.time(), *(number(each.get("time")) or 0.0 for each in signs)])
+    done = max([last.first_step or 0, *saved, *(whole(each.get("step")) or 0 for each in signs)])
     return {
         "attempt": last.attempt,
         "time_end": ended if last.time_end is None else last.time_end,

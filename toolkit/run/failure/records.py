@@ -91,11 +91,12 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     seen = last_heartbeat(run, nonce, rank)
     # The ranks that lost it know its step; its heartbeat is some seconds old.
     others = first_failure(run, nonce) or {}
-    lines = (line for line in read_json_lines(run.attempts) if line.get("nonce") == nonce)
-    began = max((whole(line.get("first_step")) or 0 for line in lines), default=0)
-    if seen and seen["step"] < began:
-        # The heartbeat is from before the checkpoint was loaded.
-        seen = {**seen, "phase": Phase.PROGRAM, "step": began}
+    lines = [line for line in read_json_lines(run.attempts) if line.get("nonce") == nonce]
+    shown = last_progress(run, lines[-1].get("attempt", 0) if lines else 0)
+    known = max(whole(each) or 0 for each in (shown.get("step"), *(line.get("first_step") for line in lines)))
+    if seen and seen["step"] < known:
+        # The heartbeat is from before the checkpoint was loaded, or before the newest steps.
+        seen = {**seen, "phase": Phase.PROGRAM, "step": known}
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
     record = failure_record(
@@ -108,6 +109,12 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
         step=max(steps, default=None),
     )
     return {**record, **seen.get("scene", {})}
+
+
+def last_progress(run: RunDir, attempt: Any) -> dict[str, Any]:
+    """The contents of progress.json if this attempt wrote it; else empty. It is newer than a heartbeat."""
+    shown = read_object(run.progress)
+    return shown if shown.get("attempt") == attempt else {}
 
 
 def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:

@@ -73,7 +73,9 @@ def build_training(
         group=group,
         reduction=reduction,
         checkpoints=checkpoints,
-        metrics_writer=MetricsWriter(run, schedule, group.world.is_main, display),
+        metrics_writer=MetricsWriter(
+            run, schedule, group.world.is_main, display, attempt=attempt.number if attempt else 0
+        ),
         schedule=schedule,
         step_records=StepRecords(run, group.world.is_main),
         peak_rates=tuple(each["lr"] for each in state.optimizer.param_groups),

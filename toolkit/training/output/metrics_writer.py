@@ -31,8 +31,11 @@ class MetricsWriter:
     A full disk does not end training: lines that cannot be written stay in memory until there is space.
     """
 
-    def __init__(self, run: RunDir, schedule: StepSchedule, is_main: bool, display: Display) -> None:
+    def __init__(
+        self, run: RunDir, schedule: StepSchedule, is_main: bool, display: Display, *, attempt: int = 0
+    ) -> None:
         self._run = run
+        self._attempt = attempt
         self._schedule = schedule
         self._is_main = is_main
         self._display = display
@@ -92,13 +95,14 @@ class MetricsWriter:
             self._display.evaluation(split, self._schedule.epoch(step), metrics)
 
     def progress(self, step: int) -> None:
-        """Rewrite progress.json, which is only for display: a full disk does not end the run."""
+        """Rewrite progress.json, for display and for the end of a killed attempt. A full disk is no error."""
         self._written = time.monotonic()
         with suppress(OSError):
             write_view(
                 self._run.progress,
                 {
                     "time": time.time(),
+                    "attempt": self._attempt,
                     "step": step,
                     "total_steps": self._schedule.total_steps,
                     "epoch": self._schedule.epoch(step),

@@ -60,6 +60,22 @@ def test_heartbeat_from_before_the_resume_does_not_set_the_step(run: RunDir) -> 
     assert (failure["rank"], failure["phase"], failure["step"]) == (1, "program", 5)
 
 
+@pytest.mark.parametrize("attempt, saved, step", [(1, 4, 18), (1, 20, 20), (2, 4, 6)])
+def test_end_of_killed_ranks_is_their_newest_sign_of_life(
+    run: RunDir, attempt: int, saved: int, step: int
+) -> None:
+    """A heartbeat is up to 15 s old, progress.json 2 s; a checkpoint has its step."""
+    start(run, of=4)
+    run.ranks("start1").parent.mkdir(exist_ok=True)
+    write_json(run.heartbeat("start1", 0), {"rank": 0, "phase": "forward", "step": 6, "time": 1042.0})
+    write_json(run.progress, {"attempt": attempt, "step": 18, "time": 1055.0})
+    run.checkpoint(saved).mkdir(parents=True)
+    record_crash(run, 137)
+    (line,) = read_attempts(run)
+    assert (line.last_step, line.time_end) == (step, 1055.0 if attempt == 1 else 1042.0)
+    assert line.step == (18 if attempt == 1 else 6)
+
+
 @pytest.mark.parametrize(
     "ends, kind, blamed",
     [

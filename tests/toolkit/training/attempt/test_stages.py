@@ -45,7 +45,7 @@ def test_finished_run_has_all_documented_files(run: RunDir) -> None:
     assert [usage.rank for usage in read_usage(run, attempt["nonce"])] == [0]
     assert "rank 0 of 1" in run.log(attempt["nonce"], 0).read_text()
     progress = read_json(run.progress)
-    assert progress["step"] == progress["total_steps"] == 8
+    assert (progress["attempt"], progress["step"], progress["total_steps"]) == (1, 8, 8)
     assert not run.failure.exists()
     assert not [
         each for each in logging.getLogger("toolkit").handlers if isinstance(each, logging.StreamHandler)

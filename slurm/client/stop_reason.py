@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from slurm.client.parse import minutes_of, parse_time
 
-#: The signal before the time limit, on which the ranks save. Not USR1: NCCL catches it.
+#: The signal before the time limit, on which the ranks save. Not USR1: NCCL may catch it.
 WARNING_SIGNAL = "USR2"
 WARNING = f"SIG{WARNING_SIGNAL}"
 

@@ -39,6 +39,9 @@ _ASK_AGAIN_S = 60.0
 #: Seconds for exiting and requeueing, besides one step and a save.
 _LEAVE_S = 20.0
 
+#: A person sends the second one, with scancel. NCCL up to 2.12 takes its handler, and survives it too.
+_WARNINGS = (signal.Signals[WARNING], signal.SIGUSR1)
+
 #: Event: `stk requeue` requested a stop.
 REQUEST_EVENT = "requeue_requested"
 
@@ -149,7 +152,7 @@ class JobWatch:
 
 
 class JobStop(StopFlag):
-    """A stop request by Slurm: SIGTERM, the warning before the time limit, or the end of the job.
+    """A stop request by Slurm: SIGTERM, the warning before the time limit or USR1, or the end of the job.
 
     signals     names and times of the signals that this process received
     watch       the watch of the job, set on rank 0 of a job
@@ -165,7 +168,7 @@ class JobStop(StopFlag):
         self._warned: float | None = None
 
     def install(self, *signals: signal.Signals) -> JobStop:
-        wanted = signals or (signal.SIGTERM, signal.Signals[WARNING])
+        wanted = signals or (signal.SIGTERM, *_WARNINGS)
         super().install(*wanted)
         # Slurm sends SIGCONT before each signal; submitit would log every one.
         signal.signal(signal.SIGCONT, self._note)
@@ -183,8 +186,7 @@ class JobStop(StopFlag):
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._note(number, frame)
-        name = self.signals[-1][0]
-        if self._is_watched and name == WARNING:
+        if self._is_watched and number in _WARNINGS:
             # The latest warning counts: `stk requeue` may send it again.
             self._warned = self.signals[-1][1]
         else:

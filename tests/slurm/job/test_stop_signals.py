@@ -23,13 +23,15 @@ from toolkit.run.run_dir import RunDir
 ENVIRON = {"SLURM_JOB_ID": "12"}
 SHOW = "--all show job 12"
 PARTITIONS = "PartitionName=main Default=YES PreemptMode=REQUEUE GraceTime=0\n"
+#: Slurm's own, and the one that users of other libraries send by scancel.
+WARNINGS = (signal.SIGUSR2, signal.SIGUSR1)
 CONFIG = "PreemptType = preempt/partition_prio\nKillWait = 5 sec\n"
 
 
 @pytest.fixture
 def handlers() -> Iterator[None]:
     """The handlers of this process, put back afterwards."""
-    numbers = (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT)
+    numbers = (signal.SIGTERM, *WARNINGS, signal.SIGCONT)
     before = {number: signal.getsignal(number) for number in numbers}
     yield
     for number, handler in before.items():
@@ -77,7 +79,7 @@ def settled_reason(stop: JobStop, lead_s: float = 0.5) -> str | None:
 
 
 @pytest.mark.usefixtures("handlers")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *WARNINGS])
 def test_first_signal_becomes_the_reason_to_stop(number: signal.Signals) -> None:
     stop = JobStop().install()
     os.kill(os.getpid(), signal.SIGCONT)  # Slurm wakes the tasks before each signal
@@ -90,9 +92,10 @@ def test_first_signal_becomes_the_reason_to_stop(number: signal.Signals) -> None
 
 
 @pytest.mark.usefixtures("handlers")
-def test_other_ranks_ignore_the_warning_but_stop_on_sigterm() -> None:
+@pytest.mark.parametrize("number", WARNINGS)
+def test_other_ranks_ignore_the_warning_but_stop_on_sigterm(number: signal.Signals) -> None:
     stop = JobStop(is_watched=True).install()
-    os.kill(os.getpid(), signal.SIGUSR2)
+    os.kill(os.getpid(), number)
     assert stop.reason_to_stop() is None
     os.kill(os.getpid(), signal.SIGTERM)
     assert stop.reason_to_stop() == "SIGTERM"
@@ -156,10 +159,13 @@ class TestRank0:
         os.kill(os.getpid(), signal.SIGUSR2)
         assert settled_reason(stop) is None
 
-    def test_warning_signal_far_from_the_end_is_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
+    @pytest.mark.parametrize("number", WARNINGS)
+    def test_warning_signal_far_from_the_end_is_a_reason(
+        self, fake: FakeSlurm, run: RunDir, number: signal.Signals
+    ) -> None:
         says(fake, left_s=1000)
         stop = watched(run)
-        os.kill(os.getpid(), signal.SIGUSR2)
+        os.kill(os.getpid(), number)
         assert settled_reason(stop) == "SIGUSR2"
 
     def test_warning_signal_in_a_preemption_is_a_reason_near_the_end(

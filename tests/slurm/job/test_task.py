@@ -44,7 +44,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     stand_in.run_attempt = run
     monkeypatch.setitem(sys.modules, "toolkit.training.worker", stand_in)
     monkeypatch.setattr(toolkit.training, "worker", stand_in, raising=False)
-    numbers = (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT)
+    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
     before = {number: signal.getsignal(number) for number in numbers}
     yield stand_in
     for number, handler in before.items():

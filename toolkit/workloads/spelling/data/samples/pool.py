@@ -49,7 +49,7 @@ def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 
 def _begin() -> None:
     # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job. The parent handles both.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

@@ -199,9 +199,10 @@ def _failed_save(folder: Folder, found: RunState) -> str:
 
 def _unsaved(folder: Folder, found: RunState) -> str:
     """Return a hint if no attempt has saved and the run may continue; else an empty text."""
-    ended = [each for each in folder.attempts if each.saved is not None and each.time_end is not None]
-    if found.state in ("finished", "failed") or not ended or any(each.saved for each in ended):
+    known = [each for each in folder.attempts if each.saved is not None]
+    has_ended = any(each.time_end is not None for each in known)
+    if found.state in ("finished", "failed") or not has_ended or any(each.saved for each in known):
         return ""
-    if any(each.wrote for each in ended):
+    if any(each.wrote for each in known):
         return "it has saved nothing in STK_CHECKPOINT_DIR; its files in work/ stay"
     return "it has saved nothing, so each attempt begins from scratch"

@@ -145,6 +145,15 @@ def test_failed_save_of_a_live_run_is_named_until_the_next_one(run: RunDir) -> N
         assert state(run).reason == ""
 
 
+@pytest.mark.parametrize("saved, hint", [(False, "it has saved nothing"), (True, "")])
+def test_live_attempt_that_saved_ends_the_hint_on_missing_saves(run: RunDir, saved: bool, hint: str) -> None:
+    started(run, saved=False)
+    ended(run)
+    started(run, 2, saved=saved)
+    with FileLock(run.alive):
+        assert state(run).reason.partition(",")[0] == hint
+
+
 def local(pid: int, **facts: Any) -> Submission:
     given = {"cluster": "local", "job_id": f"local-{pid}", "host": socket.gethostname(), "name": "n"}
     return Submission(**{**given, "time": time.time(), **facts})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ _COMMAND = TaskSpec(
     worker=f"{_PACKAGE}.command.worker:run_attempt",
     rules=config.RULES,
     file_check=config.missing_script,
-    file_warnings=code.shared_outputs,
+    file_warnings=lambda whole: chain(config.missing_program(whole), code.shared_outputs(whole)),
     prediction_fault=_no_model_fault,
     kept_files=code.kept_files,
 )

@@ -333,6 +333,14 @@ def test_invalid_command_line_is_refused(refused: Refused, words: list[str], rig
     assert right in refused("submit", "--cluster", "local", *words)
 
 
+@pytest.mark.parametrize("program, is_named", [("pyton", True), ("sh", False), ("/opt/of/the/hosts", False)])
+def test_program_that_is_missing_here_is_named_but_not_refused(
+    capfd: pytest.CaptureFixture[str], program: str, is_named: bool
+) -> None:
+    assert main(["plan", "--", program, "train.py"]) == 0
+    assert (f"there is no program {program}" in capfd.readouterr().err) == is_named
+
+
 # -- scripts that call their run
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,14 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=f"there is no {folder / word}", hint=f"as in {right}")
         elif place == 0 and "/" not in word:
             yield Violation(key=key, problem=f"found {word}, which is not a program", hint=right)
+
+
+def missing_program(experiment: Any) -> Iterator[Violation]:
+    """Find a program that is not installed here. The hosts of a job may have it nevertheless."""
+    words = experiment.task.run
+    if not _is_script(words, 0) and not {"/", "$"} & {*words[0]} and shutil.which(words[0]) is None:
+        problem = f"there is no program {words[0]} in PATH here"
+        yield Violation(key=("task", "run", "0"), problem=problem, hint="the run fails where it is missing")
 
 
 def _is_script(words: Sequence[str], place: int) -> bool:

@@ -202,7 +202,8 @@ def run(parsers: Parsers) -> None:
 def resume(parsers: Parsers) -> None:
     description = (
         "Continue a run from its latest good checkpoint, with its own code and config.\n"
-        "A run without a checkpoint takes edited code."
+        "A run without a checkpoint takes edited code.\n"
+        "For other resources, such as another number of processes, repeat `stk submit` with them."
     )
     parser = command(parsers, "resume", "continue a run that has ended", description)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)

@@ -110,9 +110,11 @@ def _earlier_record(folder: SweepDir, config: Path) -> Record | None:
     before = read_record(folder)
     if before is not None and before.config != str(config.resolve()):
         other = before.file or "another command"
+        # The words of a command identify it, its parameters do not.
+        more = "" if before.file else ", or repeat its command and give what changes as params.KEY=VALUE"
         raise UserError(
             f"there is a sweep {folder.name} already, of {other}: give this one another name with --name, or "
-            "`name:` in the section sweep"
+            f"`name:` in the section sweep{more}"
         )
     return before
 

@@ -82,3 +82,15 @@ def test_the_script_of_each_run_is_looked_for_before_anything_is_submitted(user:
     )
     assert (answer.code, user.runs) == (2, [])
     assert "missing.py" in answer.err
+
+
+def test_another_command_is_refused_and_more_parameters_of_the_same_one_are_not(user: User) -> None:
+    user.write("a.py", "print()\n")
+    words = ["--name", "sw", "--cluster", "slurm", "--", "python", "a.py"]
+    assert user.stk("sweep", "params.lr=1,2", *words).code == 0
+    answer = user.stk("sweep", "params.lr=1,2", *words, "--epochs", "3")
+    assert answer.code == 2
+    assert "params.KEY=VALUE" in answer.err
+    more = user.stk("sweep", "params.lr=1,2", "params.epochs=3", *words)
+    assert more.code == 0, more.err
+    assert len(user.runs) == 4

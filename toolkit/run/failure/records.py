@@ -156,7 +156,8 @@ def write_first(run: RunDir, record: dict[str, Any]) -> bool:
 def _write_first(run: RunDir, record: dict[str, Any]) -> bool:
     cause, consequence = (_claim(run, record["nonce"], what) for what in _CLAIMS)
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    cause.parent.mkdir(parents=True, exist_ok=True)
+    # Not its parents: the run may have been moved.
+    cause.parent.mkdir(exist_ok=True)
     if record["class"] != PEER_LOST:
         claim, won = cause, create_once(cause, text)
     else:

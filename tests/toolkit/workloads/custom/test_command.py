@@ -18,6 +18,7 @@ import pytest
 from slurm.cli import _parse
 from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
+from toolkit.errors import UserError
 from toolkit.files import read_json
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.attempts.outcome import Outcome
@@ -256,15 +257,30 @@ def test_a_rank_that_fails_ends_the_others(stk: Stk) -> None:
     assert read_json(the_run().failure)["rank"] == 1
 
 
+def new_run() -> RunDir:
+    """A run of the script, made in this process."""
+    arguments = _parse(["run", "--", sys.executable, "train.py"])
+    experiment = load(Path(arguments.config), arguments.overrides)
+    return create_run(experiment, Path(os.environ["STK_EXPERIMENT_DIR"]))
+
+
+@pytest.mark.usefixtures("stk")
+def test_folder_that_was_moved_meanwhile_is_named_and_not_made_anew(tmp_path: Path) -> None:
+    rename = f"os.rename(os.environ['STK_EXPERIMENT_DIR'], {str(tmp_path / 'moved')!r})"
+    script(f"import os\n{rename}\nraise SystemExit(75)")
+    run = new_run()
+    with pytest.raises(UserError, match=f"{run.path} is gone.*stk resume {run.run_id}"):
+        run_attempt(run, World.single(), NeverStop())
+    assert not run.path.exists()
+
+
 def test_command_ended_by_the_warning_signal_has_not_failed(stk: Stk) -> None:
     # As Python does in its own end, it no longer handles the signal. The scheduler has not said why yet.
     script(
         "import pathlib, signal\nsignal.signal(signal.SIGUSR2, signal.SIG_DFL)\n"
         "pathlib.Path('started').touch()\nsignal.pause()\n"
     )
-    arguments = _parse(["run", "--", sys.executable, "train.py"])
-    experiment = load(Path(arguments.config), arguments.overrides)
-    run = create_run(experiment, Path(os.environ["STK_EXPERIMENT_DIR"]))
+    run = new_run()
 
     def warn() -> None:
         while not (run.work / "started").exists():

@@ -117,6 +117,10 @@ class _Rank:
                 raise
             except BaseException as error:
                 leave_if_fenced(self._run, self._world.nonce)
+                if isinstance(error, FileNotFoundError) and not self._run.path.exists():
+                    again = f"`stk resume {self._run.run_id}` continues it in its new place"
+                    what = f"the run's folder {self._run.path} is gone: was the project moved? {again}"
+                    raise UserError(what) from error
                 if not isinstance(error, _CommandFailed | _MisusedToolkit):
                     record_failure(self._run, self._world, self._phase, self._step or 0, error)
                 if self._attempt is not None:

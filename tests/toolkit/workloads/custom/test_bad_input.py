@@ -261,8 +261,8 @@ def test_error_at_job_start_is_reported_with_its_line(old: str, new: str, line: 
     [
         ("def lengths(split):\n    return [1]", "def lengths(split): return"),
         ("def lengths(split):\n    return None and 1 or 'abc'", "def lengths(split): return"),
-        ("def predict(model, batch):\n    return 3", "def predict(model, batch): return"),
-        ("def predict(model, batch):\n    return torch.zeros(2)", "def predict(model, batch): return"),
+        ("def predict(model, batch):\n    return 3", "(model, batch): return one_value"),
+        ("def predict(model, batch):\n    return torch.zeros(2)", "(model, batch): return one_value"),
     ],
 )
 def test_invalid_result_of_an_optional_function_is_reported_with_its_line(written: str, right: str) -> None:

@@ -31,7 +31,7 @@ EXAMPLES = {
     "collate": "def collate(samples): return torch.stack(samples)",
     "lengths": "def lengths(split): return [len(text) for text in texts(split)]",
     "report": 'def report(run, outputs): return {"Mistakes": [{"sample": 3, "said": 1}]}',
-    "predict": "def predict(model, batch): return model(batch).argmax(1)",
+    "predict": "def predict(model, batch): return one_value_or_row_per_sample",
     "sample": "def sample(row): return torch.tensor(row)",
 }
 #: The arguments that the toolkit gives to each function, by position.

@@ -52,12 +52,25 @@ def network_of(kind: Any, path: str, settings: Any) -> Any:
     """Load a model with one of transformers' Auto classes; on the meta device, make one without values.
 
     Loads weights as float32, also from a half-precision file. Training in half precision needs float32
-    weights too.
+    weights too. Raises DataError if the file lacks weights of the encoder.
     """
     if torch.get_default_device().type == "meta":
         remote = SAFELY["trust_remote_code"]
         return kind.from_config(settings, dtype=torch.float32, trust_remote_code=remote)
-    return kind.from_pretrained(path, config=settings, dtype=torch.float32, **SAFELY)
+    network, found = kind.from_pretrained(
+        path, config=settings, dtype=torch.float32, output_loading_info=True, **SAFELY
+    )
+    # A new head is expected, and many encoders are saved without their pooler, which belongs to a head.
+    inside = "" if network.base_model is network else f"{network.base_model_prefix}."
+    for name, _ in network.named_parameters():
+        if name in found["missing_keys"] and name.startswith(inside) and "pooler" not in name.split("."):
+            others = ", ".join(sorted(found["unexpected_keys"])[:3]) or "nothing else"
+            raise DataError(
+                f"the weights of the model in {path} lack {name} of its encoder; there is {others}. Expected "
+                "all that config.json describes, without a prefix such as module.: save the model with "
+                "transformers' save_pretrained, or correct config.json"
+            )
+    return network
 
 
 class Encoder(nn.Module):

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from tests.toolkit.support.bert import write_bert
 from toolkit.errors import DataError
-from toolkit.nlp.encoder import Encoder
+from toolkit.nlp.encoder import Encoder, network_of, settings_of
 
 Load = Callable[[Path], torch.nn.Module]
 
@@ -24,6 +24,13 @@ Load = Callable[[Path], torch.nn.Module]
 def load() -> Load:
     options: dict[str, Any] = {"layers": None, "dropout": None, "vocabulary_size": 40, "like": []}
     return lambda path: Encoder(str(path), **options, pad_id=0, key="model.layers")
+
+
+def classifier(path: Path) -> Any:
+    from transformers import AutoModelForSequenceClassification
+
+    settings = settings_of(str(path), layers=None, dropout=None, key="model.layers")
+    return network_of(AutoModelForSequenceClassification, str(path), settings)
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +108,21 @@ def test_weights_in_half_precision_are_loaded_in_single_precision(load: Load, fo
         # As its shapes are told.
         made.append(load(half))
     assert {each.dtype for model in made for each in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("kind", ["encoder", "classifier"])
+@pytest.mark.parametrize(
+    "prefix, without, said",
+    [("module.", "no such", r"there is module\."), ("", "layer.1.", r"encoder\.layer\.1\.")],
+)
+def test_a_file_without_the_weights_of_the_encoder_is_refused(
+    load: Load, folder: Path, kind: str, prefix: str, without: str, said: str
+) -> None:
+    """transformers would draw them at random. Only the pooler may be missing, which many models lack."""
+    load, file = load if kind == "encoder" else classifier, folder / "model.safetensors"
+    whole = load_file(file)
+    save_file({name: each for name, each in whole.items() if "pooler" not in name}, file)
+    load(folder)
+    save_file({f"{prefix}{name}": each for name, each in whole.items() if without not in name}, file)
+    with pytest.raises(DataError, match=rf"lack .*{said}"):
+        load(folder)

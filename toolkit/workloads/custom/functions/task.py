@@ -61,6 +61,8 @@ class FunctionsTask:
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
+        # Also the import of the user's module, and the constructor of the class, may draw random numbers.
+        seed_everything(experiment.seed)
         self._code = UserCode(experiment.task)
         self._outputs: dict[str, Lists] = {}
         self._has_begun = self._has_predicted = self._predicts_lists = False
@@ -72,6 +74,7 @@ class FunctionsTask:
     @classmethod
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
         """Import the functions in one process, to report errors once, and call `prepare`."""
+        seed_everything(experiment.seed)
         code = UserCode(experiment.task)
         if code.functions.prepare is not None:
             code.call("prepare", experiment.data.values())
@@ -84,6 +87,8 @@ class FunctionsTask:
         )
 
     def _splits(self) -> Iterator[tuple[str, Split]]:
+        # As in a process that has imported the module earlier.
+        seed_everything(self._experiment.seed)
         lengths = self._code.find("lengths")
         for name in _SPLITS:
             # The same seed for each split, so that the parts of a random split do not overlap.

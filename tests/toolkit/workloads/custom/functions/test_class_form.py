@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from toolkit.config import load
 from toolkit.errors import ConfigError, UserError
 from toolkit.testing.contract import CHECKS, new_model, open_task
+from toolkit.workloads.custom.functions import user_code
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import Functions, functions_in
+from toolkit.workloads.custom.functions.task import FunctionsTask
 
 _FILE = """\
 import stk
@@ -119,3 +122,17 @@ def test_failing_constructor_is_reported_with_its_line(config: Path) -> None:
     (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))
     with pytest.raises(UserError, match=r"points\.py:14: Points\(\) fails \(ZeroDivisionError"):
         open_task(experiment)
+
+
+def test_module_and_constructor_draw_the_same_random_numbers_in_each_process(config: Path) -> None:
+    """Otherwise a later attempt would have other data, and could not continue."""
+    text = _FILE.replace("WIDTH = 8", "WIDTH, SHIFT = 8, torch.rand(1)")
+    text = text.replace(", generator=torch.Generator().manual_seed(1))", ") + SHIFT")
+    (config.parent / "points.py").write_text(text)
+    experiment, found = load(config), set()
+    for opened in (open_task, FunctionsTask, open_task):
+        # As in a new process; only one process of an attempt prepares.
+        user_code._imported.cache_clear()
+        torch.rand(1)
+        found.add(opened(experiment).fingerprint)
+    assert len(found) == 1

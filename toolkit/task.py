@@ -100,7 +100,8 @@ class Task(Protocol):
     If a task's runs keep everything that reading another file needs, it may also have a classmethod
     `of_kept(run, experiment, data, named, progress) -> Task | None`: this task on the file of the section
     `data`, as `on` makes it, but without the data of the run; None if the run keeps too little. `named`: the
-    full keys, such as `data.path`, that the user set for this file.
+    full keys, such as `data.path`, that the user set for this file. It may have `warnings`, texts about its
+    data for the log of each attempt.
 
     prepared       folder of the prepared data; None if nothing is prepared
     fingerprint    of the data, so that a run is never continued on other data

@@ -123,6 +123,9 @@ class RankAttempt:
             task = open_task(self._experiment, group, self._display.preparing, stop)
         except StoppedEarly:
             return self._leave_unprepared(group, attempt, stop)
+        for problem in getattr(task, "warnings", ()) if self._world.is_main else ():
+            log.warning("%s", problem)
+            note_event(self._run, "data_warning", why=problem)
         self._context = context = self._build(task, group, attempt)
         with closing(context.reduction), closing(context.step_records), closing(context.checkpoints):
             self._load(context, attempt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,11 +143,11 @@ def moved(batch: Any, device: torch.device) -> Any:
     return batch
 
 
-def digest_of(split: Split) -> str:
+def digest_of(split: Split, note: Callable[[int], object] = lambda index: None) -> str:
     """Return a checksum of the number of samples, their lengths, and the content of a few of them.
 
-    The content of a sample that changes with each read is ignored. Floats count only as sums with three
-    digits, because the last bits of a logarithm depend on the processor.
+    The content of a sample that changes with each read is ignored; `note` gets its index. Floats count only
+    as sums with three digits, because the last bits of a logarithm depend on the processor.
     """
     digest = hashlib.sha256(split.lengths.astype(np.int64).tobytes())
     totals: dict[int, np.ndarray] = {}
@@ -159,6 +159,8 @@ def digest_of(split: Split) -> str:
             for place, pair in enumerate(sums):
                 # Weighted, so that the sum depends on the order of the samples.
                 totals[place] = totals.get(place, np.zeros(2)) + count * np.asarray(pair)
+        else:
+            note(int(index))
     for positive, negative in totals.values():
         digest.update(f"{positive:.3g} {negative:.3g}".encode())
     return digest.hexdigest()

@@ -68,8 +68,10 @@ class FunctionsTask:
         self._has_begun = self._has_predicted = self._predicts_lists = False
         self.prepared = None
         self.splits = dict(self._splits())
+        self.warnings: list[str] = []
         self.fingerprint = self._fingerprint()
-        self.summary = ", ".join(f"{len(split):,} {name}" for name, split in self.splits.items()) + " samples"
+        counts = ", ".join(f"{len(split):,} {name}" for name, split in self.splits.items())
+        self.summary = "; ".join([f"{counts} samples", *self.warnings])
 
     @classmethod
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
@@ -107,9 +109,21 @@ class FunctionsTask:
             "data": to_plain(self._experiment.data.values()),
             # A function or module named `version` is no version, and its text may differ between processes.
             "version": str(None if callable(version) or isinstance(version, ModuleType) else version),
-            "splits": {name: digest_of(split) for name, split in self.splits.items()},
+            "splits": {name: self._digest(name, split) for name, split in self.splits.items()},
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def _digest(self, name: str, split: Split) -> str:
+        """Return the checksum of a split; add a warning if its samples change with each read."""
+        changing: list[int] = []
+        digest = digest_of(split, changing.append)
+        if changing:
+            self.warnings.append(
+                f'{self._code.place("data")}: sample {changing[0]} of data("{name}") differs when it is read '
+                "again after the same seed, so a resumed run is not exact: draw from the global generator of "
+                "torch, numpy or random, not from one of your own"
+            )
+        return digest
 
     def model(self) -> nn.Module:
         return new_model(self._code, self._experiment.model)

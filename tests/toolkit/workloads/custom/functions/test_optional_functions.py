@@ -42,6 +42,19 @@ def prepare(few: bool = False, copies: int = 2):
     with open("prepared.txt", "a") as stream:
         stream.write(f"{few} {copies}\\n")
 """
+AUGMENTED = """
+
+class Augmented(list):
+    draw = np.random.default_rng(0).random
+
+    def __getitem__(self, index):
+        x, y = super().__getitem__(index)
+        return x + self.draw(), y
+
+
+def data(split: str, few: bool = False):
+    return Augmented(original(split, few)) if split == "train" else original(split, few)
+"""
 REPORT = """
 
 def predict(model, batch):
@@ -191,3 +204,11 @@ def test_run_finishes_and_records_the_failure_of_its_report_function(config: Pat
     assert run.result.is_file()
     (event,) = read_events(run, "report_failed")
     assert "digits.py:32: KeyError" in str(event)
+
+
+def test_run_warns_of_samples_that_differ_after_the_same_seed(config: Path, tmp_path: Path) -> None:
+    plain = DIGITS.replace("def data(", "def original(")
+    (config.parent / "digits.py").write_text(plain + AUGMENTED)
+    run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
+    (event,) = read_events(run, "data_warning")
+    assert 'digits.py:39: sample 0 of data("train") differs' in str(event)

@@ -156,5 +156,8 @@ def test_digest_does_not_depend_on_random_augmentation() -> None:
         def __getitem__(self, index: int) -> float:
             return index + self._draw()
 
-    for draw in (random.random, np.random.default_rng().random):
-        assert digest(Augmented(draw)) == digest(Augmented(draw))
+    for draw, changing in ((random.random, []), (np.random.default_rng(0).random, [0, 1, 2, 3, 4])):
+        noted: list[int] = []
+        split = split_of(Augmented(draw), None, "data")
+        assert digest_of(split, noted.append) == digest(Augmented(draw))
+        assert noted == changing

@@ -49,7 +49,7 @@ def publish_once(
         path.parent.mkdir(parents=True, exist_ok=True)
         # A group that shares the folder shares the lock, regardless of which user made its file.
         lock = FileLock(path.parent / f".{path.name}.lock", mode=0o664)
-        with _held(lock, path, lock_timeout_s, waiting):
+        with held(lock, path, lock_timeout_s, waiting):
             if is_ready():
                 return False
             _remove_leftovers(path)
@@ -70,8 +70,8 @@ def publish_once(
 
 
 @contextmanager
-def _held(lock: FileLock, path: Path, timeout_s: float, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock; wait for it as long as its holder is alive. Raises Timeout."""
+def held(lock: FileLock, path: Path, timeout_s: float, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock; wait for it, and call `waiting`, as long as its holder is alive. Raises Timeout."""
     seen, since = _beats(path), time.monotonic()
     while True:
         try:

@@ -5,26 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from torch import nn
 
 from toolkit.config.schema import Experiment, Optimizer
 from toolkit.config.serialize import to_plain
+from toolkit.data.prepared.build_once import held
 from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.task import Evaluation, Loss, Ragged, Score
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.workload import Progress
+from toolkit.workload import Progress, silent
 from toolkit.workloads.custom.functions.made_sections import SECTION_KEYS
 from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
 from toolkit.workloads.custom.functions.own_report import write_sections
@@ -79,7 +84,10 @@ class FunctionsTask:
         seed_everything(experiment.seed)
         code = UserCode(experiment.task)
         if code.functions.prepare is not None:
-            code.call("prepare", experiment.data.values())
+            values = experiment.data.values()
+            taken = [(each.name, values.get(each.name)) for each in code.functions.prepare]
+            with _alone([experiment.task.module, experiment.task.class_name, taken], progress or silent):
+                code.call("prepare", values)
         return f"data() of {code.shown} makes the samples"
 
     def on(self, data: Any, progress: Progress | None = None) -> FunctionsTask:
@@ -256,6 +264,19 @@ class FunctionsTask:
         except Exception as error:
             place = self._code.place("report", error)
             note_event(run, "report_failed", reason=f"{place}: {type(error).__name__}: {error}")
+
+
+@contextmanager
+def _alone(call: object, progress: Progress) -> Iterator[None]:
+    """Wait until no other run makes this call in the same working folder, and keep the others waiting."""
+    folder = Path.cwd() if os.access(".", os.W_OK) else experiment_dir()
+    path = folder / f".prepare-{hashlib.sha256(repr(call).encode()).hexdigest()[:16]}.lock"
+    waiting = partial(progress, "waiting for prepare() of another run", 0, None)
+    with ExitStack() as stack:
+        # Without a lock where a file system has none, or nothing may be written.
+        with suppress(OSError, NotImplementedError):
+            stack.enter_context(held(FileLock(path, mode=0o664), path, math.inf, waiting))
+        yield
 
 
 def _check_optimizer(found: Any, model: nn.Module, place: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from toolkit.system.world import World
 from toolkit.testing.contract import open_task, same_results
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.evaluation import evaluate
+from toolkit.workloads.custom.functions.task import FunctionsTask
 
 OPTIMIZER = """
 
@@ -41,6 +44,15 @@ PREPARE = """
 def prepare(few: bool = False, copies: int = 2):
     with open("prepared.txt", "a") as stream:
         stream.write(f"{few} {copies}\\n")
+"""
+WAITING_PREPARE = """
+
+def prepare():
+    with open("log.txt", "a") as stream:
+        print("begin", end=" ", file=stream, flush=True)
+        if stream.tell() == len("begin "):
+            open("pipe").read()
+        print("end", end=" ", file=stream)
 """
 AUGMENTED = """
 
@@ -166,6 +178,19 @@ def test_prepare_gets_the_keys_of_the_data_section(config: Path) -> None:
     task_class = type(open_task(experiment))
     task_class.prepare(experiment)
     assert Path("prepared.txt").read_text().splitlines()[-1] == "True 3"
+
+
+def test_runs_wait_while_another_one_prepares_the_same_data(config: Path) -> None:
+    (config.parent / "digits.py").write_text(DIGITS + WAITING_PREPARE)
+    experiment = load(config)
+    os.mkfifo("pipe")
+    other = threading.Thread(target=FunctionsTask.prepare, args=[experiment])
+    other.start()
+    # Opened as soon as the other one reads from it.
+    with open("pipe", "wb", buffering=0) as pipe:
+        FunctionsTask.prepare(experiment, lambda what, *_: pipe.close())
+    other.join()
+    assert Path("log.txt").read_text() == "begin end begin end "
 
 
 def test_data_and_prepare_must_agree_on_the_default_of_a_key(config: Path) -> None:

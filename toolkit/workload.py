@@ -233,7 +233,7 @@ class ModelSection:
         return iter(())
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """Yield the files that a new model begins with, each with the key that names it."""
+        """Yield the files, or folders, that a new model begins with, each with the key that names it."""
         return iter(())
 
     @property

@@ -20,11 +20,11 @@ from toolkit.config.schema import Experiment
 from toolkit.config.secrets import require_secrets
 from toolkit.errors import ConfigError, UserError
 from toolkit.files import read_json
+from toolkit.precheck.changes import replaced_models
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
-from toolkit.training.warm_start.find import find_weights
 from toolkit.workload import silent
 
 _META = "meta.json"
@@ -117,8 +117,8 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
     _check_folder(run, experiment)
     check_inputs(experiment)
     begun = next(filter(None, (_valid_time(each.time_start) for each in read_attempts(run))), None)
-    if begun is not None and not force:
-        _check_models(run, experiment, begun)
+    for problem in () if force else replaced_models(run, experiment):
+        raise UserError(f"{problem}. --force repeats the run with it")
     manifest = newest_manifest(run)
     sources = tuple(experiment.data.source_files(silent))
     recorded = _recorded(experiment.data.prepared_dir, manifest.get("data"))
@@ -149,21 +149,6 @@ def _check_folder(run: RunDir, experiment: Experiment) -> None:
         f"{run.config} has texts with another meaning in an experiment file (such as ${{…}}): a script "
         "cannot submit it"
     )
-
-
-def _check_models(run: RunDir, experiment: Experiment, begun: float) -> None:
-    """Raise UserError if a model that the run started from was modified later."""
-    files = list(experiment.model.files())
-    start, name = "train.start_from_checkpoint", experiment.train.start_from_checkpoint
-    if name is not None:
-        files.append((start, find_weights(start, name).file))
-    for key, file in files:
-        if file.stat().st_mtime > begun:
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
-            raise UserError(
-                f"{key}: {file} was modified on {when}, after the start of {run.run_id}: it may be "
-                "another model. --force repeats the run with it"
-            )
 
 
 def _valid_time(found: object) -> float | None:

@@ -1,15 +1,22 @@
-"""Changes of code and data since a run began."""
+"""Changes of code, initial weights and data since a run began."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
 from toolkit.errors import DataError
 from toolkit.files import read_object
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import forced_steps
 from toolkit.run.kept_code.edited_code import edit_warnings, edits_since
 from toolkit.run.new_settings import kept_values
 from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.training.warm_start.find import find_weights
 
 
 def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
@@ -20,7 +27,33 @@ def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> l
     edits = edit_warnings(run, experiment, new_code=new_code)
     if run.result.exists() and (kept := kept_values(run, experiment)):
         edits.append(f"{run.run_id} has finished with {kept}")
-    return [*edits, *data_warnings(run, experiment, new_code=new_code)]
+    models: list[str] = []
+    if run.result.exists() or run.checkpoint_steps():
+        # Trained weights do not need the files that they began with.
+        with suppress(DataError, OSError):
+            models.extend(replaced_models(run, experiment))
+    return [*edits, *models, *data_warnings(run, experiment, new_code=new_code)]
+
+
+def replaced_models(run: RunDir, experiment: Experiment) -> Iterator[str]:
+    """Yield a message for each file of initial weights that was modified after the start of the run.
+
+    Raises DataError if another run that it began with is gone.
+    """
+    attempts = [each for each in read_attempts(run) if each.time_start]
+    # An attempt without a checkpoint reads them again.
+    started = [each for each in attempts if each.resumed is False][-1:] or attempts[:1]
+    if not started:
+        return
+    named, key = list(experiment.model.files()), "train.start_from_checkpoint"
+    if (name := experiment.train.start_from_checkpoint) is not None:
+        named.append((key, find_weights(key, name).file))
+    for key, path in named:
+        for file in filter(Path.is_file, [path, *sorted(path.glob("*"))]):
+            if (modified := file.stat().st_mtime) > started[0].began:
+                when = time.strftime("%Y-%m-%d %H:%M", time.localtime(modified))
+                changed = f"{key}: {file} was modified on {when}, after the start of {run.run_id}"
+                yield f"{changed}: it may be another model"
 
 
 def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from toolkit.checkpoint.shapes import misfit, read_shapes
 from toolkit.config import Experiment, load
 from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.errors import DataError
-from toolkit.files import read_json
+from toolkit.files import append_json_line, read_json
+from toolkit.precheck.changes import change_warnings
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.warm_start import check_shapes
 from toolkit.run.run_dir import WEIGHTS, RunDir
@@ -171,3 +173,22 @@ def test_a_file_that_is_not_safetensors_is_refused(
     file.write_bytes(content)
     with pytest.raises(DataError, match=r"any\.safetensors"):
         read_shapes(file)
+
+
+def test_initial_weights_that_were_replaced_since_the_run_began_are_named(
+    lab: Lab, source: RunDir, tmp_path: Path
+) -> None:
+    file = Path(shutil.copy(of_run(source, "file"), tmp_path))
+    os.utime(file, (1500, 1500))
+    experiment = tiny(lab.folder, f"{KEY}={file}", "seed=9")
+    run = lab.start(experiment)
+    append_json_line(run.attempts, {"attempt": 1, "time_start": 1000.0})
+    # Nothing was trained from the earlier ones.
+    assert change_warnings(run, experiment, new_code=False) == []
+    run.result.write_text("{}")
+    (warning,) = change_warnings(run, experiment, new_code=False)
+    assert f"{KEY}: {file} was modified on" in warning
+    append_json_line(run.attempts, {"attempt": 2, "time_start": 2000.0, "resumed": False})
+    assert change_warnings(run, experiment, new_code=False) == []
+    file.unlink()
+    assert change_warnings(run, experiment, new_code=False) == []

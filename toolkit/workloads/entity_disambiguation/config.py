@@ -156,6 +156,9 @@ class _OfPretrained(ModelSection):
             return found
         return encoder_difference((self.path, self.context_layers), (other.path, other.context_layers))
 
+    def files(self) -> Iterator[tuple[str, Path]]:
+        yield "model.path", Path(self.path)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiEncoder(_OfPretrained):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +146,10 @@ class DocNN(ModelSection):
     def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
         return missing_files(self, "model")
 
+    def files(self) -> Iterator[tuple[str, Path]]:
+        if self.vectors is not None:
+            yield "model.vectors", Path(self.vectors)
+
     def sizes(self, data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         yield "filters (model.filters)", self.filters
         yield from _labels(data, meta)
@@ -193,8 +196,7 @@ class Pretrained(ModelSection):
         return _labels(data, meta)
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        if os.path.isdir(self.path):
-            yield from (("model.path", path) for path in sorted(Path(self.path).iterdir()) if path.is_file())
+        yield "model.path", Path(self.path)
 
 
 def labels_of_head(settings: Mapping[str, Any]) -> int | None:

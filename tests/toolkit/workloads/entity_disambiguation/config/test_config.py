@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,10 @@ def tree() -> dict[str, Any]:
             "slices": {"verbs": "gold LIKE '%.v.%'"},
         },
     }
+
+
+def test_a_model_begins_with_the_folder_of_its_encoder(changed):
+    assert list(check(changed()).model.files()) == [("model.path", Path("/models/minilm"))]
 
 
 def test_the_metric_may_be_the_accuracy_of_a_scored_slice(changed, faults):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from toolkit.config import check
 from toolkit.errors import ConfigError, Fault
+from toolkit.workloads.text_classification.config import DocNN
 
 
 def the_fault(model: Mapping[str, Any] = MappingProxyType({}), **data: Any) -> Fault:
@@ -50,6 +52,11 @@ def test_docnn_needs_kernels_and_layers_of_positive_width(sizes: dict[str, Any],
 def test_word_vectors_need_a_tokenizer_that_makes_words() -> None:
     fault = the_fault({"vectors": "words.txt"}, tokenizer="pretrained", tokenizer_path="bert")
     assert (fault.key, "data.tokenizer" in fault.problem) == ("model.vectors", True)
+
+
+def test_a_docnn_begins_with_the_file_of_its_vectors() -> None:
+    assert list(DocNN().files()) == []
+    assert list(DocNN(vectors="words.txt").files()) == [("model.vectors", Path("words.txt"))]
 
 
 @pytest.mark.parametrize(

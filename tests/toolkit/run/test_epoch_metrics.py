@@ -64,7 +64,7 @@ def test_the_later_line_of_a_step_counts() -> None:
 
 def test_lines_of_one_step_are_joined() -> None:
     """As of a script that scores several sets; the second line need not know the epoch."""
-    second = {"split": "validation", "step": 10, "b_loss": 3.0, "accuracy": 0.5}
+    second = {"split": "validation", "step": 10, "epoch": None, "b_loss": 3.0, "accuracy": 0.5}
     (epoch,) = by_epoch([line("validation", 10, 1.0, a_loss=2.0, accuracy=0.1), second])
     assert epoch.validation == {"a_loss": 2.0, "b_loss": 3.0, "accuracy": 0.5}
 

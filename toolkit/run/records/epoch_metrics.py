@@ -36,7 +36,9 @@ def merged(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for index, line in enumerate(lines):
         has_place = "step" in line and "split" in line
         place = (str(line["step"]), str(line["split"])) if has_place else index
-        found[place] = {**found.pop(place, {}), **line}
+        joined = found.pop(place, {})
+        # A line without an epoch has null, which replaces nothing.
+        found[place] = joined | {key: line[key] for key in line if line[key] is not None or key not in joined}
     return list(found.values())
 
 

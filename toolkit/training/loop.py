@@ -164,11 +164,13 @@ def _log_metrics_if_due(context: TrainContext) -> None:
 def _compare_weights_if_due(context: TrainContext, outcome: Outcome | None) -> None:
     """Compare the ranks' weights if that is due; if they differ, set doubtful checkpoints aside. Collective.
 
-    A stop alone is no reason: a large model may take longer than the seconds that are left.
+    Not before the save of a stop: a large model may take longer than the seconds that are left.
     """
     step, checkpoints = context.state.progress.step, context.checkpoints
     is_last = outcome is Outcome.FINISHED
-    if checkpoints.compared is not None and context.schedule.compares_at(step, is_last=is_last):
+    if outcome is Outcome.YIELDED or checkpoints.compared is None:
+        return
+    if context.schedule.compares_at(step, is_last=is_last):
         context.enter(Phase.COMMUNICATION)
         try:
             compare_weights(context.group, context.state.model, step)

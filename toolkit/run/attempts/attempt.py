@@ -156,9 +156,9 @@ class Attempt:
         """Record whether it has saved, if steps do not show that."""
         self._amend(saved=is_saved)
 
-    def wrote(self) -> None:
-        """Record that files in the work folder have changed; a program may continue from them."""
-        self._amend(wrote=True)
+    def wrote(self, has_written: bool) -> None:
+        """Record whether files in the work folder have changed; a program may continue from them."""
+        self._amend(wrote=has_written)
 
     def measured(self, **facts: float) -> None:
         """Record figures that were measured during training."""

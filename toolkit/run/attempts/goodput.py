@@ -205,9 +205,10 @@ def _lost_share(attempt: AttemptRecord, later: Sequence[AttemptRecord]) -> float
     """The share of an attempt's steps that later ones repeat; without known steps all, or none."""
     first, last = attempt.first_step or 0, attempt.last_step or 0
     if last <= first:
-        # A command may continue from files that it wrote, without having saved.
+        # A command may continue from files that it wrote; earlier versions did not record whether it did.
         starts_over = any(each.resumed is False for each in later)
-        return float(attempt.first_step is None and not attempt.wrote and starts_over)
+        is_lost = attempt.first_step is None and not attempt.saved and attempt.wrote is False
+        return float(is_lost and starts_over)
     # An attempt that made no step repeated none. The next one may begin at an earlier step.
     steps = (each.first_step for each in later if each.first_step != each.last_step)
     resumed = min((step for step in steps if step is not None), default=last)

@@ -68,7 +68,8 @@ def test_lost_steps_are_those_before_the_next_attempt_with_a_step(run: RunDir, l
         pytest.param({}, [{}, {"resumed": False}], 8, id="starts over after an attempt that died early"),
         pytest.param({}, [{"resumed": False, "first_step": 0}], 8, id="starts over and logs steps"),
         pytest.param({"wrote": True}, [{"resumed": False}], 0, id="may continue from what it wrote"),
-        pytest.param({"saved": True}, [{"resumed": True}], 0, id="continues from a save"),
+        pytest.param({"saved": True}, [{"resumed": False}], 0, id="may continue from a save"),
+        pytest.param({"wrote": None}, [{"resumed": False}], 0, id="of an earlier version"),
         pytest.param({}, [{}], 0, id="the next one has not begun"),
     ],
 )
@@ -76,7 +77,8 @@ def test_command_without_steps_repeats_all_if_it_starts_over(
     run: RunDir, facts: dict[str, Any], following: list[dict[str, Any]], repeated: float
 ) -> None:
     """A killed command has 0 as its last step."""
-    command = {"time_start": 100, "time_end": 110, "first_step_after_start_s": 2.0, "last_step": 0, **facts}
+    command = {"time_start": 100, "time_end": 110, "first_step_after_start_s": 2.0, "last_step": 0}
+    command |= {"wrote": False, **facts}
     told(run, command, *({"time_start": 120 + number, **each} for number, each in enumerate(following)))
     first, *_ = timeline(run, 999)
     assert (first.spent.repeated, first.spent.training) == (repeated, 8 - repeated)

@@ -178,6 +178,7 @@ class _Rank:
             if self._attempt is not None:
                 self._attempt.started(None, bool(place.latest))
                 self._attempt.saved(False)
+                self._attempt.wrote(False)
                 self._attempt.stepped()
             code = self._wait(program)
         finally:
@@ -220,7 +221,7 @@ class _Rank:
             self._walked = self._looked
             if work_mark(self._run) != self._written:
                 self._has_written = True
-                self._attempt.wrote()
+                self._attempt.wrote(True)
 
     def _outcome(self, code: int, program: Program) -> Outcome:
         """Return the outcome of an exit status. Raises _CommandFailed or _MisusedToolkit.
@@ -229,7 +230,7 @@ class _Rank:
         """
         self._leaving.look()
         if code == -signal.SIGKILL and self._leaving.is_over():
-            log.warning("the command was killed, because it had not ended in time after SIGTERM")
+            log.warning("the command was killed; it had not ended in time after SIGTERM")
         has_returned = CALL not in self._experiment.task.run or self._run.returned.exists()
         # Lightning, for one, ends with status 0 at SIGTERM.
         was_cut_short = self._leaving.is_asked and self._is_before_end

@@ -33,7 +33,7 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
     # dp has one process, and the reduction treats the model's gradients in the same way.
     module = wrap_data_parallel(model, train, group)
     if not _is_exact(train, group):
-        compile_model(model, train, group.device)
+        compile_model(model, train, group)
         return FastReduction(model, group, module)
     if train.compile == "on":
         raise UserError(
@@ -63,14 +63,16 @@ def _is_exact(train: Train, group: Group) -> bool:
     return True
 
 
-def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
+def compile_model(model: nn.Module, train: Train, group: Group) -> None:
     """Have torch compile the model's forward and backward pass at its first call, if the run is set to.
 
+    Collective: a rank that waits for one that compiles would count as hanging, so all compile or none.
     The model stays the same module, with the same parameter names. Sizes are symbolic from the start, so that
     batches of another length need no new kernels, except for convolutions.
     """
-    if why_not := why_not_compiled(model, train, device):
-        log.debug("the model is not compiled: %s", why_not)
+    why_not = why_not_compiled(model, train, group.device)
+    if group.any(bool(why_not)):
+        log.debug("the model is not compiled: %s", why_not or "another rank cannot")
         return
     log.info("torch compiles the model at its first step, which takes a minute or more")
     # Dynamo would split the graph at DDP's buckets: less is fused, and some releases fail or recompile.

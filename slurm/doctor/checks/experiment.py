@@ -17,8 +17,9 @@ from toolkit.errors import StkError
 from toolkit.run.create_run import run_of
 from toolkit.system.output.amounts import size, size_mb
 
-#: Checkpoints besides the newest ones: the best, and the one that is being written.
-_MORE_CHECKPOINTS = 2
+#: Checkpoints besides the newest ones: the best, the one that is being written, and with several ranks the
+#: last compared one with its best.
+_MORE_CHECKPOINTS = 4
 #: Keys that the cure of a budget may name.
 _KEYS = ("resources.time", "checkpoint.every_steps")
 

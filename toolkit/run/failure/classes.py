@@ -89,7 +89,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.RETRY,
         blames_host=True,
         advice="The same work gave different weights: a processor or its memory may be faulty, or the task "
-        "uses its own random numbers. Checkpoints after the last good comparison were set aside.",
+        "uses its own random numbers. Checkpoints after the last good comparison are set aside.",
     ),
     DEVICE: FailureClass(
         policy=Policy.RETRY,

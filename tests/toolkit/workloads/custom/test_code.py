@@ -79,13 +79,16 @@ def test_scripts_not_yet_tracked_by_git_are_code_unless_ignored_or_hidden(folder
     git(folder, "init", "-q")
     add(folder, ".gitignore", content=b"ignored.py")
     git(folder, "add", "train.py", "models/net.py", "data/rows.csv")
-    add(folder, "new.py", "run.sh", "new/net.py", "models/new.py", "notes.txt", "new/notes.txt")
+    add(folder, "new.py", "run.sh", "new/__init__.py", "new/parts/net.py", "models/new.py", "new/notes.txt")
+    # A program may copy its own code to its output, and a script may lie in a large folder of data.
+    add(folder, "notes.txt", "outputs/a/code/train.py", "rows/download.sh", "experiments/b-2/code/x.py")
     add(folder, "ignored.py", ".key.py", "experiments/a-1/attempts.jsonl", "experiments/a-1/config.yaml")
     add(folder, "experiments/a-1/code/x.py")
     add(folder, "large.py", content=LARGE)
     (folder / "link.py").symlink_to("train.py")
     keep(run, folder, folder)
-    found = {"train.py", "models/net.py", "data/rows.csv", "new.py", "run.sh", "new/net.py", "models/new.py"}
+    found = {"train.py", "models/net.py", "data/rows.csv", "new.py", "run.sh", "models/new.py"}
+    found |= {"new/__init__.py", "new/parts/net.py"}
     assert files(run.user_code) == found
 
 

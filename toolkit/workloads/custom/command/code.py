@@ -187,10 +187,13 @@ def _git_files(folder: Path, *options: str) -> list[Path]:
 
 
 def _scripts_at(folder: Path, path: Path) -> Iterator[Path]:
-    """The script at a path relative to the folder, or all visible ones below it."""
+    """The script at a path relative to the folder, or all visible ones of a package.
+
+    Other folders may hold data, output with copies of scripts, or another project.
+    """
     whole = folder / path
-    is_open = whole.is_dir() and not whole.is_symlink() and _may_be_code(whole)
-    for file in (path / each for each in _visible_files(whole)) if is_open else [path]:
+    is_package = (whole / "__init__.py").is_file() and not whole.is_symlink() and _may_be_code(whole)
+    for file in (path / each for each in _visible_files(whole)) if is_package else [path]:
         if file.suffix in SCRIPTS and not file.name.startswith("."):
             yield file
 

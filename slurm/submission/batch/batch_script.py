@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.config.resources import Resources
@@ -146,6 +146,8 @@ class JobPlan:
             "trap '' TERM INT HUP USR1 USR2",
             "# What the submitting shell or its job passed on must not shape the step.",
             "unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE",
+            "# They authenticate the submitter, for a short time, on its host.",
+            "unset SLURM_JWT SLURM_SACK_SOCKET",
             "# With this status srun reports its own errors, which are no failures of the ranks.",
             f"export SLURM_EXIT_ERROR={_SRUN_FAILED}",
             *self._steps(" ".join(["srun", *self._srun_options(parts), *self._command()])),
@@ -220,7 +222,7 @@ def both_dependencies(given: object, added: str, need: str) -> str:
 
 
 def _check_python(python: str) -> None:
-    if any(part.startswith(".tmp") for part in Path(python).parts):
+    if re.search(r"/builds-v\d+/\.tmp\w+/", python):
         raise UserError(
             f"{python} is in a temporary environment, which uv deletes when this command ends: the job would "
             "not find it. Add the package to the environment (uv add, uv pip install) instead of --with"

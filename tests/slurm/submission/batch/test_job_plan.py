@@ -123,3 +123,4 @@ def test_python_of_an_environment_that_uv_deletes_is_refused(experiment: Experim
     python = "/home/ada/.cache/uv/builds-v0/.tmpcOCbEw/bin/python"
     with pytest.raises(UserError, match="--with"):
         str(replace(plan(experiment, Resources()), python=python))
+    assert str(replace(plan(experiment, Resources()), python="/scratch/.tmp/venv/bin/python"))

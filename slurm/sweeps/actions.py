@@ -113,7 +113,7 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
                 one.now.check_known()
     there = [(one.run, one.experiment) for one in known if one.now is not None and not one.skipped]
     warnings = edit_warnings_of_many(there, new_code=asked)
-    for run, experiment in there if warnings and not dry_run else ():
+    for run, experiment in there if not dry_run else ():
         with exclusively(run):
             take_new_code(run, experiment, asked=asked)
             take_new_settings(run, experiment)

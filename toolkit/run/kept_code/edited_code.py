@@ -165,11 +165,15 @@ def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
 
 
 def _lost_links(run: RunDir) -> list[str]:
-    """Messages about folders of the user that links of the work folder lead to, and that are gone."""
+    """A message about the user's folder if links of the work folder lead there and it is gone."""
     links = (each.readlink() for each in run.work.glob("*") if each.is_symlink())
-    gone = {link.parent for link in links if link.is_absolute() and not os.path.exists(link.parent)}
-    what, hint = f"{run.run_id} has links to files in", "move it back, or start anew with --fresh"
-    return [f"{what} {folder}, which is gone: {hint}" for folder in sorted(gone)]
+    gone = [link for link in links if link.is_absolute() and not link.parent.exists()]
+    # A program may make links of its own, such as to a folder of its job.
+    folder = getattr(load_resolved(run.config).task, "folder", None) if gone and run.config.exists() else None
+    if folder is None or not any(link.is_relative_to(folder) for link in gone):
+        return []
+    hint = "move it back, or start anew with --fresh"
+    return [f"{run.run_id} has links to files in {folder}, which is gone: {hint}"]
 
 
 def begins_anew(run: RunDir) -> bool:

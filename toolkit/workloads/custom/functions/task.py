@@ -85,7 +85,8 @@ class FunctionsTask:
         code = UserCode(experiment.task)
         if code.functions.prepare is not None:
             values = experiment.data.values()
-            taken = [(each.name, values.get(each.name)) for each in code.functions.prepare]
+            shown = to_plain(values)
+            taken = [(each.name, shown.get(each.name)) for each in code.functions.prepare]
             with _alone([experiment.task.module, experiment.task.class_name, taken], progress or silent):
                 code.call("prepare", values)
         return f"data() of {code.shown} makes the samples"

@@ -72,6 +72,9 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._every_n_steps, self._every_n_epochs, self._keep = every_n_steps, every_n_epochs, keep
         self._step = 0
         self._total: int | None = None
+        self._epoch: float | None = None
+        # Lightning's names of the metrics of single steps.
+        self._of_steps: set[str] = set()
         self._random: dict[str, Any] | None = None
         # The state after the last step, for a save in a validation: progress, and random numbers.
         self._progress: dict[str, Any] = {}
@@ -154,9 +157,13 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if not self._is_at_step:
             return
         before, self._step = self._step, step
+        self._epoch = _epoch(trainer, batch_idx)
+        # callback_metrics also has values of earlier steps and epochs.
+        logged = trainer._logger_connector.metrics["callback"]
+        self._of_steps.update(logged)
         is_due = _is_due(step, before, getattr(trainer, "log_every_n_steps", _LOG_EVERY))
-        metrics = self._training(trainer, outputs) if is_due else {}
-        self._run.log(step=step, total=self._total, epoch=_epoch(trainer, batch_idx), **metrics)
+        metrics = _loss(outputs) | _of_training(logged) if is_due else {}
+        self._run.log(step=step, total=self._total, epoch=self._epoch, **metrics)
         is_asked = self._run.should_stop()
         if is_asked or _is_due(step, before, self._every_n_steps):
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
@@ -171,7 +178,12 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if (trainer.current_epoch + 1) % self._every_n_epochs == 0 or _is_last_epoch(trainer):
             self._save(trainer, is_epoch_end=True)
 
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # The module's on_train_epoch_end, which may log, is called after that of this callback.
+        self._log_epoch(trainer)
+
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._log_epoch(trainer)
         # What follows, such as a test, may be stopped.
         if self._saved != trainer.global_step > 0:
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
@@ -222,15 +234,15 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             epoch = float(trainer.current_epoch + 1) if trainer.is_last_batch else None
             self._run.log(step=trainer.global_step, split="validation", epoch=epoch, **metrics)
 
-    def _training(self, trainer: Trainer, outputs: Any) -> dict[str, Any]:
-        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-        metrics = {} if loss is None else {"loss": loss}
-        others = {
-            name: value
-            for name, value in trainer.callback_metrics.items()
-            if not name.startswith((*_VALIDATION, "test_", "test/"))
-        }
-        return metrics | _named(others, _TRAINING, all_of_them=True)
+    def _log_epoch(self, trainer: Trainer) -> None:
+        """Log what is not of single steps, such as the means over the epoch that has ended."""
+        logged = trainer.callback_metrics.items()
+        metrics = _of_training({name: value for name, value in logged if name not in self._of_steps})
+        if "loss" in metrics and trainer.lightning_module.automatic_optimization:
+            # The last step has a loss of its own.
+            metrics["loss_epoch"] = metrics.pop("loss")
+        if metrics:
+            self._run.log(step=self._step, epoch=self._epoch, **metrics)
 
     def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
         drawn = self._drawn if self._is_validating and self._drawn else _drawn()
@@ -306,6 +318,20 @@ def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
     """Return the number of finished epochs at this batch."""
     batches = trainer.num_training_batches
     return trainer.current_epoch + (batch_idx + 1) / batches if batches != float("inf") else None
+
+
+def _loss(outputs: Any) -> dict[str, Any]:
+    loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+    return {} if loss is None else {"loss": loss}
+
+
+def _of_training(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    others = {
+        name: value
+        for name, value in metrics.items()
+        if not name.startswith((*_VALIDATION, "test_", "test/"))
+    }
+    return _named(others, _TRAINING, all_of_them=True)
 
 
 def _named(

@@ -379,6 +379,43 @@ def test_metrics_with_a_name_that_is_reserved_are_logged_under_a_longer_name(own
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("accumulate, losses", [(1, [4, 3, 2, 1])])
+def test_loss_is_that_of_each_step_and_means_over_an_epoch_are_of_its_last_step(
+    accumulate: int, losses: list[float], own_run: AskedRun
+) -> None:
+    """The module returns the loss of a batch, and logs the mean and another metric once for each epoch."""
+    model: Any = small_model()
+    batches = iter([4.0, 3.0, 2.0, 1.0])
+
+    def step(batch: Any, batch_idx: int) -> Any:
+        loss = 0 * model.layer(batch).sum() + next(batches)
+        model.log("train_loss", loss, on_step=False, on_epoch=True)
+        model.log("both", loss, on_step=True, on_epoch=True)
+        return loss
+
+    model.training_step = step
+    model.on_train_epoch_end = lambda: model.log("train_f1", float(model.current_epoch))
+    fit(model=model, log_every_n_steps=1, accumulate_grad_batches=accumulate)
+    lines = [each for each in read_json_lines(own_run.dir.metrics) if each["split"] == "train"]
+    of_steps, of_epochs = (
+        [each for each in lines if ("loss" in each) is is_step] for is_step in (True, False)
+    )
+    assert [each["loss"] for each in of_steps] == [each["both"] for each in of_steps] == losses
+    last = {
+        name: [each[name] for each in of_epochs]
+        for name in ("step", "epoch", "loss_epoch", "both_epoch", "f1")
+    }
+    assert last == {
+        "step": [len(losses) // 2, len(losses)],
+        "epoch": [1, 2],
+        "loss_epoch": [3.5, 1.5],
+        "both_epoch": [3.5, 1.5],
+        "f1": [0, 1],
+    }
+    assert "both" not in of_epochs[0]
+
+
+@pytest.mark.slow
 def test_saves_within_an_epoch_are_due_though_a_batch_makes_several_steps(own_run: AskedRun) -> None:
     fit(model=small_model(optimizers=2), every_n_steps=5)
     assert own_run.dir.checkpoint_steps() == [6, 8]

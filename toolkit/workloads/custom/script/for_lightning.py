@@ -162,7 +162,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         logged = trainer._logger_connector.metrics["callback"]
         self._of_steps.update(logged)
         is_due = _is_due(step, before, getattr(trainer, "log_every_n_steps", _LOG_EVERY))
-        metrics = _loss(outputs) | _of_training(logged) if is_due else {}
+        metrics = _loss(trainer, outputs) | _of_training(logged) if is_due else {}
         self._run.log(step=step, total=self._total, epoch=self._epoch, **metrics)
         is_asked = self._run.should_stop()
         if is_asked or _is_due(step, before, self._every_n_steps):
@@ -320,9 +320,11 @@ def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
     return trainer.current_epoch + (batch_idx + 1) / batches if batches != float("inf") else None
 
 
-def _loss(outputs: Any) -> dict[str, Any]:
+def _loss(trainer: Trainer, outputs: Any) -> dict[str, Any]:
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-    return {} if loss is None else {"loss": loss}
+    # Lightning divides it by the number of batches of a step.
+    batches = trainer.accumulate_grad_batches if trainer.lightning_module.automatic_optimization else 1
+    return {} if loss is None else {"loss": loss * batches}
 
 
 def _of_training(metrics: Mapping[str, Any]) -> dict[str, Any]:

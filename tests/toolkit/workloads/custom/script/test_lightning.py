@@ -379,7 +379,7 @@ def test_metrics_with_a_name_that_is_reserved_are_logged_under_a_longer_name(own
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("accumulate, losses", [(1, [4, 3, 2, 1])])
+@pytest.mark.parametrize("accumulate, losses", [(1, [4, 3, 2, 1]), (2, [3, 1])])
 def test_loss_is_that_of_each_step_and_means_over_an_epoch_are_of_its_last_step(
     accumulate: int, losses: list[float], own_run: AskedRun
 ) -> None:

@@ -20,7 +20,8 @@ from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
 
-_EVALUATION = "eval_"
+#: Evaluations' splits, by the prefix of their metrics.
+_SPLITS = {"eval_": "validation", "test_": "test"}
 #: Keys that the Trainer adds to its logs.
 _NO_SCORES = frozenset(
     {"runtime", "samples_per_second", "steps_per_second", "model_preparation_time", "train_runtime"}
@@ -40,7 +41,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
       the last step, and the process leaves with status 75. In an evaluation after the training it
       saves too, also with save_strategy="no". It does not if the training ended within an epoch, or if
       load_best_model_at_end has replaced the weights.
-    - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
+    - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation, or as test
+      with metric_key_prefix="test".
 
     keep   how many of the newest checkpoints are kept in the run, beside the best one
 
@@ -115,13 +117,13 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         logs = logs or {}
         if _SUMMARY in logs:
             return
-        is_evaluation = any(name.startswith(_EVALUATION) for name in logs)
+        prefix = next((each for each in _SPLITS if any(name.startswith(each) for name in logs)), "")
         self._run.log(
             step=state.global_step,
             total=state.max_steps,
             epoch=state.epoch,
-            split="validation" if is_evaluation else "train",
-            **_metrics(logs),
+            split=_SPLITS.get(prefix, "train"),
+            **_metrics(logs, prefix),
         )
 
     def on_save(
@@ -141,11 +143,11 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             self._run.leave()
 
 
-def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a log, under the names that reports use."""
+def _metrics(logs: Mapping[str, Any], prefix: str) -> dict[str, float]:
+    """Return the numbers of a log, under the names that reports use: without the prefix."""
     found: dict[str, float] = {}
     for name, value in logs.items():
-        short = "lr" if name == "learning_rate" else metric_name(name, _EVALUATION)
+        short = "lr" if name == "learning_rate" else metric_name(name, prefix)
         is_score = name != "epoch" and short not in _NO_SCORES
         if is_score and isinstance(value, int | float) and not math.isinf(value):
             found[short] = value

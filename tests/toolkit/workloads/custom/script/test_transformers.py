@@ -67,10 +67,12 @@ def test_metrics_have_names_that_the_run_accepts() -> None:
     state = SimpleNamespace(global_step=1, max_steps=2, epoch=0.5)
     callback.on_log(None, state, None, {"loss": 1.0, "total": 2.0, "train_runtime": 3.0, "epoch": 0.5})
     callback.on_log(None, state, None, {"eval_loss": 4.0, "eval_step": 5.0, "eval_runtime": 6.0})
+    callback.on_log(None, state, None, {"test_loss": 7.0, "test_runtime": 8.0})
     place = {"step": 1, "total": 2, "epoch": 0.5}
     assert logged == [
         place | {"split": "train", "loss": 1.0, "train_total": 2.0},
         place | {"split": "validation", "loss": 4.0, "eval_step": 5.0},
+        place | {"split": "test", "loss": 7.0},
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import shutil
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,14 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         # Whether this process has made a step since the newest checkpoint.
         self._is_unsaved = False
         self._trainer: Trainer | None = None
+        self._resumes = False
 
     def newest(self, trainer: Trainer) -> str | None:
         """Return the checkpoint to resume from, if any. Collective. Raises UserError at a second training."""
         begin_once(self._run._place, "trainer.train")
         self._trainer = trainer
         found = self._run.latest_checkpoint()
+        self._resumes = found is not None
         return None if found is None else str(found)
 
     def on_train_begin(
@@ -73,6 +75,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
                 "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a stopped "
                 "run could not continue: leave it out"
             )
+        if self._resumes and (trainer := self._trainer) is not None:
+            _restore(trainer.callback_handler.callbacks, state.stateful_callbacks)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -141,6 +145,20 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._is_unsaved = False
         if self._is_leaving:
             self._run.leave()
+
+
+def _restore(callbacks: Iterable[TrainerCallback], saved: Any) -> None:
+    """Give callbacks, such as EarlyStoppingCallback, what they had counted at the checkpoint.
+
+    restore_callback_states_from_checkpoint would replace them by new objects with the checkpoint's arguments.
+    """
+    for name, states in saved.items():
+        same = [each for each in callbacks if type(each).__name__ == name]
+        # The Trainer adds the states of each save to those of the saves before, if there are several.
+        newest = states[-len(same) :] if isinstance(states, list) else [states]
+        for callback, state in zip(same, newest, strict=False):
+            for attribute, value in state.get("attributes", {}).items():
+                setattr(callback, attribute, value)
 
 
 def _metrics(logs: Mapping[str, Any], prefix: str) -> dict[str, float]:

@@ -113,6 +113,35 @@ def small_trainer(folder: Path, *, max_steps: int = 2, **options: Any) -> Any:
     )
 
 
+def train_with_patience(folder: Path, *, fails_at: int | None = None) -> int:
+    """Train with an evaluation and a save after each step; return the last step.
+
+    The loss falls, so that only the first evaluation is the best.
+    """
+    from transformers import EarlyStoppingCallback, TrainerCallback
+
+    class Fails(TrainerCallback):  # type: ignore[misc, unused-ignore]
+        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step + 1 == fails_at:
+                raise OSError("the disk")
+
+    resuming._begun.clear()
+    every_step = {"save_strategy": "steps", "save_steps": 1, "eval_strategy": "steps", "eval_steps": 1}
+    best = {"metric_for_best_model": "loss", "greater_is_better": True}
+    trainer = small_trainer(folder, max_steps=8, **every_step, **best)
+    for callback in (EarlyStoppingCallback(early_stopping_patience=3), Fails()):
+        trainer.add_callback(callback)
+    trainer.train()
+    return int(trainer.state.global_step)
+
+
+def test_early_stopping_goes_on_to_count_after_a_failure(own_run: AskedRun, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="the disk"):
+        train_with_patience(tmp_path, fails_at=4)
+    assert saves(own_run) == [1, 2, 3]
+    assert train_with_patience(tmp_path) == 4
+
+
 def saves(run: AskedRun) -> list[int]:
     return [event.facts["step"] for event in read_events(run.dir, "save")]
 

@@ -52,6 +52,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, *, keep: int = 2) -> None:
         self._run = current_run()
+        # Before the Trainer starts the workers of its data loader.
+        self._run.catch_signals()
         self._keep = keep
         self._is_leaving = False
         # Whether this process has made a step since the newest checkpoint.

@@ -16,11 +16,11 @@ class AskedRun(CurrentRun):
 
     def __init__(self, folder: Path) -> None:
         self.dir = RunDir(folder)
-        self.is_asked = False
+        self.is_asked = self.catches_signals = False
         super().__init__(Place(run=self.dir, rank=0, size=1))
 
     def catch_signals(self) -> None:
-        pass
+        self.catches_signals = True
 
     def should_stop(self, *, every: int | None = None) -> bool:
         return self.is_asked

@@ -189,6 +189,13 @@ def test_stop_in_an_evaluation_of_the_best_weights_does_not_save_them_as_the_las
     assert saves(own_run) == [1]
 
 
+def test_signals_are_caught_before_the_trainer_starts_workers_of_its_loader(own_run: AskedRun) -> None:
+    from toolkit.workloads.custom.script.for_transformers import RunCallback
+
+    RunCallback()
+    assert own_run.catches_signals
+
+
 @pytest.mark.parametrize(
     "changes, is_kept", [({}, True), ({"global_step": 3}, False), ({"epoch": 1.5}, False)]
 )

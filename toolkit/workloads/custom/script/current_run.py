@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -227,9 +227,8 @@ class CurrentRun:
         with error:
             checkpoints.flush(folder)
         error.raise_together()
-        with error:
-            if self._place.is_main:
-                self._commit(folder, step, begun, best=best, keep=keep)
+        commit = partial(self._commit, folder, step, begun, best=best, keep=keep)
+        error.work_on_rank_0(commit if self._place.is_main else None)
         error.raise_together()
 
     def _commit(self, folder: Path, step: int, begun: float, *, best: bool, keep: int) -> None:

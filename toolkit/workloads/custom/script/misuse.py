@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
@@ -20,8 +22,8 @@ _EXAMPLES = {
     "leave": "run.leave()",
 }
 _OURS = Path(__file__).parents[3]
-#: The file of contextlib: its frames are between `with run.checkpoint(…)` and the code of `checkpoint`.
-_BETWEEN = contextmanager.__code__.co_filename
+#: Files of Python: their frames are between `with run.checkpoint(…)` and our code, or in a thread of ours.
+_BETWEEN = {each.__code__.co_filename for each in (contextmanager, Thread.run, ThreadPoolExecutor.submit)}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,4 +66,4 @@ def _place() -> str:
 
 
 def _is_between(file: str) -> bool:
-    return file == _BETWEEN or Path(file).is_relative_to(_OURS)
+    return file in _BETWEEN or Path(file).is_relative_to(_OURS)

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from toolkit.errors import CheckpointError, UserError
@@ -74,6 +76,8 @@ def _gpu(torch: Any, distributed: Any) -> int:
     return local_rank if current == 0 and local_rank < torch.cuda.device_count() else int(current)
 
 
+#: Seconds between two meetings of the ranks while rank 0 works.
+_MEET_EVERY_S = 1.0
 #: Errors that a rank reports to the others, by number, in increasing priority.
 _ERRORS = (None, CheckpointError, UserError)
 
@@ -98,6 +102,20 @@ class SharedError:
         elif isinstance(error, CheckpointError | UserError):
             self._own = error
         return self._own is not None
+
+    def work_on_rank_0(self, work: Callable[[], None] | None) -> None:
+        """Let rank 0 work for longer than a collective may take, 10 minutes with NCCL. Collective.
+
+        work  None on the other ranks
+        """
+        with self, ThreadPoolExecutor(1) as thread:
+            if group() is None:
+                return None if work is None else work()
+            task = None if work is None else thread.submit(work)
+            while largest(float(task is not None and not wait([task], _MEET_EVERY_S).done))[0]:
+                pass
+            if task is not None:
+                task.result()
 
     def raise_together(self) -> None:
         """Raise CheckpointError or UserError if any rank has one. Collective."""

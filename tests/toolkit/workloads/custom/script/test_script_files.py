@@ -9,7 +9,9 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.recorded import final
-from toolkit.workloads.custom.script import current_run, resuming
+from toolkit.workloads.custom.script import checkpoints, current_run, ranks, resuming
 from toolkit.workloads.custom.script.current_run import CurrentRun
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked
 from toolkit.workloads.custom.script.place import Place, find_place
@@ -55,6 +57,36 @@ def test_saved_checkpoint_is_found_with_its_content(run: RunDir) -> None:
     assert run.last.resolve() == folder
     (event,) = save_events(run)
     assert event.bytes == len("state 7")
+
+
+def test_ranks_meet_again_and_again_while_rank_0_completes_a_checkpoint(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One collective would reach its time limit if the checksums of a large checkpoint take longer."""
+    meetings: list[float] = []
+    is_met, complete = Event(), checkpoints.commit
+
+    def meet(value: float) -> list[float]:
+        meetings.append(value)
+        if meetings[-2:] == [1, 1]:
+            is_met.set()
+        return [value]
+
+    def commit(*args: Any) -> int:
+        assert is_met.wait(10)
+        return complete(*args)
+
+    monkeypatch.setattr(ranks, "group", lambda: SimpleNamespace(get_world_size=lambda: 1))
+    monkeypatch.setattr(ranks, "largest", meet)
+    monkeypatch.setattr(current_run, "largest", lambda *values: values)
+    monkeypatch.setattr(ranks, "_MEET_EVERY_S", 0)
+    monkeypatch.setattr(checkpoints, "commit", commit)
+    save(start(run), 7)
+    assert run.checkpoint_steps() == [7]
+    assert meetings[-2:] == [0, 0]
+    monkeypatch.setattr(checkpoints, "commit", complete)
+    with pytest.raises(UserError, match=r"^run\.checkpoint\(8\)"), start(run).checkpoint(8):
+        pass
 
 
 def test_script_without_stk_says_that_it_continues(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,7 +154,7 @@ def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None
 def _on_device(
     predictor: Predictor, model: nn.Module, experiment: Experiment, settings: Evaluation
 ) -> Predict:
-    """Return a function that predicts like the run's evaluations: on its kind of device, in `train.precision`."""
+    """Return a function that predicts on the run's kind of device, in `train.precision`."""
     wanted = experiment.train.device
     device = choose_device("auto" if wanted == "cuda" else wanted)
     model = model.to(device)

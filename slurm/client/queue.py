@@ -106,6 +106,7 @@ class JobState:
     started      local time; the expected start while it waits
     raw_id       its number, which an array task has too; of a heterogeneous job that of the leader
     depends      the jobs that it waits for, as Slurm writes them
+    work_dir, name   empty if only accounting has the job
     """
 
     state: State
@@ -117,6 +118,8 @@ class JobState:
     started: datetime | None = None
     raw_id: str = ""
     depends: str = ""
+    work_dir: str = ""
+    name: str = ""
 
     @property
     def is_terminal(self) -> bool:
@@ -183,6 +186,8 @@ def from_controller(job: Job) -> JobState:
         started=job.started,
         raw_id=job.raw_id,
         depends=job.dependency,
+        work_dir=job.work_dir,
+        name=job.name,
     )
 
 

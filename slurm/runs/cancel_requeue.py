@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from slurm.client import programs
-from slurm.client.parse import Job
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.stop_signals import REQUEST_EVENT
-from slurm.status.liveness import is_launcher_alive
+from slurm.status.liveness import is_launcher_alive, works_for
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, exclusively, last_submission, recover, recover_lost
 from toolkit.errors import RunBusy, SchedulerError, UserError
@@ -100,7 +99,7 @@ def check_jobs(targets: Mapping[str, RunDir]) -> None:
         name
         for job in programs.jobs(ids=targets)
         for name in (job.job_id, job.base_id)
-        if name in targets and works_for(job, targets[name])
+        if name in targets and works_for(job.work_dir, job.job_id, targets[name])
     }
     for job_id, target in targets.items():
         if job_id not in own:
@@ -108,12 +107,6 @@ def check_jobs(targets: Mapping[str, RunDir]) -> None:
                 f"{target.submissions} names job {job_id[:40]}, but Slurm knows no such job that works in "
                 f"{target.path}: nothing was done to it"
             )
-
-
-def works_for(job: Job, target: RunDir) -> bool:
-    """Whether a job works in a run's folder; for an array task, by a link with the task's number."""
-    places = (job.work_dir, os.path.join(job.work_dir, job.job_id.partition("_")[2]))
-    return any(os.path.realpath(place) == os.path.realpath(target.path) for place in places)
 
 
 def requeue(target: RunDir, now: RunStatus) -> str:

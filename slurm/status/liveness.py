@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from slurm.status.submissions import Submission
@@ -59,6 +60,35 @@ def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError):
         return False
+
+
+def works_for(work_dir: str, job_id: str, run: RunDir) -> bool:
+    """Whether a job with this working directory works in the run's folder."""
+    return os.path.realpath(run.path) in map(os.path.realpath, _folders(work_dir, job_id))
+
+
+def is_of_another(submission: Submission, work_dir: str, name: str, run: RunDir) -> bool:
+    """Whether the job with this directory and name only has the number of a run's job.
+
+    A controller may have begun its numbers again, or the folder may be a copy of the job's. If the folder was
+    moved while its job waits or runs, the job has its name, and no run is in the job's directory.
+    """
+    if not work_dir or submission.is_script or works_for(work_dir, submission.job_id, run):
+        return False
+    others = [_inode(RunDir(Path(place))) for place in _folders(work_dir, submission.job_id)]
+    return name != submission.name or any(other not in (None, _inode(run)) for other in others)
+
+
+def _folders(work_dir: str, job_id: str) -> list[str]:
+    """Return where a job's run may be: in its directory; for an array task, by a link with its number."""
+    return [work_dir, os.path.join(work_dir, job_id.partition("_")[2])]
+
+
+def _inode(run: RunDir) -> int | None:
+    """Return the inode of a run's record, also if its folder is mounted at two places; None without one."""
+    with suppress(OSError):
+        return run.submissions.stat().st_ino
+    return None
 
 
 def heartbeat(run: RunDir, attempt: AttemptRecord | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from slurm.client.queue import UNKNOWN, JobState, poll
 from slurm.status import numbers
+from slurm.status.liveness import is_of_another
 from slurm.status.run_files import Folder, read_folder
 from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
@@ -129,6 +130,9 @@ def _row_or_fault(folder: Folder, job: JobState | None, now: float) -> RunStatus
 
 
 def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
+    submission = folder.submission
+    if job and submission and is_of_another(submission, job.work_dir, job.name, folder.run):
+        job = UNKNOWN
     found = run_state(folder, job, now)
     document = folder.result or folder.progress
     metrics = flat_metrics(document)
@@ -136,7 +140,6 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     total_steps = step if folder.result else whole(document.get("total_steps"))
     main, value = main_metric(metrics) or (None, None)
     last = folder.last_attempt
-    submission = folder.submission
     failed = folder.failure and folder.failure.time
     seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)
     # The newest job has ended, and the run trains in a terminal since.

@@ -107,10 +107,11 @@ def test_the_job_of_another_run_is_left_alone(run: RunDir, fake: FakeSlurm, tmp_
     other = new_run(tmp_path, "other-0123abcd")
     fake.add("101", state="RUNNING", work_dir=str(other.path))
     submitted(run)
-    with pytest.raises(UserError, match="101"):
-        cancel(run)
-    with pytest.raises(UserError, match="101"):
-        cancel_requeue.requeue(run, status([run])[0])
+    (now,) = status([run])
+    assert not now.is_live
+    for act in (cancel_requeue.cancel, cancel_requeue.requeue):
+        with pytest.raises(UserError, match="101"):
+            act(run, replace(now, is_live=True))
     assert fake.calls("scancel") == []
 
 

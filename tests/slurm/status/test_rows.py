@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -77,6 +78,46 @@ def test_state_and_reason_of_a_run_come_from_slurm(
     assert reason in row.reason
     assert bool(row.reason) == bool(reason)
     assert row.is_live == (expected in ("pending", "running", "requeued", "held"))
+
+
+@pytest.fixture(params=["101", "101_3"], ids=["job", "task"])
+def own_job(request: pytest.FixtureRequest, fake: FakeSlurm, tmp_path: Path) -> RunDir:
+    """A run with a running job, which works in the run's folder, or beside a link to it."""
+    (tmp_path / "first").mkdir()
+    run = new_run(tmp_path / "first")
+    submitted(run, request.param)
+    (tmp_path / "first" / "3").symlink_to(run.path.name)
+    place = run.path if request.param == "101" else run.path.parent
+    fake.add(request.param, state="RUNNING", name=f"{run.run_id}.0", work_dir=str(place))
+    return run
+
+
+def test_a_strangers_job_with_the_same_number_is_not_the_runs(
+    own_job: RunDir, fake: FakeSlurm, tmp_path: Path
+) -> None:
+    """The controller began its numbers again."""
+    assert state(own_job).is_live
+    fake.change(fake.jobs[0]["job_id"], name="theirs", work_dir=str(tmp_path))
+    assert (state(own_job).state, state(own_job).is_live) == ("unknown", False)
+
+
+def test_the_job_of_a_run_is_not_that_of_its_copy(own_job: RunDir, tmp_path: Path) -> None:
+    shutil.copytree(own_job.path.parent, tmp_path / "copy", symlinks=True)
+    copy = RunDir(tmp_path / "copy" / own_job.run_id)
+    assert [row.is_live for row in status([own_job, copy])] == [True, False]
+
+
+def test_a_run_that_was_moved_or_is_reached_by_a_link_has_its_job(own_job: RunDir, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("first")
+    assert state(RunDir(tmp_path / "link" / own_job.run_id)).state == "running"
+    own_job.path.parent.rename(tmp_path / "moved")
+    assert state(RunDir(tmp_path / "moved" / own_job.run_id)).state == "running"
+
+
+def test_the_users_own_batch_script_may_work_anywhere(run: RunDir, fake: FakeSlurm, tmp_path: Path) -> None:
+    submitted(run, is_script=True)
+    fake.add("101", state="RUNNING", name="mine.sh", work_dir=str(tmp_path))
+    assert state(run).state == "running"
 
 
 @pytest.mark.parametrize("slurm_state", ["RUNNING", "FAILED", "CANCELLED", "PENDING"])

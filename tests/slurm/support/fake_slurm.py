@@ -214,7 +214,7 @@ class FakeSlurm:
             "hosts": "",
             "user": "me",
             "partition": "main",
-            "work_dir": "/",
+            "work_dir": "",
             "name": "job",
         }
         self._write("jobs.json", json.dumps([*self.jobs, usual | facts]))

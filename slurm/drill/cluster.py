@@ -7,7 +7,7 @@ with those of a second, undisturbed job on the same kind of host.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -86,7 +86,7 @@ class ClusterDrill:
         if isinstance(pair, str):
             self.not_tried.append(f"a real preemption: {pair}")
 
-    def run(self) -> Iterator[list[Row]]:
+    def run(self) -> Generator[list[Row]]:
         """Yield the rows so far after each change.
 
         All jobs of the drill are cancelled at the end in any case. Raises RunFailed if the run fails
@@ -269,7 +269,8 @@ class ClusterDrill:
             time.sleep(_ASK_SLURM_S)
 
     def _clean_up(self) -> None:
-        self._say("cleaning up")
+        with suppress(OSError):  # The terminal may be lost.
+            self._say("cleaning up")
         for job_id in self._urgent:
             with suppress(SchedulerError):
                 programs.cancel(job_id)

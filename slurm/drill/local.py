@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +107,7 @@ class LocalDrill:
         if procs == 1:
             self.not_tried.append("one rank among several: --procs 2")
 
-    def run(self) -> Iterator[list[Row]]:
+    def run(self) -> Generator[list[Row]]:
         """Yield the rows so far, each time an attempt has shown the effect of the previous interruption.
 
         Raises RunFailed if the run fails by itself.

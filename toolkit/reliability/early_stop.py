@@ -20,12 +20,14 @@ def interrupt_on_request(*signals: signal.Signals) -> None:
     signals   the signals that count as requests; all by default
     """
     for number in signals or _REQUESTS:
-        signal.signal(number, _interrupt)
+        # Under nohup, a command outlives its terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals or _REQUESTS)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # A scheduler repeats its signal, which must not interrupt the shutdown that the first one began.
-    for each in _REQUESTS:
+    # Schedulers and shells repeat signals, which must not interrupt the shutdown that the first one began.
+    for each in (*_REQUESTS, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt

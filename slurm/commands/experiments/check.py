@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.registry import task_kinds
+from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.create_run import create_run
 from toolkit.system.output.amounts import duration
 from toolkit.system.output.json_text import json_text
@@ -42,6 +43,7 @@ def run(arguments: Namespace) -> int:
             "use `stk run`, few steps"
         )
     warn(check_before_queue(experiment, origins, "local"))
+    interrupt_on_request(signal.SIGTERM, signal.SIGHUP)
     failed, answers = [], []
     # Closes the generator at once, even if a signal comes while a line is printed.
     with closing(_answers(experiment)) as found:
@@ -62,10 +64,7 @@ def run(arguments: Namespace) -> int:
 
 def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
     """Yield the output of a process with torch, line by line; remove its folder and end it in any case."""
-    with (
-        _interrupted_by_signals(),
-        tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder,
-    ):
+    with tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder:
         target = create_run(experiment, Path(folder))
         # -P: otherwise Python would prefer code in the working directory.
         command = [sys.executable, "-P", "-m", _MODULE, str(target.path)]
@@ -89,18 +88,6 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
             raise KeyboardInterrupt
         if process.returncode:
             raise RunFailed(f"the check ended with exit status {process.returncode} (see above)")
-
-
-@contextmanager
-def _interrupted_by_signals() -> Iterator[None]:
-    """While open, let SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _line(answer: dict[str, Any], experiment: Experiment) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from slurm.drill.task import drill_experiment
 from slurm.submission.submit import choose_cluster
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
+from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 
@@ -48,14 +50,17 @@ def run(arguments: Namespace) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     report = Report(cluster=cluster, task=experiment.name, folder=str(folder))
+    interrupt_on_request(signal.SIGTERM, signal.SIGHUP)
     with _shown(report, quiet=arguments.json) as say:
         drill: LocalDrill | ClusterDrill
         if cluster == "slurm":
             drill = ClusterDrill(experiment, folder, say)
         else:
             drill = LocalDrill(experiment, folder, arguments.procs, say)
-        for rows in drill.run():
-            report.rows[:] = rows
+        # Closes the generator at once, which ends the jobs or processes.
+        with closing(drill.run()) as found:
+            for rows in found:
+                report.rows[:] = rows
         report.not_tried.extend(drill.not_tried)
     if arguments.json:
         print(json_text(report.to_json()))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 from slurm.client import programs
 from slurm.client.parse import parse_partitions
+from slurm.commands.setup import drill as command
 from slurm.config.resources import Resources
 from slurm.drill import cluster
 from slurm.drill.cluster import ClusterDrill
@@ -94,7 +98,7 @@ class Played:
             # Nothing is asked any more: time runs out.
             self.stop("out of time")
         facts: dict[str, Any] = {"run_id": "drill-1", "run_dir": str(run.path), "job_id": "1", "step": 0}
-        live = self.state == "running"
+        live = self.state in ("running", "requeued")
         rest = {"total_steps": None, "epoch": None, "restarts": 0, "reason": "", "is_live": live}
         return [RunStatus(**facts, **rest, state=self.state)]
 
@@ -205,6 +209,42 @@ def test_jobs_are_cancelled_after_an_error(played: Played, monkeypatch: pytest.M
     monkeypatch.setattr(programs, "requeue", fail)
     with pytest.raises(RunFailed, match="something else"):
         list(drill(played).run())
+    assert ("cancel", "17") in played.asked
+
+
+@pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+def harmless(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
+    """A signal that does not end the tests."""
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
+    before = {each: signal.signal(each, lambda number, frame: None) for each in numbers}
+    yield request.param
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_jobs_are_cancelled_after_a_signal_although_it_is_repeated_and_the_terminal_lost(
+    played: Played, monkeypatch: pytest.MonkeyPatch, harmless: signal.Signals
+) -> None:
+    def end(job: str) -> None:
+        played.state = "requeued"
+        signal.raise_signal(harmless)
+
+    def say(what: str) -> None:
+        if played.state == "requeued":
+            raise OSError("Input/output error")
+
+    def cancel(job_id: str) -> None:
+        signal.raise_signal(harmless)
+        played.cancel(job_id)
+
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(played.folder))
+    monkeypatch.setattr(programs, "requeue", end)
+    monkeypatch.setattr(programs, "cancel", cancel)
+    monkeypatch.setattr(command, "choose_cluster", lambda wanted: wanted)
+    monkeypatch.setattr(command, "ClusterDrill", lambda made, *_: ClusterDrill(made, played.folder, say))
+    asked = Namespace(config=None, overrides=[], cluster="slurm", json=True, keep=True)
+    with pytest.raises(KeyboardInterrupt):
+        command.run(asked)
     assert ("cancel", "17") in played.asked
 
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from slurm.client import programs
 from slurm.runs.cancel_requeue import cancel_following, check_jobs
-from slurm.status.liveness import is_launcher_alive
+from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import exclusively, hold, last_resources, last_submission
+from slurm.submission.submit import resolve_if_possible
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import SubmittedRuns, keep_for_later, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
@@ -111,12 +112,15 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
         for one in known:
             if one.now is not None:
                 one.now.check_known()
-    there = [(one.run, one.experiment) for one in known if one.now is not None and not one.skipped]
-    warnings = edit_warnings_of_many(there, new_code=asked)
-    for run, experiment in there if not dry_run else ():
-        with exclusively(run):
-            take_new_code(run, experiment, asked=asked)
-            take_new_settings(run, experiment)
+    there = [one for one in known if one.now is not None and not one.skipped]
+    warnings = edit_warnings_of_many([(one.run, one.experiment) for one in there], new_code=asked)
+    for one in there if not dry_run else ():
+        with exclusively(one.run):
+            resolve_if_possible(one.run)
+            if not _was_started(one):
+                if warnings:
+                    take_new_code(one.run, one.experiment, asked=asked)
+                take_new_settings(one.run, one.experiment)
     live = sum(one.now is not None and one.now.is_live for one in known)
     if asked and live:
         warnings.append(
@@ -126,6 +130,15 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
     if any(asked or begins_anew(one.run) for one in known if not one.skipped):
         warnings += other_code_warnings((one.run, one.experiment) for one in known if one.skipped)
     return warnings
+
+
+def _was_started(one: Candidate) -> bool:
+    """Whether another command has started a run since its state was read."""
+    last = last_submission(one.run)
+    # A sweep may have thousands of runs: Slurm is asked only about those with a new job.
+    if one.now is not None and one.now.job_id == (last and last.job_id):
+        return is_training_here(one.run)
+    return any(row.may_live for row in states([one.run]).values())
 
 
 class Known(NamedTuple):

@@ -233,6 +233,8 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
         refuse_if_live(target)
         warn(change_warnings(target, experiment, new_code=arguments.new_code))
         with exclusively(target):
+            # Another command may have started it since.
+            refuse_if_live(target)
             take_new_code(target, experiment, asked=arguments.new_code)
             take_new_settings(target, experiment)
     return None

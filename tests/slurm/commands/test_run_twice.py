@@ -68,6 +68,24 @@ def test_run_trains_to_its_end_after_its_output_is_closed(user: User) -> None:
     assert user.run().result.exists()
 
 
+def test_a_run_that_another_command_has_just_started_keeps_its_code(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    renewed: list[RunDir] = []
+    with ExitStack() as stack:
+
+        def start(*_: object, **__: object) -> list[str]:
+            stack.enter_context(FileLock(run.alive))
+            return []
+
+        monkeypatch.setattr(command, "change_warnings", start)
+        monkeypatch.setattr(command, "take_new_code", lambda run, *_, **__: renewed.append(run))
+        told = user.stk("run", user.config)
+    assert (told.code, renewed) == (2, [])
+    assert "cannot be started twice" in told.err
+
+
 @pytest.fixture
 def trained_by_another(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Another process begins to train a run just when a command makes its folder."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
@@ -92,6 +93,30 @@ def test_runs_that_may_be_live_keep_their_code(
     monkeypatch.setattr(actions, "edit_warnings_of_many", lambda there, **_: renewed.extend(there) or [])
     assert user.stk("sweep", "resume", "tiny", "--new-code").code == 3
     assert renewed == []
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["here", "in a job"])
+def test_a_run_that_another_command_has_just_started_keeps_its_code(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    ask(user, user.config, "seed=1,2")
+    started, other = user.run("seed=1"), user.run("seed=2")
+    for job in ("101_0", "101_1"):
+        fake.change(job, state="CANCELLED")
+    renewed: list[RunDir] = []
+    with ExitStack() as stack:
+
+        def start(*_: object, **__: object) -> list[str]:
+            if here:
+                stack.enter_context(FileLock(started.alive))
+            else:
+                assert user.stk("submit", user.config, "seed=1").code == 0
+            return ["edited"]
+
+        monkeypatch.setattr(actions, "edit_warnings_of_many", start)
+        monkeypatch.setattr(actions, "take_new_code", lambda run, *_, **__: renewed.append(run))
+        assert list(ask(user, "resume", "tiny", "--new-code")["jobs"]) == [other.run_id]
+    assert renewed == [other]
 
 
 def test_status_says_why_a_pending_run_never_starts(user: User, fake: FakeSlurm) -> None:

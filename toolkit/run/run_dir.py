@@ -290,11 +290,11 @@ def experiment_dir() -> Path:
     return Path(os.environ.get("STK_EXPERIMENT_DIR") or "experiments").resolve()
 
 
-def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
-    """Every run folder directly under the experiment folder, by name. Raises UserError."""
+def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[RunDir]:
+    """Every run folder directly under the experiment folder besides these, by name. Raises UserError."""
     try:
         # Plain strings: for ten thousand runs, Path objects would take half a second.
-        names = sorted(os.listdir(experiment_dir))
+        names = sorted(set(os.listdir(experiment_dir)).difference(besides))
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

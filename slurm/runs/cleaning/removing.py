@@ -23,10 +23,13 @@ def remove_items(items: Sequence[Item], parent: Path, wishes: Wishes) -> tuple[l
     """
     removed: list[Item] = []
     failed: dict[str, str] = {}
-    for run in dict.fromkeys(item.run for item in items):
-        own = [item for item in items if item.run == run]
+    by_run: dict[RunDir, list[Item]] = {}
+    for item in items:
+        by_run.setdefault(item.run, []).append(item)
+    named, read = references(by_run), set[str]()
+    for run, own in by_run.items():
         try:
-            removed += _of_run(run, own, parent, wishes)
+            removed += _of_run(run, own, parent, wishes, named, read)
         except OSError as error:
             failed[run.run_id] = f"cannot delete {error.filename}: {error.strerror or error}"
         except StkError as error:
@@ -34,13 +37,19 @@ def remove_items(items: Sequence[Item], parent: Path, wishes: Wishes) -> tuple[l
     return removed, failed
 
 
-def _of_run(run: RunDir, items: Sequence[Item], parent: Path, wishes: Wishes) -> Sequence[Item]:
+def _of_run(
+    run: RunDir, items: Sequence[Item], parent: Path, wishes: Wishes, named: dict[Path, str], read: set[str]
+) -> Sequence[Item]:
     if items[0].kind == "old":
         _remove(items)
         return items
     with exclusively(run):
         (now,) = status([run])
-        again = of_run(run, now, references([*find_runs(parent), run]), wishes)
+        # New runs may begin with a checkpoint. There may be thousands: the config of each is read once.
+        new = list(find_runs(parent, besides=read))
+        read.update(each.run_id for each in new)
+        named.update(references(new))
+        again = of_run(run, now, named, wishes)
         still = {each.paths for each in again if isinstance(each, Item)}
         own = [item for item in items if item.paths in still]
         _remove(own)

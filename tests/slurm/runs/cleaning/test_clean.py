@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slurm.runs.cleaning import references, removing
 from slurm.runs.cleaning.choosing import Item, Wishes, of_run
 from slurm.runs.cleaning.removing import remove_items
 from slurm.status.rows import RunStatus
@@ -270,6 +272,34 @@ def test_a_run_that_has_started_since_the_preview_is_left_alone(user: User, run:
     with FileLock(run.alive):
         assert remove_items(items, user.experiments, Wishes()) == ([], {})
     assert len(run.checkpoint_steps()) == 4
+
+
+def test_a_run_that_begins_with_a_checkpoint_while_others_are_deleted_keeps_it(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configs of the others are not read again for each run."""
+    runs = [create_run(user.experiment(f"seed={seed}"), user.experiments) for seed in range(4)]
+    items: list[Item] = []
+    for each in runs:
+        save(each, 20)
+        save(each, 40)
+        finish(each, best=40)
+        found = of_run(each, _row(each, "finished"), {}, Wishes())
+        items += [item for item in found if isinstance(item, Item)]
+    assert len(items) == 4
+    read: list[RunDir] = []
+    named_by, remove = references._named_by, removing._remove
+    begins = user.experiment(f"train.start_from_checkpoint={runs[-1].checkpoint(20)}")
+
+    def begin(them: Sequence[Item]) -> None:
+        remove(them)
+        create_run(begins, user.experiments)
+
+    monkeypatch.setattr(references, "_named_by", lambda one: read.append(one) or named_by(one))
+    monkeypatch.setattr(removing, "_remove", begin)
+    removed, failed = remove_items(items, user.experiments, Wishes())
+    assert (removed, failed) == (items[:-1], {})
+    assert max(map(read.count, runs)) <= 2
 
 
 def test_a_crash_while_deleting_leaves_no_half_checkpoint(

@@ -86,6 +86,7 @@ def sweep(
     chosen = choose_for(cluster, *(one.run for one in wanted.to_start))
     warn(
         [
+            *wanted.warnings,
             *check_candidates(wanted.to_start, chosen),
             *renew_code(wanted.known, asked=new_code, cluster=chosen),
         ]

@@ -13,7 +13,7 @@ from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config.schema import NAME_PATTERN, Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.errors import UserError
-from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_record
+from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_arrays, read_record
 from toolkit.sweeps.results.ranking import checked_goal, declared_goal, with_split
 from toolkit.sweeps.section import load_sweep, of_section
 from toolkit.sweeps.spaces import LogUniform
@@ -35,6 +35,7 @@ class Wanted:
     known: Sequence[Candidate]
     record: Record
     removed: Sequence[RunStatus]
+    warnings: Sequence[str] = ()
 
     @property
     def to_start(self) -> list[Candidate]:
@@ -67,6 +68,7 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
             "optimizer.lr=1e-3,1e-4 (for a command params.lr=1e-3,1e-4, before the --), in a section `sweep` "
             "of the experiment file, or as --seeds 1,2,3. `stk submit` starts one run."
         )
+    warnings: list[str] = []
     points = sweep.points()
     if sweep.method == "optuna":
         # The sampler needs the name of the sweep, and the experiment may need what is drawn.
@@ -76,13 +78,20 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     before = _earlier_record(folder, config)
     if sweep.method == "optuna":
         ranking = _ranking(sweep, combinations[0].experiment)
-        combinations = combine(config, sweep, _proposed(folder, sweep, before, *ranking))
+        # Before they are settled: the command is repeated for their runs, not for more of them.
+        if before is not None and any(array.job_id is None for array in read_arrays(folder)):
+            points = [each.values for each in before.members]
+            lost = f"Slurm's answer about an array of {folder.name} was lost"
+            warnings.append(f"{lost}: only runs of the last command are started, the next one proposes more")
+        else:
+            points = _proposed(folder, sweep, before, *ranking)
+        combinations = combine(config, sweep, points)
     record = _record(folder, config, sweep, combinations, before)
     settle_arrays(folder)
     known = candidates(combinations, parent)
-    gone = states([folder.run(each.run_id) for each in record.removed])
+    gone = list(states([folder.run(each.run_id) for each in record.removed]).values())
     return Wanted(
-        folder=folder, combinations=combinations, known=known, record=record, removed=list(gone.values())
+        folder=folder, combinations=combinations, known=known, record=record, removed=gone, warnings=warnings
     )
 
 

@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
     wanted = want(config, sweep, experiment_dir())
     runs = [one.run for one in wanted.to_start]
     cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
-    warn(check_candidates(wanted.to_start, cluster))
+    warn([*wanted.warnings, *check_candidates(wanted.to_start, cluster)])
     warn(renew_code(wanted.known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if not arguments.json:
         # Imported here: rich is slow to import, and --json does not need it.

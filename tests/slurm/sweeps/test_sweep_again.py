@@ -137,6 +137,19 @@ def test_a_sampler_adds_runs_each_time_given_those_that_have_finished(user: User
     assert len({line["values"]["optimizer.lr"] for line in again}) == 6
 
 
+def test_a_sampler_adds_no_runs_when_the_command_is_repeated_after_a_lost_answer(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["optimizer.lr=loguniform(1e-5,1e-1)", "--sampler", "tpe", "--samples", "2"]
+    fake.fails_once("sbatch", "sbatch: error: Socket timed out on send/recv operation")
+    assert user.stk("sweep", user.config, *given).code == 3
+    monkeypatch.setattr("slurm.status.submissions._LATE_S", 0.0)
+    told = user.stk("sweep", user.config, *given)
+    assert (told.code, len(fake.jobs)) == (0, 2)
+    assert "answer about an array of tiny was lost" in told.err
+    assert len(ask(user, user.config, *given)["runs"]) == 4
+
+
 def test_a_sampler_may_be_what_sets_a_required_key(user: User, fake: FakeSlurm) -> None:
     user.config.write_text(CONFIG.replace("data: {path: reviews.tsv, ", "data: {"))
     given = ["data.path=choice(reviews.tsv,reviews.tsv)", "--sampler", "tpe", "--samples", "1"]

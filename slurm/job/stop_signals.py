@@ -108,7 +108,7 @@ class JobWatch:
         now = time.time()
         if warned is not None and self._has_another_reason(warned, now):
             return WARNING
-        return TIME_LIMIT if self.is_near(lead_s, now) else None
+        return TIME_LIMIT if self._is_near(lead_s, now) else None
 
     def _has_another_reason(self, warned: float, now: float) -> bool:
         """Whether a warning has another reason than the time limit, which is watched anyway.
@@ -125,7 +125,7 @@ class JobWatch:
         )
         return classify_stop(answer.job, seen, warned) != TIME_LIMIT
 
-    def is_near(self, lead_s: float, now: float) -> bool:
+    def _is_near(self, lead_s: float, now: float) -> bool:
         """Whether the job's end is near, by a current answer, because a limit may have been raised."""
         answer = self._answer
         if answer is None and now - self._asked > _ASK_AGAIN_S:
@@ -180,9 +180,6 @@ class JobStop(StopFlag):
                 self.watch.check_budgets(lead_s)
             self._reason = self.watch.reason_to_stop(lead_s, self._warned)
         return self._reason
-
-    def is_near_end(self, lead_s: float) -> bool:
-        return self.watch is not None and self.watch.is_near(lead_s, time.time())
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signals.append((signal.Signals(number).name, time.time()))

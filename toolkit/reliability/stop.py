@@ -39,9 +39,6 @@ class Stop(Protocol):
         is_measured  whether lead_s was measured; otherwise it is only an allowance
         """
 
-    def is_near_end(self, lead_s: float) -> bool:
-        """Whether the time limit is near, also after another reason to stop."""
-
 
 class StoppedEarly(Exception):
     """A rank was asked to stop before this part of the work was done. Raised by all ranks together."""
@@ -52,9 +49,6 @@ class NeverStop:
 
     def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         return None
-
-    def is_near_end(self, lead_s: float) -> bool:
-        return False
 
 
 #: Whether children that are forked now end by SIGTERM.
@@ -101,9 +95,6 @@ class StopFlag:
 
     def reason_to_stop(self, lead_s: float = 0.0, *, is_measured: bool = True) -> str | None:
         return self._reason
-
-    def is_near_end(self, lead_s: float) -> bool:
-        return False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT:

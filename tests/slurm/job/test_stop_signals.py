@@ -114,17 +114,6 @@ class TestRank0:
         assert settled_reason(watched(run), lead_s=5) is None
         assert settled_reason(watched(run), lead_s=45) == "time_limit"
 
-    def test_near_end_is_known_after_another_reason(self, fake: FakeSlurm, run: RunDir) -> None:
-        says(fake, left_s=100)
-        stop = watched(run)
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert settled_reason(stop) == "SIGTERM"
-        assert stop.watch is not None
-        assert not stop.is_near_end(45)
-        stop.watch.wait()
-        assert stop.is_near_end(45)
-        assert not stop.is_near_end(5)
-
     def test_raised_time_limit_lets_training_continue(self, fake: FakeSlurm, run: RunDir) -> None:
         says(fake, left_s=15)
         stop = watched(run)

@@ -54,9 +54,6 @@ class CountedStop:
     is_evaluating: bool = False
     is_preparing: bool = False
 
-    def is_near_end(self, lead_s: float) -> bool:
-        return False
-
     def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         if self.is_preparing:
             pass

@@ -28,14 +28,10 @@ while True:
 
 
 class Stopped:
-    """A Stop with this reason, and perhaps a time limit that is near."""
+    """A Stop with this reason."""
 
-    def __init__(self, why: str, near: bool) -> None:
+    def __init__(self, why: str) -> None:
         self._why = why
-        self._near = near
-
-    def is_near_end(self, lead_s: float) -> bool:
-        return self._near
 
     def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str:
         return self._why
@@ -48,13 +44,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     return RunDir(tmp_path)
 
 
-def status(run: RunDir, why: str, *, job: str = "", attempt: int = 1, near: bool = False) -> int | None:
+def status(run: RunDir, why: str, *, job: str = "", attempt: int = 1) -> int | None:
     """Exit status of a command that ignores SIGTERM, when its time to leave is over; None if it goes on."""
     caught = Caught()
     if why == "SIGTERM":
         caught.numbers.append(signal.SIGTERM)
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0", job=job)
-    leaving = Leaving(run, world, Stopped(why, near), caught)
+    leaving = Leaving(run, world, Stopped(why), caught)
     leaving.attempt = attempt
     run.stop_request(world.nonce).unlink(missing_ok=True)
     (run.path / "started").unlink(missing_ok=True)
@@ -85,7 +81,6 @@ def test_command_is_killed_later_while_a_script_of_its_attempt_saves(
         assert status(run, "SIGUSR2", attempt=2) is None
         assert status(run, "SIGUSR2", attempt=3) == -signal.SIGKILL
         assert status(run, "time_limit", attempt=2) == -signal.SIGKILL
-        assert status(run, "SIGUSR2", attempt=2, near=True) == -signal.SIGKILL
         monkeypatch.setattr(stopping, "SAVE_S", -1.0)
         assert status(run, "SIGUSR2", attempt=2) == -signal.SIGKILL
         (folder / "state").touch()

@@ -82,8 +82,7 @@ class Leaving:
         if self._asked is None or now <= self._deadline:
             return False
         # At a time limit the rest of the job's time is for the requeue.
-        is_near_end = self.why == "time_limit" or self._stop.is_near_end(KILL_AFTER_S)
-        may_save = not is_near_end and now - self._asked <= SAVE_S
+        may_save = self.why != "time_limit" and now - self._asked <= SAVE_S
         if may_save and is_saving(self._run, self.attempt):
             self._deadline = now + KILL_AFTER_S
             return False

@@ -73,8 +73,10 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._step = 0
         self._total: int | None = None
         self._epoch: float | None = None
-        # Lightning's names of the metrics of single steps.
+        # Lightning's names of the metrics of single steps, and the values of others that were written.
         self._of_steps: set[str] = set()
+        self._written: dict[str, Any] = {}
+        self._has_epoch = self._has_loss = False
         self._random: dict[str, Any] | None = None
         # The state after the last step, for a save in a validation: progress, and random numbers.
         self._progress: dict[str, Any] = {}
@@ -159,10 +161,11 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         before, self._step = self._step, step
         self._epoch = _epoch(trainer, batch_idx)
         # callback_metrics also has values of earlier steps and epochs.
-        logged = trainer._logger_connector.metrics["callback"]
+        logged, loss = trainer._logger_connector.metrics["callback"], _loss(trainer, outputs)
         self._of_steps.update(logged)
+        self._has_epoch, self._has_loss = True, bool(loss)
         is_due = _is_due(step, before, getattr(trainer, "log_every_n_steps", _LOG_EVERY))
-        metrics = _loss(trainer, outputs) | _of_training(logged) if is_due else {}
+        metrics = loss | _of_training({**_rates(trainer), **logged}) if is_due else {}
         self._run.log(step=step, total=self._total, epoch=self._epoch, **metrics)
         is_asked = self._run.should_stop()
         if is_asked or _is_due(step, before, self._every_n_steps):
@@ -236,9 +239,16 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def _log_epoch(self, trainer: Trainer) -> None:
         """Log what is not of single steps, such as the means over the epoch that has ended."""
-        logged = trainer.callback_metrics.items()
-        metrics = _of_training({name: value for name, value in logged if name not in self._of_steps})
-        if "loss" in metrics and trainer.lightning_module.automatic_optimization:
+        if not self._has_epoch:
+            return
+        self._has_epoch = False
+        # Of the rates, those of the next epoch are already there.
+        besides, logged = self._of_steps.union(_rates(trainer)), trainer.callback_metrics
+        # Lightning keeps all values, also those of earlier epochs.
+        new = {name: logged[name] for name in logged if not _is_same(logged[name], self._written.get(name))}
+        self._written.update(new)
+        metrics = _of_training({name: new[name] for name in new if name not in besides})
+        if "loss" in metrics and self._has_loss:
             # The last step has a loss of its own.
             metrics["loss_epoch"] = metrics.pop("loss")
         if metrics:
@@ -255,6 +265,17 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
                 _warn_of_objects(folder / _STATE)
             self._is_doubtful = False
         self._saved = trainer.global_step
+
+
+def _rates(trainer: Trainer) -> dict[str, Any]:
+    """Return what LearningRateMonitor has stored."""
+    return {name: value for name, value in trainer.callback_metrics.items() if name.startswith("lr-")}
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether this is the same value, not one that is equal. Lightning detaches a tensor at each look."""
+    is_tensor = isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor)
+    return bool(value.data_ptr() == other.data_ptr()) if is_tensor else value is other
 
 
 def _nothing() -> None:

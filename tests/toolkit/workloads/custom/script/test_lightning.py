@@ -383,7 +383,17 @@ def test_metrics_with_a_name_that_is_reserved_are_logged_under_a_longer_name(own
 def test_loss_is_that_of_each_step_and_means_over_an_epoch_are_of_its_last_step(
     accumulate: int, losses: list[float], own_run: AskedRun
 ) -> None:
-    """The module returns the loss of a batch, and logs the mean and another metric once for each epoch."""
+    """The module returns the loss of a batch, and logs the mean and another metric once for each epoch.
+
+    LearningRateMonitor stores a rate before the epoch's first step.
+    """
+    import lightning
+    import torch
+
+    class Rates(lightning.Callback):  # type: ignore[misc, unused-ignore]
+        def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+            trainer.callback_metrics["lr-SGD"] = torch.tensor(float(trainer.current_epoch))
+
     model: Any = small_model()
     batches = iter([4.0, 3.0, 2.0, 1.0])
 
@@ -395,7 +405,8 @@ def test_loss_is_that_of_each_step_and_means_over_an_epoch_are_of_its_last_step(
 
     model.training_step = step
     model.on_train_epoch_end = lambda: model.log("train_f1", float(model.current_epoch))
-    fit(model=model, log_every_n_steps=1, accumulate_grad_batches=accumulate)
+    model.on_train_epoch_start = lambda: model.current_epoch or model.log("train_begun", 1.0)
+    fit(Rates(), model=model, log_every_n_steps=1, accumulate_grad_batches=accumulate)
     lines = [each for each in read_json_lines(own_run.dir.metrics) if each["split"] == "train"]
     of_steps, of_epochs = (
         [each for each in lines if ("loss" in each) is is_step] for is_step in (True, False)
@@ -413,6 +424,8 @@ def test_loss_is_that_of_each_step_and_means_over_an_epoch_are_of_its_last_step(
         "f1": [0, 1],
     }
     assert "both" not in of_epochs[0]
+    assert [each["lr-SGD"] for each in of_steps] == sorted([0, 1] * (len(losses) // 2))
+    assert [each.get("begun") for each in of_epochs] == [1, None]
 
 
 @pytest.mark.slow

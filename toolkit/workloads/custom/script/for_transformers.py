@@ -52,8 +52,6 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, *, keep: int = 2) -> None:
         self._run = current_run()
-        # Before the Trainer starts the workers of its data loader.
-        self._run.catch_signals()
         self._keep = keep
         self._is_leaving = False
         # Whether this process has made a step since the newest checkpoint.
@@ -64,6 +62,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     def newest(self, trainer: Trainer) -> str | None:
         """Return the checkpoint to resume from, if any. Collective. Raises UserError at a second training."""
         begin_once(self._run._place, "trainer.train")
+        # Before the Trainer starts the workers of its data loader.
+        self._run.catch_signals()
         self._trainer = trainer
         found = self._run.latest_checkpoint()
         self._resumes = found is not None

@@ -192,7 +192,8 @@ def test_stop_in_an_evaluation_of_the_best_weights_does_not_save_them_as_the_las
 def test_signals_are_caught_before_the_trainer_starts_workers_of_its_loader(own_run: AskedRun) -> None:
     from toolkit.workloads.custom.script.for_transformers import RunCallback
 
-    RunCallback()
+    trainer: Any = None
+    RunCallback().newest(trainer)
     assert own_run.catches_signals
 
 

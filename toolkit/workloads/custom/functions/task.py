@@ -39,6 +39,8 @@ from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, 
 from toolkit.workloads.custom.functions.user_code import UserCode
 
 _SPLITS = ("train", "validation", "test")
+#: Seconds to wait for another run's call of `prepare`.
+_PREPARE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +129,13 @@ class FunctionsTask:
         changing: list[int] = []
         digest = digest_of(split, changing.append)
         if changing:
+            follows = (
+                "a resumed run is not exact" if name == "train" else "its scores differ at each evaluation"
+            )
             self.warnings.append(
                 f'{self._code.place("data")}: sample {changing[0]} of data("{name}") differs when it is read '
-                "again after the same seed, so a resumed run is not exact: draw from the global generator of "
-                "torch, numpy or random, not from one of your own"
+                f"again after the same seed, so {follows}: draw from the global generator of torch, numpy or "
+                "random, not from one of your own"
             )
         return digest
 
@@ -269,14 +274,18 @@ class FunctionsTask:
 
 @contextmanager
 def _alone(call: object, progress: Progress) -> Iterator[None]:
-    """Wait until no other run makes this call in the same working folder, and keep the others waiting."""
+    """Wait until no other run makes this call in the same working folder, and keep the others waiting.
+
+    After an hour the call is made nevertheless: the other run may be suspended, or its host lost.
+    """
     folder = Path.cwd() if os.access(".", os.W_OK) else experiment_dir()
     path = folder / f".prepare-{hashlib.sha256(repr(call).encode()).hexdigest()[:16]}.lock"
     waiting = partial(progress, "waiting for prepare() of another run", 0, None)
     with ExitStack() as stack:
         # Without a lock where a file system has none, or nothing may be written.
         with suppress(OSError, NotImplementedError):
-            stack.enter_context(held(FileLock(path, mode=0o664), path, math.inf, waiting))
+            lock = FileLock(path, mode=0o664, fallback_to_soft=False)
+            stack.enter_context(held(lock, path, _PREPARE_S, waiting))
         yield
 
 

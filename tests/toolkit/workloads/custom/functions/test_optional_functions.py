@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.custom.own_digits import DIGITS, faults
@@ -24,6 +25,7 @@ from toolkit.system.world import World
 from toolkit.testing.contract import open_task, same_results
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.evaluation import evaluate
+from toolkit.workloads.custom.functions import task
 from toolkit.workloads.custom.functions.task import FunctionsTask
 
 OPTIMIZER = """
@@ -191,6 +193,20 @@ def test_runs_wait_while_another_one_prepares_the_same_data(config: Path) -> Non
         FunctionsTask.prepare(experiment, lambda what, *_: pipe.close())
     other.join()
     assert Path("log.txt").read_text() == "begin end begin end "
+
+
+def test_prepare_is_called_at_last_though_another_run_keeps_its_lock(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That run may be suspended, or its host lost."""
+    write(config, PREPARE)
+    experiment = load(config)
+    FunctionsTask.prepare(experiment)
+    (path,) = Path().glob(".prepare-*.lock")
+    monkeypatch.setattr(task, "_PREPARE_S", 0.0)
+    with FileLock(path):
+        FunctionsTask.prepare(experiment)
+    assert len(Path("prepared.txt").read_text().splitlines()) == 2
 
 
 def test_data_and_prepare_must_agree_on_the_default_of_a_key(config: Path) -> None:

@@ -13,6 +13,7 @@ from toolkit.config.schema import Evaluation, Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Ragged, lists_of
+from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.new_model import new_model
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
@@ -34,7 +35,11 @@ class FunctionsPredictor:
     batches_at_once = 1
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
+        # The user's module, and the constructor of the class, draw what they drew in training.
+        seed_everything(experiment.seed)
         self._code = UserCode(experiment.task, run.code)
+        seed_everything(experiment.seed)
+        self._code.find(PREDICT)
         self._section = experiment.model
 
     def model(self) -> nn.Module:

@@ -13,6 +13,7 @@ import torch
 from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
+from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.prediction.predictor import FunctionsPredictor
 from toolkit.workloads.custom.functions.sections import FunctionsTask
 
@@ -34,9 +35,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def predictor(code: str, name: str = "own_code.py") -> FunctionsPredictor:
     """The predictor of a run that keeps this code beside the three functions."""
     kept = Path("run", "code", "project")
-    kept.mkdir(parents=True)
+    kept.mkdir(parents=True, exist_ok=True)
     (kept / name).write_text(FUNCTIONS + code)
-    experiment: Any = SimpleNamespace(task=FunctionsTask(module=name), model=None)
+    experiment: Any = SimpleNamespace(task=FunctionsTask(module=name), model=None, seed=3)
     return FunctionsPredictor(RunDir(Path("run").absolute()), experiment)
 
 
@@ -51,6 +52,13 @@ def test_numbers_become_a_tensor_of_floats() -> None:
     assert found.sample([1, 2]).dtype is torch.float32
     assert predicted(found, 1, 3.0) == [0.5, 1.5]
     assert predicted(found, [1, 2], [3, 4]) == [[0.5, 1.0], [1.5, 2.0]]
+
+
+def test_random_numbers_of_own_code_are_those_of_the_seed() -> None:
+    code = "OFFSET = torch.rand(1)\ndef predict(model, batch): return batch + OFFSET\n"
+    found = predicted(predictor(code), 0)
+    seed_everything(3)
+    assert found == torch.rand(1).tolist()
 
 
 @pytest.mark.parametrize("row", ["1", None, True, {"x": "1"}, [[1], [2, 3]], ["1"]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
@@ -36,7 +35,7 @@ def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> l
 
 
 def replaced_models(run: RunDir, experiment: Experiment) -> Iterator[str]:
-    """Yield a message for each file of initial weights that was modified after the start of the run.
+    """Yield a message for each key whose files of initial weights were modified after the start of the run.
 
     Raises DataError if another run that it began with is gone.
     """
@@ -49,11 +48,12 @@ def replaced_models(run: RunDir, experiment: Experiment) -> Iterator[str]:
     if (name := experiment.train.start_from_checkpoint) is not None:
         named.append((key, find_weights(key, name).file))
     for key, path in named:
-        for file in filter(Path.is_file, [path, *sorted(path.glob("*"))]):
-            if (modified := file.stat().st_mtime) > started[0].began:
-                when = time.strftime("%Y-%m-%d %H:%M", time.localtime(modified))
-                changed = f"{key}: {file} was modified on {when}, after the start of {run.run_id}"
-                yield f"{changed}: it may be another model"
+        files = ((each.stat().st_mtime, each) for each in (path, *path.glob("*")) if each.is_file())
+        modified, file = max(files, default=(0.0, path))
+        if modified > started[0].began:
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(modified))
+            changed = f"{key}: {file} was modified on {when}, after the start of {run.run_id}"
+            yield f"{changed}: it may be another model"
 
 
 def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False) -> list[str]:

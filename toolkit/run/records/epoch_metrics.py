@@ -38,7 +38,8 @@ def merged(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         place = (str(line["step"]), str(line["split"])) if has_place else index
         joined = found.pop(place, {})
         # A line without an epoch has null, which replaces nothing.
-        found[place] = joined | {key: line[key] for key in line if line[key] is not None or key not in joined}
+        epoch = {} if line.get("epoch") is not None or "epoch" not in joined else {"epoch": joined["epoch"]}
+        found[place] = {**joined, **line, **epoch}
     return list(found.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slurm.client.quantities import format_minutes
+from slurm.config.world_size import world_size
 from slurm.doctor.checks.saves import Saves, saves_of
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
@@ -17,9 +18,10 @@ from toolkit.errors import StkError
 from toolkit.run.create_run import run_of
 from toolkit.system.output.amounts import size, size_mb
 
-#: Checkpoints besides the newest ones: the best, the one that is being written, and with several ranks the
-#: last compared one with its best.
-_MORE_CHECKPOINTS = 4
+#: Checkpoints besides the newest ones: the best, and the one that is being written.
+_MORE_CHECKPOINTS = 2
+#: With several ranks: the last whose weights were compared, and its best.
+_COMPARED_CHECKPOINTS = 2
 #: Keys that the cure of a budget may name.
 _KEYS = ("resources.time", "checkpoint.every_steps")
 
@@ -81,7 +83,10 @@ def room(experiment: Experiment, free_mb: int) -> Iterator[Finding]:
     largest = max((size for _, size in saves_of(run_of(experiment))), default=0)
     if not largest:
         return
-    needed_mb = largest * (experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
+    number = experiment.checkpoint.keep + _MORE_CHECKPOINTS
+    if world_size(experiment.resources) > 1 and experiment.train.check_ranks_every is not None:
+        number += _COMPARED_CHECKPOINTS
+    needed_mb = largest * number // (1 << 20)
     found = f"its checkpoints of {size(largest)} take up to {size_mb(needed_mb)}; {size_mb(free_mb)} are free"
     if needed_mb > free_mb:
         yield Finding(CHANGE, found, "free space, or keep fewer", "checkpoint.keep")

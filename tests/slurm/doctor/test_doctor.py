@@ -160,7 +160,7 @@ def test_an_experiment_is_compared_with_what_its_run_measured(here: User, slurm:
     document = told(here.stk("doctor", here.config, "resources.partition=preemptible", "--json"))
     short = found(document, "a step and a save take 20.5 s, but a preemption in partition preemptible")
     assert (short["level"], short["key"]) == ("change", "checkpoint.every_steps")
-    assert found(document, "its checkpoints of 1.0 MB take up to 6.0 MB")["level"] == "ok"
+    assert found(document, "its checkpoints of 1.0 MB take up to 4.0 MB")["level"] == "ok"
     assert found(document, "it requests no time and gets 01:00:00")["key"] == "resources.time"
     assert found(document, "20.0 s at most (tiny-")["level"] == "ok"
 

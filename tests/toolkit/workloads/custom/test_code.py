@@ -92,6 +92,14 @@ def test_scripts_not_yet_tracked_by_git_are_code_unless_ignored_or_hidden(folder
     assert files(run.user_code) == found
 
 
+def test_scripts_beside_the_script_in_a_new_folder_are_code(folder: Path, run: RunDir) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "train.py")
+    add(folder, "new/go.py", "new/net.py", "new/rows.txt")
+    keep(run, folder, folder, words=("python", "new/go.py"))
+    assert files(run.user_code) == {"train.py", "new/go.py", "new/net.py"}
+
+
 @pytest.mark.parametrize(
     "words", ["python train.py", "python -m train", "torchrun --nproc-per-node 2 -m train --lr 1"]
 )

@@ -53,8 +53,9 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
         if len(files) > MOST_FILES:
             break
     if experiment.code:
-        # The script counts as code even if git ignores it.
-        files |= {path for path in _scripts(experiment.task.run) if os.path.isfile(folder / path)}
+        # The script counts as code even if git ignores it, and in a new folder also the scripts beside it.
+        scripts = {path for path in _scripts(experiment.task.run) if os.path.isfile(folder / path)}
+        files |= scripts.union(*(_scripts_beside(folder, path) for path in scripts - files))
     _check_limits(folder, sorted(files))
     for file in sorted(files):
         yield folder / file, str(user_code_in(Path()) / file)
@@ -142,6 +143,12 @@ def _scripts(words: Sequence[str]) -> Iterator[Path]:
         path = Path(word)
         if path.suffix in SCRIPTS and not path.is_absolute() and ".." not in path.parts:
             yield path
+
+
+def _scripts_beside(folder: Path, script: Path) -> Iterator[Path]:
+    for each in sorted((folder / script.parent).iterdir()):
+        if each.suffix in SCRIPTS and not each.name.startswith(".") and not each.is_symlink():
+            yield each.relative_to(folder)
 
 
 def _within(folder: Path, path: Path) -> Path:

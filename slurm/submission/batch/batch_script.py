@@ -120,6 +120,8 @@ class JobPlan:
     def _environment(self) -> list[str]:
         setup = self.resources.setup
         return [
+            "# They authenticate the submitter, for a short time, on its host.",
+            "unset SLURM_JWT SLURM_SACK_SOCKET",
             *setup,
             # The lines above may change the options of the shell and the folder.
             *(["set +eu", f"cd {shlex.quote(str(self.run.path))} || exit 1"] if setup else []),
@@ -146,8 +148,6 @@ class JobPlan:
             "trap '' TERM INT HUP USR1 USR2",
             "# What the submitting shell or its job passed on must not shape the step.",
             "unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE",
-            "# They authenticate the submitter, for a short time, on its host.",
-            "unset SLURM_JWT SLURM_SACK_SOCKET",
             "# With this status srun reports its own errors, which are no failures of the ranks.",
             f"export SLURM_EXIT_ERROR={_SRUN_FAILED}",
             *self._steps(" ".join(["srun", *self._srun_options(parts), *self._command()])),

@@ -47,6 +47,8 @@ refuse_others() {
 }
 refuse_others
 
+# They authenticate the submitter, for a short time, on its host.
+unset SLURM_JWT SLURM_SACK_SOCKET
 module purge
 module load cuda/12.4
 set +eu

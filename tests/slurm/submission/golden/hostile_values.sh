@@ -30,6 +30,8 @@ refuse_others() {
 }
 refuse_others
 
+# They authenticate the submitter, for a short time, on its host.
+unset SLURM_JWT SLURM_SACK_SOCKET
 source '/opt/my env/activate'
 set +eu
 cd '/scratch/it'"'"'s "my" $HOME, `x` #1/tiny-0123abcd' || exit 1
@@ -50,8 +52,6 @@ mkdir -p logs
 trap '' TERM INT HUP USR1 USR2
 # What the submitting shell or its job passed on must not shape the step.
 unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
-# They authenticate the submitter, for a short time, on its host.
-unset SLURM_JWT SLURM_SACK_SOCKET
 # With this status srun reports its own errors, which are no failures of the ranks.
 export SLURM_EXIT_ERROR=200
 while true; do

@@ -78,8 +78,10 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     before = _earlier_record(folder, config)
     if sweep.method == "optuna":
         ranking = _ranking(sweep, combinations[0].experiment)
-        # Before they are settled: the command is repeated for their runs, not for more of them.
-        if before is not None and any(array.job_id is None for array in read_arrays(folder)):
+        was_lost = _has_lost(folder)
+        settle_arrays(folder)
+        # The command is repeated for the lost runs, not for more of them.
+        if before is not None and was_lost and not _has_lost(folder):
             points = [each.values for each in before.members]
             lost = f"Slurm's answer about an array of {folder.name} was lost"
             warnings.append(f"{lost}: only runs of the last command are started, the next one proposes more")
@@ -93,6 +95,10 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     return Wanted(
         folder=folder, combinations=combinations, known=known, record=record, removed=gone, warnings=warnings
     )
+
+
+def _has_lost(folder: SweepDir) -> bool:
+    return any(array.job_id is None for array in read_arrays(folder))
 
 
 def _name(name: str) -> str:

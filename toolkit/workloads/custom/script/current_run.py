@@ -215,7 +215,9 @@ class CurrentRun:
                 )
             if self._place.is_main:
                 shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir(parents=True)
+                # Not a part of the run's folder if that was moved.
+                run.checkpoints.mkdir(exist_ok=True, parents=not self._place.is_in_run)
+                folder.mkdir()
         error.raise_together()
         # On a network file system, this host may not see the folder yet.
         folder.mkdir(parents=True, exist_ok=True)

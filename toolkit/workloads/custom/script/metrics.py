@@ -180,7 +180,7 @@ class MetricsLog:
 
     def _begin(self, line: Line, resumed: int | None) -> None:
         try:
-            self._run.path.mkdir(parents=True, exist_ok=True)
+            self._run.path.mkdir(parents=not self._place.is_in_run, exist_ok=True)
         except OSError as error:
             # In a run the folder exists: its disk has failed, and another attempt may find it again.
             if self._place.is_in_run:

@@ -96,7 +96,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     known = max(whole(each) or 0 for each in (shown.get("step"), *(line.get("first_step") for line in lines)))
     if seen and seen["step"] < known:
         # The heartbeat is from before the checkpoint was loaded, or before the newest steps.
-        seen = {**seen, "phase": Phase.PROGRAM, "step": known}
+        seen = {"phase": Phase.PROGRAM, "step": known}
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
     record = failure_record(

@@ -170,7 +170,7 @@ def _lost_links(run: RunDir) -> list[str]:
     gone = [link for link in links if link.is_absolute() and not link.parent.exists()]
     # A program may make links of its own, such as to a folder of its job.
     folder = getattr(load_resolved(run.config).task, "folder", None) if gone and run.config.exists() else None
-    if folder is None or not any(link.is_relative_to(folder) for link in gone):
+    if folder is None or os.path.isdir(folder) or not any(link.is_relative_to(folder) for link in gone):
         return []
     hint = "move it back, or start anew with --fresh"
     return [f"{run.run_id} has links to files in {folder}, which is gone: {hint}"]

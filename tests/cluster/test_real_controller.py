@@ -172,10 +172,10 @@ def test_limits_on_jobs_in_the_queue_are_read(cluster: Cluster) -> None:
     set_limits = ("sacctmgr", "--immediate", "modify")
     try:
         cluster.run(*set_limits, "user", "root", "set", "MaxSubmitJobs=7")
-        assert programs.submit_limit("root", None, None) == (7, "account", "root")
+        assert programs.submit_limit("root", None, None) == (7, "account", "research")
         cluster.run(*set_limits, "qos", "normal", "set", "MaxSubmitJobsPerUser=5")
         assert programs.submit_limit("root", None, None) == (5, "qos", "normal")
-        assert programs.submit_limit("root", None, "none") == (7, "account", "root")
+        assert programs.submit_limit("root", None, "none") == (7, "account", "research")
     finally:
         cluster.run(*set_limits, "user", "root", "set", "MaxSubmitJobs=-1")
         cluster.run(*set_limits, "qos", "normal", "set", "MaxSubmitJobsPerUser=-1")

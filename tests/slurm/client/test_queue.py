@@ -196,7 +196,13 @@ def test_array_task_is_found_by_its_own_job_number_too(stubs: Stubs) -> None:
         states["115_0"]
         == states["124"]
         == JobState(
-            state="running", slurm_state="RUNNING", hosts="rack1node01", started=JOB.started, raw_id="124"
+            state="running",
+            slurm_state="RUNNING",
+            hosts="rack1node01",
+            started=JOB.started,
+            raw_id="124",
+            work_dir="/home/ada",
+            name="bn.sh",
         )
     )
 

@@ -39,6 +39,7 @@ from toolkit.system.world import World
 from toolkit.task import Evaluation, Task, task_class
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.numerics.arithmetic import agreed_precision, autocast_dtype, set_arithmetic
+from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.output.progress_display import transient_bar
 from toolkit.workload import Progress, silent
 
@@ -173,6 +174,8 @@ def _score(
         return {**stored, "folder": str(target.path), "found": True}
     if group.world.is_main:
         _make_folder(target)
+    # A model may draw constants that no checkpoint holds.
+    seed_everything(subject.experiment.seed)
     model = subject.task.model().to(group.device)
     load_weights(checkpoint, model)
     begun = time.monotonic()

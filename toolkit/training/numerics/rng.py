@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import random
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -30,3 +32,17 @@ def seed_everything(*parts: int) -> None:
     torch.default_generator.manual_seed(value)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(value)
+
+
+@contextmanager
+def seeded(*parts: int) -> Iterator[None]:
+    """Seed as `seed_everything` does for a block; afterwards all generators are as before it."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    before = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices):
+        seed_everything(*parts)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])

@@ -13,7 +13,7 @@ from toolkit.config.schema import Evaluation, Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Ragged, lists_of
-from toolkit.training.numerics.rng import seed_everything
+from toolkit.training.numerics.rng import seeded
 from toolkit.workloads.custom.functions.new_model import new_model
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
@@ -35,15 +35,17 @@ class FunctionsPredictor:
     batches_at_once = 1
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
-        # The user's module, and the constructor of the class, draw what they drew in training.
-        seed_everything(experiment.seed)
-        self._code = UserCode(experiment.task, run.code)
-        seed_everything(experiment.seed)
-        self._code.find(PREDICT)
+        self._seed = experiment.seed
+        # The user's module, the constructor of the class, and the model draw what they drew in training.
+        with seeded(self._seed):
+            self._code = UserCode(experiment.task, run.code)
+        with seeded(self._seed):
+            self._code.find(PREDICT)
         self._section = experiment.model
 
     def model(self) -> nn.Module:
-        return new_model(self._code, self._section)
+        with seeded(self._seed):
+            return new_model(self._code, self._section)
 
     def sample(self, row: Any) -> Any:
         own = self._code.find(_SAMPLE)

@@ -48,14 +48,16 @@ def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
     """
     folder = Path(experiment.task.folder)
     files: set[Path] = set()
-    for found in (each for name in experiment.code for each in _code_in(folder, _within(folder, Path(name)))):
+    places = [_within(folder, Path(name)) for name in experiment.code]
+    for found in (each for place in places for each in _code_in(folder, place)):
         files.add(found)
         if len(files) > MOST_FILES:
             break
     if experiment.code:
         # The script counts as code even if git ignores it, and in a new folder also the scripts beside it.
         scripts = {path for path in _scripts(experiment.task.run) if os.path.isfile(folder / path)}
-        files |= scripts.union(*(_scripts_beside(folder, path) for path in scripts - files))
+        new = [path for path in scripts - files if path.parent != Path() and Path() in places]
+        files |= scripts.union(*(_scripts_beside(folder, path) for path in new))
     _check_limits(folder, sorted(files))
     for file in sorted(files):
         yield folder / file, str(user_code_in(Path()) / file)
@@ -146,9 +148,18 @@ def _scripts(words: Sequence[str]) -> Iterator[Path]:
 
 
 def _scripts_beside(folder: Path, script: Path) -> Iterator[Path]:
-    for each in sorted((folder / script.parent).iterdir()):
-        if each.suffix in SCRIPTS and not each.name.startswith(".") and not each.is_symlink():
+    for each in (folder / script.parent).iterdir():
+        if (
+            _is_script(each)
+            and each.is_file()
+            and not each.is_symlink()
+            and each.stat().st_size <= LARGEST_FILE
+        ):
             yield each.relative_to(folder)
+
+
+def _is_script(path: Path) -> bool:
+    return path.suffix in SCRIPTS and not path.name.startswith(".")
 
 
 def _within(folder: Path, path: Path) -> Path:
@@ -177,7 +188,7 @@ def _code_in(folder: Path, path: Path) -> Iterator[Path]:
 
 
 def _tracked(folder: Path) -> list[Path] | None:
-    """Files below a folder that git tracks, and scripts that it does not ignore; None if it tracks none."""
+    """Files that git tracks, and unignored scripts beside them and in packages; None if it tracks none."""
     tracked = _git_files(folder, "--recurse-submodules")
     # Of a folder without tracked files git names only the folder: it does not search the runs in it.
     others = _git_files(folder, "--others", "--exclude-standard", "--directory") if tracked else []
@@ -200,9 +211,7 @@ def _scripts_at(folder: Path, path: Path) -> Iterator[Path]:
     """
     whole = folder / path
     is_package = (whole / "__init__.py").is_file() and not whole.is_symlink() and _may_be_code(whole)
-    for file in (path / each for each in _visible_files(whole)) if is_package else [path]:
-        if file.suffix in SCRIPTS and not file.name.startswith("."):
-            yield file
+    yield from filter(_is_script, (path / each for each in _visible_files(whole)) if is_package else [path])
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:

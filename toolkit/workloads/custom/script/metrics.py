@@ -178,16 +178,18 @@ class MetricsLog:
             self._flush()
         self._update(line)
 
-    def _begin(self, line: Line, resumed: int | None) -> None:
+    def _make_folder(self) -> None:
         try:
-            self._run.path.mkdir(parents=not self._place.is_in_run, exist_ok=True)
+            self._run.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            # In a run the folder exists: its disk has failed, and another attempt may find it again.
-            if self._place.is_in_run:
-                raise
             from toolkit.run.create_run import cannot_write  # slow to import
 
             raise cannot_write(self._run, error) from error
+
+    def _begin(self, line: Line, resumed: int | None) -> None:
+        # In a run the folder exists, unless the run was moved.
+        if not self._place.is_in_run:
+            self._make_folder()
         if resumed is None:
             # An earlier process of this attempt may have logged up to here, as a training before a test.
             found = read_object(self._run.progress)

@@ -340,6 +340,7 @@ def test_training_whose_first_line_is_of_step_0_begins_there(later: int | None, 
 
 def test_script_that_logs_only_step_0_keeps_the_lines_of_earlier_attempts(run: RunDir) -> None:
     """It may be stopped, or fail, before it asks for its checkpoint."""
+    run.path.mkdir()
     for attempt, step in ((1, 4), (2, 0)):
         log = MetricsLog(Place(run=run, rank=0, size=1, attempt=attempt))
         log.write(checked(step, metrics={"loss": 1.0}), None)
@@ -350,6 +351,7 @@ def test_script_that_logs_only_step_0_keeps_the_lines_of_earlier_attempts(run: R
 @pytest.mark.parametrize("step", [0, 4])
 def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(step: int, run: RunDir) -> None:
     """As in `python train.py && python test.py`, where the second does not ask for a checkpoint."""
+    run.path.mkdir()
     place = Place(run=run, rank=0, size=1, attempt=1)
     training, test = MetricsLog(place), MetricsLog(place)
     for split in ("train", "validation"):

@@ -62,7 +62,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     keep            how many of the newest checkpoints are kept
 
     `fit` raises stk.UserError if the Trainer wants more processes than were started, and at the second
-    training of a script.
+    training of a run.
     """
 
     def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
@@ -243,11 +243,11 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             return
         self._has_epoch = False
         # Of the rates, those of the next epoch are already there.
-        besides, logged = self._of_steps.union(_rates(trainer)), trainer.callback_metrics
+        excluded, logged = self._of_steps.union(_rates(trainer)), trainer.callback_metrics
         # Lightning keeps all values, also those of earlier epochs.
         new = {name: logged[name] for name in logged if not _is_same(logged[name], self._written.get(name))}
         self._written.update(new)
-        metrics = _of_training({name: new[name] for name in new if name not in besides})
+        metrics = _of_training({name: new[name] for name in new if name not in excluded})
         if "loss" in metrics and self._has_loss:
             # The last step has a loss of its own.
             metrics["loss_epoch"] = metrics.pop("loss")
@@ -268,8 +268,9 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
 
 def _rates(trainer: Trainer) -> dict[str, Any]:
-    """Return what LearningRateMonitor has stored."""
-    return {name: value for name, value in trainer.callback_metrics.items() if name.startswith("lr-")}
+    """Return what LearningRateMonitor has stored: its names begin with lr-, or with that of a scheduler."""
+    names = ("lr-", *(each.name for each in trainer.lr_scheduler_configs if each.name))
+    return {name: value for name, value in trainer.callback_metrics.items() if name.startswith(names)}
 
 
 def _is_same(value: Any, other: Any) -> bool:

@@ -15,7 +15,7 @@
         ├── RendezvousError         the ranks did not find each other
         ├── DeviceError             the GPU of a host cannot be used
         ├── CheckpointError         no checkpoint could be loaded or written
-        │   └── OtherIdentity           it is of other data (toolkit.checkpoint.verification)
+        │   └── OtherIdentity           it is of another experiment or data (toolkit.checkpoint.verification)
         ├── RunCancelled            the run was ended before it was done
         ├── TrainingDiverged        the loss is not a finite number
         ├── RanksDiverged           ranks that must hold the same weights do not

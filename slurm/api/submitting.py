@@ -47,8 +47,9 @@ def submit(
     checkpoint it takes your edits. A warning names the files that you have edited since.
 
     A function is imported by its name, from a copy of the files that git tracks in your working
-    directory and scripts that it does not ignore, else of all small ones. Each process calls it, and
-    the result is that of rank 0. It may call `stk.current_run()`. Arguments and result are JSON.
+    directory, and of new scripts beside them and in packages; without git of all small files. Each
+    process calls it, and the result is that of rank 0. It may call `stk.current_run()`. Arguments and
+    result are JSON.
 
     Raises stk.UserError with all errors of the experiment, for a live run, for a function that a job
     cannot import (a lambda, an inner function, one of a notebook), and for arguments that JSON cannot

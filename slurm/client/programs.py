@@ -150,14 +150,14 @@ def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), **filters: str) 
     ids = list(filter(parse.is_job_id, asked))
     if asked and not ids:
         return []
-    asked = [f"--jobs={','.join(ids)}"] if ids else []
-    asked += [f"--name={','.join(names)}"] if names else []
-    asked += [f"--{name}={value}" for name, value in filters.items()]
-    if not asked:
+    options = [f"--jobs={','.join(ids)}"] if ids else []
+    options += [f"--name={','.join(names)}"] if names else []
+    options += [f"--{name}={value}" for name, value in filters.items()]
+    if not options:
         return []
     fixed = ("--noheader", "--array", "--all", "--states=all", f"--Format={parse.JOB_FORMAT}")
     try:
-        return parse.parse_jobs(call("squeue", *fixed, *asked))
+        return parse.parse_jobs(call("squeue", *fixed, *options))
     except SlurmRefused as refusal:
         # squeue only fails for a single unknown id; of several, it ignores unknown ones.
         if "Invalid job id" in str(refusal):
@@ -316,7 +316,7 @@ def qos_flags(name: str) -> frozenset[str] | None:
 
 
 def submit_limit(user: str, account: str | None, qos: str | None) -> tuple[int, str, str] | None:
-    """Return the largest number of a user's jobs in the queue, and of which: ("qos" or "account", its name).
+    """Return how many jobs a user may have in the queue, and what limits them: qos or account, and its name.
 
     account, qos   None: the user's own default
     A limit of the QOS replaces that of the account, as in Slurm. None without one, or if accounting does not

@@ -64,18 +64,21 @@ HELD_REASONS = (
     "job_requeued_in_held_state",
 )
 
-#: Reasons of a pending job that time does not clear, and what to do about each.
+#: Reasons of a pending job that time does not clear, unless hosts are down, and what to do about each.
 NEVER_CLEARS = tuple(
     (re.compile(pattern), advice)
     for pattern, advice in (
         ("PartitionTimeLimit", "the time limit is above the partition's: cancel, lower resources.time"),
-        ("PartitionNodeLimit", "the partition does not give that many (up) nodes: change resources.nodes"),
+        (
+            "PartitionNodeLimit",
+            "the partition has too few nodes that are up: wait, or change resources.nodes",
+        ),
         ("PartitionConfig", "the partition does not allow it: cancel, see `scontrol show partition`"),
         ("AccountNotAllowed|Job's account not", "not for this account: cancel, change partition or account"),
         ("QOSNotAllowed|Job's QOS not", "not for this QOS: cancel, change partition or qos"),
         (r"(Assoc|QOS)MaxWallDurationPerJob", "the time limit is above account's or QOS's: cancel, lower it"),
         (r"(Assoc|QOS)M(ax|in)\w+Per(Job|Node)", "one job may not request this much: cancel, request less"),
-        ("BadConstraints", "no host (that is up) satisfies it: check gres, constraint, mem and cpus"),
+        ("BadConstraints", "no host that is up has all of it: wait, or check gres, constraint, mem and cpus"),
         ("DependencyNeverSatisfied", "the job it waits for did not end as required: cancel it"),
         ("InvalidAccount", "the account does not exist: cancel, change resources.account"),
         ("InvalidQOS", "the QOS does not exist: cancel, change resources.qos"),

@@ -118,7 +118,7 @@ def moment(text: str, now: float | None = None) -> float:
 def span_s(text: str) -> float:
     """Parse a period such as `2d` (s, m, h, d, w); return its seconds. Raises ValueError."""
     if (match := _SPAN.fullmatch(text.strip())) is None:
-        raise ValueError(f"{text!r} is not a number and s, m, h, d or w, such as 7d")
+        raise ValueError(f"{text!r} is not a period: expected a number and s, m, h, d or w, such as 7d")
     return float(match[1]) * _UNITS[match[2]]
 
 

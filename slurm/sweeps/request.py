@@ -84,7 +84,7 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
         if before is not None and was_lost and not _has_lost(folder):
             points = [each.values for each in before.members]
             lost = f"Slurm's answer about an array of {folder.name} was lost"
-            warnings.append(f"{lost}: only runs of the last command are started, the next one proposes more")
+            warnings.append(f"{lost}: its missing runs are submitted, and no new ones are proposed this time")
         else:
             points = _proposed(folder, sweep, before, *ranking)
         combinations = combine(config, sweep, points)

@@ -144,10 +144,10 @@ def prune(
     at: FaultPoint,
     permit: Callable[[], None],
 ) -> None:
-    """Delete all checkpoints but the newest and the best; called only after a new one is complete.
+    """Delete all checkpoints but the newest, best and compared ones; called after a new one is complete.
 
-    compared  step up to which the weights are known to be right, or None. The newest checkpoint up to it
-              stays, with its best one: all later ones may turn out to be wrong
+    compared  step up to which the weights are known to be equal on all ranks, or None. The newest checkpoint
+              up to it stays, with its best one: all later ones may turn out to be wrong
     permit  called before each deletion; raises if this attempt may no longer delete
     """
     steps = run.checkpoint_steps()

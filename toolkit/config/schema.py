@@ -80,11 +80,13 @@ class Train:
         instead={"16-mixed": "did you mean fp16?", "bf16-mixed": "did you mean bf16?"},
         known_as="fp16 bf16 amp mixed_precision",
     )
-    """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with TF32 in matrix products and convolutions;
-    bf16, fp16: mixed precision. auto and fp32 have the same identity: `name` gives each its own run."""
+    """auto: bf16 if all ranks' GPUs have it, else fp32; tf32: fp32 with TF32 in matrix products and
+    convolutions; bf16, fp16: mixed precision. auto and fp32 have the same identity: `name` gives each its
+    own run."""
     compile: str = option("auto", choices=("auto", "on", "off"), added=True, known_as="torch_compile")
     """Whether to use torch.compile. It needs `reduction: fast` and `deterministic: false`. auto: if these
-    hold on a GPU, and the model has no Conv1d, which would be compiled again for each length."""
+    hold on a GPU with Triton and a C compiler, and the model has no Conv1d, which would be compiled again for
+    each length."""
     device: str = option(
         "auto", choices=("auto", "cpu", "cuda"), instead={"gpu": "did you mean cuda?"}, known_as="accelerator"
     )
@@ -200,8 +202,8 @@ class Checkpoint:
     every_minutes: float | None = option(None, above=0, identity=False)
     """Minutes between two saves. null: chosen from their cost and the frequency of interruptions."""
     keep: int = option(2, minimum=2, identity=False, known_as="save_total_limit save_top_k")
-    """Newest checkpoints that are kept, beside the best one and the last one before a comparison of the
-    ranks' weights, with its best one."""
+    """How many of the newest checkpoints are kept. Also kept: the best one, and the newest one whose weights
+    were compared between ranks, with its best one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

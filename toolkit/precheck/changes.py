@@ -53,7 +53,7 @@ def replaced_models(run: RunDir, experiment: Experiment) -> Iterator[str]:
         if modified > started[0].began:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(modified))
             changed = f"{key}: {file} was modified on {when}, after the start of {run.run_id}"
-            yield f"{changed}: it may be another model"
+            yield f"{changed}: it may have other weights"
 
 
 def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False) -> list[str]:

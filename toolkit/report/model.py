@@ -25,9 +25,9 @@ from toolkit.workload import LOSS, Goal, Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The evaluation whose checkpoint was kept as best; the value is None if none was finite.
+    """The evaluation whose checkpoint was kept as best; the value is None if it is unknown or not finite.
 
-    is_marked  whether that is so; else it only has the lowest loss, and no checkpoint was marked as best
+    is_marked  false if no checkpoint was marked as best: it is then the evaluation with the lowest loss
     """
 
     step: int

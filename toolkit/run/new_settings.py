@@ -46,7 +46,7 @@ def take_new_settings(run: RunDir, experiment: Experiment) -> None:
 
 
 def _as_written(stored: Any, now: Any) -> Any:
-    """The stored values, those that are equal now in the way in which they are written now."""
+    """Return the stored values. A value that equals today's is written as today's: 100000 for 1e5."""
     if isinstance(stored, dict) and isinstance(now, dict):
         return {name: _as_written(value, now.get(name)) for name, value in stored.items()}
     return now if stored == now else stored

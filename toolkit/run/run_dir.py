@@ -160,7 +160,7 @@ class RunDir(ReportFiles):
         return self.path / "ranks" / f"{nonce}.process_{rank:05d}.json"
 
     def answer(self, attempt: str, process: int, number: int) -> Path:
-        """Answer to the question of this number by rank 0's process of this number in one attempt; JSON."""
+        """Answer number `number` of rank 0's process number `process` in one attempt; JSON."""
         return self.path / "ranks" / f"{attempt}.answer_{process}_{number}.json"
 
     def answered(self, attempt: str, rank: int) -> Path:

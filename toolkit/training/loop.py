@@ -164,7 +164,7 @@ def _log_metrics_if_due(context: TrainContext) -> None:
 def _compare_weights_if_due(context: TrainContext, outcome: Outcome | None) -> None:
     """Compare the ranks' weights if that is due; if they differ, set doubtful checkpoints aside. Collective.
 
-    Not before the save of a stop: a large model may take longer than the seconds that are left.
+    At a stop nothing is compared before the save: a large model may take more seconds than are left.
     """
     step, checkpoints = context.state.progress.step, context.checkpoints
     is_last = outcome is Outcome.FINISHED

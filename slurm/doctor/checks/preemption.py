@@ -23,7 +23,7 @@ _MODES = {
     "CANCEL": "Slurm ends the job instead of requeueing it: the run saves and requeues itself, if there is "
     "time; otherwise it stays ended until stk resume",
     "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated. "
-    "After more than train.collective_timeout_s it restarts from its newest checkpoint, as after a crash",
+    "After more than train.collective_timeout_s a run of several ranks restarts, as after a crash",
 }
 #: Largest number of partitions or QOS that a line names.
 _NAMED = 4

@@ -45,7 +45,7 @@ def _of_run(
         return items
     with exclusively(run):
         (now,) = status([run])
-        # New runs may begin with a checkpoint. There may be thousands: the config of each is read once.
+        # New runs may begin with a checkpoint. There may be thousands: each config is read twice at most.
         new = list(find_runs(parent, besides=read))
         read.update(each.run_id for each in new)
         named.update(references(new))

@@ -120,7 +120,7 @@ class JobPlan:
     def _environment(self) -> list[str]:
         setup = self.resources.setup
         return [
-            "# They authenticate the submitter, for a short time, on its host.",
+            "# These tokens belong to the host of the submission, and expire soon.",
             "unset SLURM_JWT SLURM_SACK_SOCKET",
             *setup,
             # The lines above may change the options of the shell and the folder.
@@ -222,6 +222,8 @@ def both_dependencies(given: object, added: str, need: str) -> str:
 
 
 def _check_python(python: str) -> None:
+    """Raise UserError for a Python that is deleted before the job starts."""
+    # A folder of uv's cache.
     if re.search(r"/builds-v\d+/\.tmp\w+/", python):
         raise UserError(
             f"{python} is in a temporary environment, which uv deletes when this command ends: the job would "

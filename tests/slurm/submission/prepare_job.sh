@@ -47,7 +47,7 @@ refuse_others() {
 }
 refuse_others
 
-# They authenticate the submitter, for a short time, on its host.
+# These tokens belong to the host of the submission, and expire soon.
 unset SLURM_JWT SLURM_SACK_SOCKET
 module purge
 module load cuda/12.4

@@ -156,7 +156,7 @@ def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> di
 def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:
     """Time and step of the end of an attempt; unrecorded ones come from its newest sign of life."""
     signs = (last_heartbeat(run, last.nonce, 0), last_progress(run, last.attempt))
-    # One that did not come to its training has saved nothing.
+    # An attempt that never began to train has saved nothing.
     saved = run.checkpoint_steps() if last.first_step is not None else ()
     ended = max([last.time_start or time.time(), *(number(each.get("time")) or 0.0 for each in signs)])
     done = max([last.first_step or 0, *saved, *(whole(each.get("step")) or 0 for each in signs)])

@@ -167,7 +167,7 @@ def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
 def _lost_links(run: RunDir) -> list[str]:
     """A message about the user's folder if links of the work folder lead there and it is gone."""
     links = (each.readlink() for each in run.work.glob("*") if each.is_symlink())
-    gone = [link for link in links if link.is_absolute() and not link.parent.exists()]
+    gone = [link for link in links if link.is_absolute() and not os.path.exists(link.parent)]
     # A program may make links of its own, such as to a folder of its job.
     folder = getattr(load_resolved(run.config).task, "folder", None) if gone and run.config.exists() else None
     if folder is None or os.path.isdir(folder) or not any(link.is_relative_to(folder) for link in gone):

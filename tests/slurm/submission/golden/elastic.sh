@@ -28,7 +28,7 @@ refuse_others() {
 }
 refuse_others
 
-# They authenticate the submitter, for a short time, on its host.
+# These tokens belong to the host of the submission, and expire soon.
 unset SLURM_JWT SLURM_SACK_SOCKET
 export PYTHONPATH=/scratch/me/experiments/tiny-0123abcd/code${PYTHONPATH:+:$PYTHONPATH}
 export PYTHONUNBUFFERED=1

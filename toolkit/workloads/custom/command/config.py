@@ -55,8 +55,8 @@ class CommandExperiment(Experiment):
     inputs: tuple[str, ...] = option((), path=True)
     """Files and folders that the command reads, which must exist."""
     code: tuple[str, ...] = option((".",), path=True, identity=False)
-    """Folders whose code the run keeps: the files that git tracks and scripts that it does not ignore, else
-    all small ones."""
+    """Folders whose code the run keeps: the files that git tracks, and new scripts beside them and in
+    packages; without git all small files."""
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:

@@ -89,7 +89,9 @@ class FunctionsTask:
             values = experiment.data.values()
             shown = to_plain(values)
             taken = [(each.name, shown.get(each.name)) for each in code.functions.prepare]
-            with _alone([experiment.task.module, experiment.task.class_name, taken], progress or silent):
+            with _one_at_a_time(
+                [experiment.task.module, experiment.task.class_name, taken], progress or silent
+            ):
                 code.call("prepare", values)
         return f"data() of {code.shown} makes the samples"
 
@@ -273,8 +275,8 @@ class FunctionsTask:
 
 
 @contextmanager
-def _alone(call: object, progress: Progress) -> Iterator[None]:
-    """Wait until no other run makes this call in the same working folder, and keep the others waiting.
+def _one_at_a_time(call: object, progress: Progress) -> Iterator[None]:
+    """Wait until no other run makes this call in the same working directory, and keep the others waiting.
 
     After an hour the call is made nevertheless: the other run may be suspended, or its host lost.
     """

@@ -47,7 +47,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     keep   how many of the newest checkpoints are kept in the run, beside the best one
 
     `train` raises stk.UserError for save_only_model, because nothing can continue from that, and at the
-    second training of a script.
+    second training of a run.
     """
 
     def __init__(self, *, keep: int = 2) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,9 +156,9 @@ def test_drill_refuses_an_experiment_with_an_error(user: User, config: list[str]
 def test_drill_keeps_its_folder_only_after_a_failure(
     user: User, monkeypatch: pytest.MonkeyPatch, is_passed: bool
 ) -> None:
-    def run(drill: LocalDrill) -> list[list[Row]]:
+    def run(drill: LocalDrill) -> Iterator[list[Row]]:
         write_json(drill._folder / "left.json", {})
-        return [[GOOD], [GOOD, replace(GOOD, same_bytes=is_passed)]]
+        yield from ([GOOD], [GOOD, replace(GOOD, same_bytes=is_passed)])
 
     monkeypatch.setattr(LocalDrill, "run", run)
     answer = user.stk("drill", "--cluster", "local", "--json")
@@ -168,7 +169,7 @@ def test_drill_keeps_its_folder_only_after_a_failure(
 
 
 def test_the_command_prints_a_table_and_a_verdict(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalDrill, "run", lambda drill: [[GOOD]])
+    monkeypatch.setattr(LocalDrill, "run", lambda drill: (rows for rows in [[GOOD]]))
     answer = user.stk("drill", "--cluster", "local")
     assert answer.code == 0
     assert "preempted" in answer.out

@@ -149,6 +149,10 @@ def weights(output: str) -> str:
     return line
 
 
+def validated_steps(run: RunDir) -> list[int]:
+    return [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"]
+
+
 def logged_steps(run: RunDir) -> list[int]:
     """The steps of all lines of training."""
     return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == "train"]

@@ -76,10 +76,10 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     combinations = combine(config, sweep, points)
     folder = SweepDir(parent / SWEEPS / _name(sweep.name or combinations[0].experiment.name))
     before = _earlier_record(folder, config)
+    was_lost = _has_lost(folder)
+    settle_arrays(folder)
     if sweep.method == "optuna":
         ranking = _ranking(sweep, combinations[0].experiment)
-        was_lost = _has_lost(folder)
-        settle_arrays(folder)
         # The command is repeated for the lost runs, not for more of them.
         if before is not None and was_lost and not _has_lost(folder):
             points = [each.values for each in before.members]
@@ -89,7 +89,6 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
             points = _proposed(folder, sweep, before, *ranking)
         combinations = combine(config, sweep, points)
     record = _record(folder, config, sweep, combinations, before)
-    settle_arrays(folder)
     known = candidates(combinations, parent)
     gone = list(states([folder.run(each.run_id) for each in record.removed]).values())
     return Wanted(

@@ -20,13 +20,8 @@ _CRC_BLOCK = 1 << 20
 _ESCAPE = "backslashreplace"
 
 
-def fsync_dir(path: Path) -> None:
-    """Make renames and new names in a folder survive a crash of the machine. Raises OSError."""
-    fsync_path(path)
-
-
 def fsync_path(path: Path) -> None:
-    """Make what was written to a file or folder survive a crash of the machine. Raises OSError."""
+    """Make a file's content or a folder's names survive a crash of the machine. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -99,7 +94,7 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
             # A full disk: the writer knows only the descriptor.
             error.filename = str(path)
         raise
-    fsync_dir(path.parent)
+    fsync_path(path.parent)
 
 
 def _owner_writes(path: str, flags: int) -> int:

@@ -23,7 +23,7 @@ from torch import nn
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.distributed.process_group import Group
-from toolkit.files import fsync_dir
+from toolkit.files import fsync_path
 from toolkit.run.events import note_event, save_events
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -75,7 +75,7 @@ class Synchronous:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
-        fsync_dir(self._folder)
+        fsync_path(self._folder)
 
 
 class Ours:

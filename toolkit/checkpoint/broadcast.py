@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolkit.distributed.process_group import Group
 from toolkit.errors import CheckpointError
-from toolkit.files import crc32, fsync_dir
+from toolkit.files import crc32, fsync_path
 from toolkit.run.run_dir import MANIFEST
 
 #: Bytes sent at a time; each rank holds one chunk in memory.
@@ -46,7 +46,7 @@ def broadcast_checkpoint(folder: Path, group: Group) -> None:
     if is_receiver:
         shutil.rmtree(folder, ignore_errors=True)
         target.rename(folder)
-        fsync_dir(folder.parent)
+        fsync_path(folder.parent)
         # Keep what rank 0 has: this may be rank 0's own folder, shown late by a network file system.
         # Keep all beside a newer one, whose best may be among them: the machines may be in a wrong order.
         here = _beside(folder)

@@ -22,7 +22,7 @@ from toolkit.checkpoint.checksums import VERSION
 from toolkit.checkpoint.paths import FaultPoint, give_name, take_back, temporary_name
 from toolkit.checkpoint.writing.direct_io import Output
 from toolkit.checkpoint.writing.staging import Staging
-from toolkit.files import fsync_dir, write_json
+from toolkit.files import fsync_path, write_json
 from toolkit.run.run_dir import MANIFEST
 
 #: Required free space, as a multiple of the size of a checkpoint.
@@ -51,7 +51,7 @@ def commit(
     folder = temporary_name(target, nonce, "tmp")
     if not target.parent.is_dir():
         target.parent.mkdir(exist_ok=True)
-        fsync_dir(target.parent.parent)
+        fsync_path(target.parent.parent)
     _check_room(target.parent, staging.size)
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -62,7 +62,7 @@ def commit(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     at("after_rename")
-    fsync_dir(target.parent)
+    fsync_path(target.parent)
     if replaces:
         take_back(target)
 
@@ -85,7 +85,7 @@ def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: 
     }
     write_json(folder / MANIFEST, manifest)
     at("after_manifest")
-    fsync_dir(folder)
+    fsync_path(folder)
 
 
 def _check_room(parent: Path, size: int) -> None:

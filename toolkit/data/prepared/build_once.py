@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from toolkit.errors import DataError
-from toolkit.files import fsync_dir
+from toolkit.files import fsync_path
 
 _POLL_S = 0.1
 #: Seconds between calls of `waiting`, and between looks at the holder's signs of life.
@@ -125,7 +125,7 @@ def _make(path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool]
         with _beating(temporary):
             fill(temporary)
         os.rename(temporary, path)
-        fsync_dir(path.parent)
+        fsync_path(path.parent)
         return True
     except OSError as error:
         # If the file system's locks do not work, two processes may get here; the first folder is kept.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
-from toolkit.files import crc32, fsync_dir, read_json, write_json
+from toolkit.files import crc32, fsync_path, read_json, write_json
 
 META = "meta.json"
 
@@ -23,7 +23,7 @@ def write_manifest(folder: Path, meta: Mapping[str, Any]) -> None:
             os.fsync(stream.fileno())
         files[path.name] = {"size": path.stat().st_size, "crc32": crc32(path)}
     write_json(folder / META, {**meta, "files": files})
-    fsync_dir(folder)
+    fsync_path(folder)
 
 
 def read_manifest(path: Path, version: int, *, growing: str) -> Mapping[str, Any]:

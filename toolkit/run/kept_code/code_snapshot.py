@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.files import fsync_dir, link_or_copy
+from toolkit.files import fsync_path, link_or_copy
 from toolkit.registry import GROUP, installed, kept_files
 from toolkit.run.run_dir import RunDir
 from toolkit.system.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
@@ -56,7 +56,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         if not run.code.exists():
             raise
-    fsync_dir(run.path)
+    fsync_path(run.path)
 
 
 def copy_or_nothing(target: Path, experiment: Experiment) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.files import crc32, fsync_dir
+from toolkit.files import crc32, fsync_path
 from toolkit.registry import kept_files
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
@@ -241,7 +241,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
         # A crash in between leaves a run without code, which then gets today's code.
         os.rename(run.code, old)
         os.rename(new, run.code)
-        fsync_dir(run.path)
+        fsync_path(run.path)
     finally:
         if old.is_symlink():
             old.unlink()

@@ -25,7 +25,7 @@ from toolkit.checkpoint.paths import (
     take_back,
 )
 from toolkit.errors import CheckpointError, UserError
-from toolkit.files import crc32, fsync_dir, read_json, write_json
+from toolkit.files import crc32, fsync_path, read_json, write_json
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import MANIFEST, RunDir, inside
 from toolkit.workloads.custom.script.misuse import misuse
@@ -95,7 +95,7 @@ def flush(folder: Path) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        fsync_dir(Path(around))
+        fsync_path(Path(around))
 
 
 def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permit: Callable[[], None]) -> int:
@@ -114,7 +114,7 @@ def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permi
     target = run.checkpoint(step)
     replaces = matches_manifest(target)
     give_name(folder, target, replaces)
-    fsync_dir(target.parent)
+    fsync_path(target.parent)
     if replaces:
         take_back(target)
     return sum(each["bytes"] for each in files.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
-from toolkit.files import fsync_dir
+from toolkit.files import fsync_path
 from toolkit.workloads.entity_disambiguation.data.entities.contents import (
     CONFIG,
     ENTITIES,
@@ -69,7 +69,7 @@ def _exchange(temporary: Path, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
         os.rename(folder, old)
     os.rename(temporary, folder)
-    fsync_dir(folder.parent)
+    fsync_path(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 

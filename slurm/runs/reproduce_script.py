@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import filecmp
+import hashlib
 import re
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +26,17 @@ from toolkit.files import read_json
 from toolkit.precheck.changes import replaced_models
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.kept_code.edited_code import executed
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.few import few
 from toolkit.system.output.sanitize import number
 from toolkit.workload import silent
 
 _META = "meta.json"
 #: Later times (year 5138) have no date.
 _NO_DATE = 1e11
+#: Files that a message names.
+_NAMED = 5
 _FINGERPRINT = re.compile(r"[0-9a-f]{16,}")
 #: Words between two @ are replaced by values that are quoted for the shell.
 _SCRIPT = r"""#!/usr/bin/env bash
@@ -76,8 +83,8 @@ echo "compare when it has finished: stk diff $run $new" >&2
 """
 
 _DATA = r"""
-# The data, as they were when this was written.
-sha256sum --check --quiet - <<'FILES' || fail "data have changed or are gone (see above)"
+# The data, as they were when this was written, and the code that the run copied from other folders.
+sha256sum --check --quiet - <<'FILES' || fail "code or data have changed or are gone (see above)"
 @FILES@
 FILES
 """
@@ -95,8 +102,8 @@ class Facts:
 
     begun      time of the first start, seconds since the epoch; None if it was never started
     torch      version that it was trained with; None if no checkpoint has it
-    sources    its data files with their checksums (SHA-256)
-    verified   whether the run is known to be trained on these files
+    sources    its data files and the user's code files with their checksums (SHA-256)
+    verified   whether the run is known to be trained on these data files
     """
 
     run: RunDir
@@ -110,7 +117,7 @@ class Facts:
 def gather(run: RunDir, *, force: bool = False) -> Facts:
     """Return the facts about a run, after checking that its inputs exist and are unchanged.
 
-    force   accept a model that was modified after the start of the run
+    force   accept a model that was modified after the start of the run, and edited code
     Raises DataError for missing files, UserError for changed files or if the folder cannot be repeated.
     """
     experiment = load_resolved(run.config)
@@ -129,7 +136,7 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
         experiment=experiment,
         begun=begun,
         torch=_version(manifest.get("torch")),
-        sources=sources,
+        sources=(*sources, *_code_files(run, experiment, force=force)),
         verified=recorded is not None or not sources,
     )
 
@@ -149,6 +156,25 @@ def _check_folder(run: RunDir, experiment: Experiment) -> None:
         f"{run.config} has texts with another meaning in an experiment file (such as ${{…}}): a script "
         "cannot submit it"
     )
+
+
+def _code_files(run: RunDir, experiment: Experiment, *, force: bool) -> Iterator[tuple[Path, str]]:
+    """Yield the code that a new run copies from the user's folder, with the checksums of this run's copies.
+
+    force   leave out edited files
+    Raises UserError if files were edited or are gone.
+    """
+    copies = run.user_code
+    files = {Path(experiment.task.folder) / name: copies / name for name in executed(copies)}
+    edited = [file for file, copy in files.items() if not (file.is_file() and filecmp.cmp(file, copy))]
+    if edited and not force:
+        raise UserError(
+            f"edited or gone since {run.run_id} began: {few(edited, _NAMED)}. A new run copies these files: "
+            f"restore them, as they are in {copies}. --force repeats the run with today's code"
+        )
+    for file, copy in files.items():
+        if file not in edited:
+            yield file, hashlib.sha256(copy.read_bytes()).hexdigest()
 
 
 def _valid_time(found: object) -> float | None:

@@ -142,7 +142,7 @@ def reproduce(parsers: Parsers) -> None:
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--output", metavar="FILE", help="the script (default: standard output)")
     parser.add_argument(
-        "--force", action="store_true", help="also if a model's file has changed since the run started"
+        "--force", action="store_true", help="also if a model's file or your code has changed since the start"
     )
 
 

@@ -212,9 +212,17 @@ def new_code_of(run: RunDir, step: int = 0) -> list[str]:
 
 def own_code(run: RunDir) -> str:
     """A digest of the code that a run keeps besides the toolkit's; "" without any."""
-    names = sorted(name for name in _names(run.code, CORE) if not name.lower().endswith(_NO_CODE))
+    names = executed(run.code, CORE)
     found = repr([(name, crc32(run.code / name)) for name in names])
     return hashlib.sha256(found.encode()).hexdigest() if names else ""
+
+
+def executed(folder: Path, without: Sequence[str] = ()) -> list[str]:
+    """The files of a copy of code, relative to it, that a run executes: no data, logs or experiment files.
+
+    without  names in the folder itself that are left out
+    """
+    return sorted(name for name in _names(folder, without) if not name.lower().endswith(_NO_CODE))
 
 
 def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,21 @@ def test_run_keeps_its_code_until_new_code_is_requested(stk: Stk, tmp_path: Path
     assert "has finished with other code" in stk("run", "train.yaml", "--new-code")
     stk("report", run.run_id)
     assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
+
+
+def test_a_command_is_not_repeated_with_edited_code(stk: Stk, tmp_path: Path) -> None:
+    (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
+    stk("run", "train.yaml")
+    (run,) = find_runs(tmp_path / "runs")
+    edit(tmp_path, "train.yaml")
+    stk("reproduce", run.run_id, "--output", "repeat.sh")
+    edit(tmp_path, "helper.py", "SAYS = 'second'\n")
+    assert str(tmp_path / "work" / "helper.py") in stk("reproduce", run.run_id, code=2)
+    command = ["env", f"STK_EXPERIMENT_DIR={tmp_path}/repeated", "bash", "repeat.sh", "run"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, (tmp_path / "repeated").exists()) == (2, False)
+    assert "helper.py: FAILED" in done.stdout
+    stk("reproduce", run.run_id, "--force")
 
 
 def test_new_code_does_not_replace_files_that_the_run_has_written(stk: Stk, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def sweep(
         ),
         experiment_dir(),
     )
-    chosen = choose_for(cluster, *(one.run for one in wanted.to_start))
+    chosen = choose_for(cluster, *(one.run for one in wanted.to_start), sweep=wanted.folder)
     warn(
         [
             *wanted.warnings,

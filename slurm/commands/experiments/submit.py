@@ -20,6 +20,7 @@ from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
 from toolkit.run.kept_code.edited_code import edit_warnings_of_many
 from toolkit.run.run_dir import RunDir, experiment_dir
+from toolkit.sweeps.folder import SweepDir, read_arrays
 from toolkit.system.output.json_text import json_text
 
 
@@ -74,17 +75,25 @@ def _run_chain(arguments: Namespace) -> int:
     return 0
 
 
-def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local processes") -> str:
-    """Return slurm or local; if auto falls back to local, print the text `otherwise`."""
-    cluster = choose_for(wanted, *targets)
+def choose(
+    wanted: str,
+    *targets: RunDir,
+    sweep: SweepDir | None = None,
+    otherwise: str = "training in local processes",
+) -> str:
+    """Return slurm or local, as `choose_for`; if auto falls back to local, print the text `otherwise`."""
+    cluster = choose_for(wanted, *targets, sweep=sweep)
     is_news = not targets or not all(target.result.exists() for target in targets)
     if wanted == "auto" and cluster == "local" and is_news:
         print(f"No Slurm controller answers here: {otherwise}.", file=sys.stderr)
     return cluster
 
 
-def choose_for(wanted: str, *targets: RunDir) -> str:
-    """Return slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also if Slurm may have a job."""
+def choose_for(wanted: str, *targets: RunDir, sweep: SweepDir | None = None) -> str:
+    """Return slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also if Slurm may have a job.
+
+    sweep   the sweep of the runs: if it has arrays of Slurm, its new runs do not train here either
+    """
     cluster = choose_cluster(wanted)
     if wanted != "auto" or cluster != "local":
         return cluster
@@ -97,6 +106,11 @@ def choose_for(wanted: str, *targets: RunDir) -> str:
                 f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so the job may be "
                 "pending or running. Try again later; if the job is gone, use --cluster local"
             )
+    if targets and sweep is not None and read_arrays(sweep):
+        raise SlurmUnavailable(
+            f"the sweep {sweep.name} was submitted to Slurm, and no controller answers. Try again later; "
+            "--cluster local trains its other runs here, one after the other"
+        )
     return cluster
 
 

@@ -46,7 +46,8 @@ def run(arguments: Namespace) -> int:
     )
     wanted = want(config, sweep, experiment_dir())
     runs = [one.run for one in wanted.to_start]
-    cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
+    here = "training here, one run after the other"
+    cluster = choose(arguments.cluster, *runs, sweep=wanted.folder, otherwise=here)
     warn([*wanted.warnings, *check_candidates(wanted.to_start, cluster)])
     warn(renew_code(wanted.known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if not arguments.json:

@@ -97,7 +97,7 @@ def _resume(arguments: Namespace) -> int:
     warn(warnings)
     runs = [one for one in known if not one.skipped]
     here = "training here, one run after the other"
-    cluster = choose(arguments.cluster, *(one.run for one in runs), otherwise=here)
+    cluster = choose(arguments.cluster, *(one.run for one in runs), sweep=folder, otherwise=here)
     handed = SubmittedRuns()
     warn(renew_code(known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:

@@ -300,6 +300,17 @@ def test_tasks_are_not_submitted_again_while_slurm_does_not_answer(
     assert not user.run("seed=1").attempts.exists()
 
 
+@pytest.mark.parametrize("words", [["resume", "tiny"], ["tiny.yaml", "seed=1,2"]], ids=["resume", "again"])
+def test_a_sweep_of_slurm_does_not_go_on_here_while_no_controller_answers(
+    user: User, fake: FakeSlurm, words: list[str]
+) -> None:
+    first, _ = ask(user, user.config, "seed=1,2", "--at-most", "1")["runs"]
+    finish(first, 0.9)
+    fake.goes_away()
+    assert user.stk("sweep", *words, "--dry-run").code == 3
+    assert user.stk("sweep", *words, "--dry-run", "--cluster", "local").code == 0
+
+
 @pytest.mark.parametrize("arguments, problem", [
     (["status", "none"], "no sweep 'none' under"),
     (["status", "tin", "er"], "one sweep at a time"),

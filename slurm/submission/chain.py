@@ -16,7 +16,7 @@ from pathlib import Path
 from slurm.status.rows import status
 from slurm.status.submissions import Awaited, exclusively, last_submission
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.submit import Submitted, check, resolve_if_possible, submit
+from slurm.submission.submit import Submitted, check, refuse_if_live, resolve_if_possible, submit
 from toolkit.config import load_with_origins
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
@@ -68,6 +68,7 @@ def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
 def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str]:
     """Check all links; raise ConfigError, DataError or SlurmRefused if one can never run. Writes nothing.
 
+    fresh   whether all runs start anew; raise RunBusy if one of them is live
     Files that an earlier run of the chain will write are not checked, because they do not exist yet.
     Returns a line for each warning.
     """
@@ -76,6 +77,9 @@ def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str
     for link in links:
         if link.run.result.exists() and not fresh:
             continue
+        if fresh:
+            # `submit` would only find it after the folders of earlier runs were set aside.
+            refuse_if_live(link.run, must_know=cluster == "slurm")
         warnings += check_before_queue(link.experiment, link.origins, cluster, coming)
         if cluster == "slurm":
             check(link.experiment, link.run, "1" if coming else None)

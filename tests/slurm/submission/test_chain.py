@@ -105,6 +105,17 @@ def test_chain_whose_last_run_is_live_is_refused(user: User, fake: FakeSlurm) ->
     assert len(fake.jobs) == 2
 
 
+def test_no_run_starts_anew_if_a_later_one_is_live(user: User, fake: FakeSlurm) -> None:
+    first = create_run(user.experiment(), user.experiments)
+    write_json(first.result, {"state": "finished", "step": 4, "best": {"step": 4}})
+    submit_both(user)
+    answer = submit_both(user, "--fresh")
+    assert answer.code == 2
+    assert f"{only(user, 'second').run_id} is pending, job 101" in answer.err
+    assert first.result.exists()
+    assert len(fake.jobs) == 1
+
+
 def test_same_command_submits_both_runs_again_after_a_failure(user: User, fake: FakeSlurm) -> None:
     submit_both(user)
     fake.change("101", state="FAILED", requeue="0")

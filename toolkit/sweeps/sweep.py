@@ -153,6 +153,8 @@ def checked(sweep: Sweep) -> Sweep:
         raise UserError(
             "nothing is drawn: no key has a range or several values, such as loguniform(1e-5, 1e-2)"
         )
+    if sweep.method == "optuna" and sweep.runs:
+        raise UserError("a sampler takes parameters only: leave out `runs`, or use method: random")
     if sweep.samples and sweep.method not in ("random", "optuna"):
         raise UserError(
             f"samples are drawn by the methods random and optuna, but the method is {sweep.method}"

@@ -155,6 +155,8 @@ def checked(sweep: Sweep) -> Sweep:
         )
     if sweep.method == "optuna" and sweep.runs:
         raise UserError("a sampler takes parameters only: leave out `runs`, or use method: random")
+    if sweep.method == "optuna" and "seed" in sweep.parameters:
+        raise UserError("a sampler proposes no seeds: give them with --seeds, or as `seeds` in the file")
     if sweep.samples and sweep.method not in ("random", "optuna"):
         raise UserError(
             f"samples are drawn by the methods random and optuna, but the method is {sweep.method}"

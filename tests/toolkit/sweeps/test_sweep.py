@@ -62,6 +62,7 @@ def test_listed_runs_are_combined_with_parameters_and_seeds() -> None:
         (Sweep(max_parallel=0, parameters={"a": A}), "max_parallel of the sweep: found 0"),
         (Sweep(fixed={"seed": "3"}, seeds=("1", "2")), "seed is 3 for all runs"),
         (Sweep(method="optuna", samples=3, parameters={"b": B}, runs=({"a": "1"},)), "leave out `runs`"),
+        (Sweep(method="optuna", samples=3, parameters={"a": A, "seed": A}), "--seeds"),
         (Sweep(method="list"), "needs `runs`"),
         (Sweep(method="list", runs=({"a": "1"},), parameters={"b": B}), "takes no parameters"),
         (Sweep(parameters={"a": Uniform(0, 1)}), "--random N"),

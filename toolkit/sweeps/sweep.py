@@ -141,6 +141,8 @@ def checked(sweep: Sweep) -> Sweep:
     for group in sweep.groups:
         lengths = {}
         for key in group:
+            if sum(key in each for each in sweep.groups) > 1:
+                raise UserError(f"{key} is in two groups of zipped keys: join the groups to one")
             if key not in sweep.parameters:
                 raise UserError(f"{key} is zipped, but has no list of values")
             lengths[key] = len(_listed(key, sweep.parameters[key]))

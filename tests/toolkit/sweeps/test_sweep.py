@@ -53,6 +53,7 @@ def test_listed_runs_are_combined_with_parameters_and_seeds() -> None:
     [
         (Sweep(parameters={"a": A, "b": Values(("x", "y"))}, zipped=(("a", "b"),)), "a has 3, b has 2"),
         (Sweep(parameters={"a": A}, zipped=(("a", "b"),)), "b is zipped, but has no list"),
+        (Sweep(parameters={"a": A, "b": B, "c": A}, zipped=(("a", "b"), ("b", "c"))), "b is in two groups"),
         (Sweep(parameters={"a": Uniform(0, 1)}, zipped=(("a",),)), "a is drawn from uniform"),
         (Sweep(method="random", parameters={"a": A}), "samples"),
         (Sweep(method="random", samples=2, parameters={"a": A}, zipped=(("a",),)), "zipped in a grid"),

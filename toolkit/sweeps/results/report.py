@@ -56,7 +56,7 @@ def _sections(results: Results) -> Iterator[Section]:
         about = f"{_TITLES[name]} of the sweep {results.name}, by {results.metric}"
         drawn = Figure(name=name.removesuffix(".png"), about=about, draw=draw)
         yield Section(title=_TITLES[name], blocks=(drawn,))
-    if len(results.groups) > 1:
+    if results.groups:
         rows = [group_row(results, place, each) for place, each in enumerate(results.groups, 1)]
         head, note = group_head(results), "Mean ± sample standard deviation over the seeds."
         yield table_section(table("Over the seeds", head, rows, texts=len(head) - 2, note=note))

@@ -63,12 +63,12 @@ def told_best(results: Results) -> str:
 
 
 def drawn(results: Results) -> RenderableType:
-    """Return the same to be printed: groups if there are several, runs, and the best run in a sentence."""
+    """Return the same to be printed: groups if there are any, runs, and the best run in a sentence."""
     from rich.console import Group as Lines
     from rich.text import Text
 
     parts: list[RenderableType] = []
-    if len(results.groups) > 1:
+    if results.groups:
         groups = [group_row(results, place, each) for place, each in enumerate(results.groups, 1)]
         parts += [_in_terminal(results, group_head(results), groups), Text()]
     head = ["", *results.keys, results.metric, "run"]

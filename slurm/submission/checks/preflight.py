@@ -7,6 +7,7 @@ of accounts, are left to Slurm.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -28,7 +29,7 @@ _ENFORCING = {"limits", "safe", "all"}
 class Facts:
     """Resources and limits of the cluster.
 
-    max_array_size   one more than the largest index of an array; None for unknown, 0 for no arrays
+    max_array_size   most tasks of an array; None for unknown, 0 for no arrays
     max_jobs         jobs that the controller keeps, each array task counts; None for unknown
     tracks_memory    whether Slurm allocates memory to jobs
     limits_submits   whether limits of accounts and QOS are enforced
@@ -64,10 +65,12 @@ def read_facts(resources: Resources) -> Facts:
     """Query the controller for the facts that `check_fits` needs."""
     qos = components(resources)[0].options.get("qos")
     config = programs.config()
+    lower = re.search(r"\bmax_array_tasks=(\d+)", config.get("SchedulerParameters", ""), re.IGNORECASE)
+    array_sizes = (whole(config.get("MaxArraySize", "")), whole(lower[1]) if lower else None)
     return Facts(
         partitions=tuple(programs.partitions()),
         hosts=tuple(programs.hosts()),
-        max_array_size=whole(config.get("MaxArraySize", "")),
+        max_array_size=min((size for size in array_sizes if size is not None), default=None),
         max_jobs=whole(config.get("MaxJobCount", "")),
         tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
         limits_submits=bool(_ENFORCING & set(config.get("AccountingStorageEnforce", "").lower().split(","))),

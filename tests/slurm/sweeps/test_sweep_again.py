@@ -159,10 +159,14 @@ def test_a_sampler_may_be_what_sets_a_required_key(user: User, fake: FakeSlurm) 
 # -- as many arrays as needed --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "limits",
+    ["MaxArraySize = 3", "MaxArraySize = 1001\nSchedulerParameters = bf_interval=2,max_array_tasks=3"],
+)
 def test_a_sweep_that_is_larger_than_an_array_becomes_several_under_one_throttle(
-    user: User, fake: FakeSlurm
+    user: User, fake: FakeSlurm, limits: str
 ) -> None:
-    fake.answers("show config", "MaxArraySize = 3\n")
+    fake.answers("show config", f"{limits}\n")
     answer = ask(user, user.config, "seed=1,2,3,4,5,6,7", "--max-parallel", "2")
     assert answer["job_ids"] == ["101", "103", "105", "107"]
     arrays = read_arrays(folder(user))

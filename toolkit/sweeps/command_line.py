@@ -54,10 +54,12 @@ def _read_range(kind: str, text: str) -> Space:
 def split_values(override: str) -> list[str]:
     """The values of `key=a,b`: cut at commas outside of brackets and quotes.
 
-    A text without a comma is one value. A word without `=` has no value. Raises UserError if one of several
-    values is empty.
+    A text without a comma is one value, and so is a comma alone. A word without `=` has no value. Raises
+    UserError if one of several values is empty.
     """
     key, equals, text = override.partition("=")
+    if text.strip(" ") == ",":
+        return [","]
     values = [part.strip() for part in _cut(text)] if equals else []
     if len(values) > 1 and not all(values):
         raise UserError(

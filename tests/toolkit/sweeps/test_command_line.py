@@ -58,6 +58,7 @@ def test_splitting_loses_only_whitespace(text: str) -> None:
         (r'"a\",b",c', [r'"a\",b"', "c"]),
         ("a'',b", ["a''", "b"]),
         ("a=b,c", ["a=b", "c"]),
+        (",", [","]),
     ],
 )
 def test_a_value_ends_at_a_comma_outside_brackets_and_quotes(text: str, values: list[str]) -> None:

@@ -71,6 +71,11 @@ def _parse(text: str, faults: Faults) -> tuple[Key, Any] | None:
 def _set(key: Key, value: Any, includes: Includes) -> None:
     container: Any = includes.tree
     for depth, part in enumerate(key[:-1], start=1):
+        whole = ".".join(key[depth - 1 :])
+        if isinstance(container, dict) and whole in container and part not in container:
+            # A name with dots, as in params: {model.lr: 0.1}.
+            key = (*key[: depth - 1], whole)
+            break
         place = _place(container, part, key[:depth], includes.faults)
         if place is None:
             return

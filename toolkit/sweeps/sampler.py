@@ -21,11 +21,9 @@ SAMPLERS = ("tpe",)
 def propose(sweep: Sweep, known: Results | None) -> list[Point]:
     """`sweep.samples` new points, without seeds. known: the runs so far; their mean over seeds counts.
 
-    Raises UserError if Optuna is missing, the sampler is unknown, or there is nothing to draw.
+    Raises UserError if Optuna is missing or the sampler is unknown.
     """
     optuna = _optuna()
-    if not sweep.parameters:
-        raise UserError("a sampler needs keys to draw: give some a range or several values")
     spaces = {key: _distribution(optuna, space) for key, space in sweep.parameters.items()}
     so_far = [] if known is None else _trials(optuna, spaces, known)
     direction = "minimize" if known is not None and known.goal == "min" else "maximize"

@@ -72,8 +72,8 @@ class CurrentRun:
     def latest_checkpoint(self) -> Path | None:
         """Return the folder of the newest valid checkpoint, or None. Collective.
 
-        All ranks get the answer of rank 0. Damaged newer checkpoints are set aside. Metrics that were
-        logged after its step are dropped.
+        All ranks get the answer of rank 0. Damaged newer checkpoints are set aside. Metrics that earlier
+        attempts logged after its step are dropped.
 
         Raises stk.CheckpointError if all checkpoints are damaged.
         """

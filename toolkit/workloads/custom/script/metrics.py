@@ -121,7 +121,7 @@ class MetricsLog:
         self._written = -math.inf
 
     def write(self, line: Line, resumed: int | None) -> None:
-        """Add a line. Before the first line, drop lines that this attempt writes again.
+        """Add a line. Before the first line of an attempt, drop lines that it writes again.
 
         After an earlier attempt, lines of step 0 are held until the line of a later step, or the end, while
         `resumed` is unknown.
@@ -190,13 +190,12 @@ class MetricsLog:
         # In a run the folder exists, unless the run was moved.
         if not self._place.is_in_run:
             self._make_folder()
-        if resumed is None:
-            # An earlier process of this attempt may have logged up to here, as a training before a test.
-            found = read_object(self._run.progress)
-            is_same_attempt = self._place.is_in_run and found.get("attempt") == self._place.attempt
-            if is_same_attempt and found["step"] <= line.step:
-                self._newest, self._shown = found, found["metrics"]
-                return
+        found = read_object(self._run.progress)
+        if self._place.is_in_run and found.get("attempt") == self._place.attempt:
+            # Lines of another process of this attempt stay, such as those of a training before a test.
+            # Readers take the newest line of a repeated step.
+            self._newest, self._shown = found, found["metrics"]
+            return
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
             _drop_lines(self._run, begun, line)

@@ -348,18 +348,21 @@ def test_script_that_logs_only_step_0_keeps_the_lines_of_earlier_attempts(run: R
     assert steps(run) == [4, 0]
 
 
-@pytest.mark.parametrize("step", [0, 4])
-def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(step: int, run: RunDir) -> None:
-    """As in `python train.py && python test.py`, where the second does not ask for a checkpoint."""
+@pytest.mark.parametrize("step, resumed", [(0, None), (2, None), (4, None), (2, 2), (4, -1)])
+def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(
+    step: int, resumed: int | None, run: RunDir
+) -> None:
+    """As in `python train.py && python test.py`, where the second may ask for a checkpoint, or find none."""
     run.path.mkdir()
     place = Place(run=run, rank=0, size=1, attempt=1)
     training, test = MetricsLog(place), MetricsLog(place)
-    for split in ("train", "validation"):
-        training.write(checked(4, split=split, metrics={"loss": 1.0}), -1)
+    for done in (2, 4):
+        for split in ("train", "validation"):
+            training.write(checked(done, split=split, metrics={"loss": 1.0}), -1)
     training.close()
-    test.write(checked(step, split="test", metrics={"loss": 2.0}), None)
+    test.write(checked(step, split="test", metrics={"loss": 2.0}), resumed)
     test.close()
-    assert [steps(run, split) for split in ("train", "validation", "test")] == [[4], [4], [step]]
+    assert [steps(run, split) for split in ("train", "validation", "test")] == [[2, 4], [2, 4], [step]]
     progress = read_json(run.progress)
     assert (progress["step"], progress["first_step"], progress["resumed"]) == (4, 0, False)
     assert set(progress["metrics"]) - {"test_loss"} == {"train_loss", "validation_loss"}

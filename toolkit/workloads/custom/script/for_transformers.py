@@ -46,8 +46,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     keep   how many of the newest checkpoints are kept in the run, beside the best one
 
-    `train` raises stk.UserError for save_only_model, because nothing can continue from that, and at the
-    second training of a run.
+    `train` raises stk.UserError for save_only_model, because nothing can continue from that, at the second
+    training of a run, and in a class with a `train` of its own that loads no checkpoint.
     """
 
     def __init__(self, *, keep: int = 2) -> None:
@@ -76,6 +76,11 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             raise UserError(
                 "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a stopped "
                 "run could not continue: leave it out"
+            )
+        if self._run._resumed is None:
+            raise UserError(
+                "the class of your Trainer has a train() of its own, which RunCallback cannot continue from "
+                "a checkpoint: call super().train() in it, or let it load run.latest_checkpoint() first"
             )
         if self._resumes and (trainer := self._trainer) is not None:
             _restore(trainer.callback_handler.callbacks, state.stateful_callbacks)

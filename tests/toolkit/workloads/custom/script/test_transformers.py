@@ -197,6 +197,18 @@ def test_signals_are_caught_before_the_trainer_starts_workers_of_its_loader(own_
     assert own_run.catches_signals
 
 
+@pytest.mark.parametrize("asks", [False, True])
+def test_training_that_has_not_asked_for_its_checkpoint_is_refused(asks: bool, own_run: AskedRun) -> None:
+    """A subclass may have a `train` of its own, as trl's PPOTrainer does."""
+    from toolkit.workloads.custom.script.for_transformers import RunCallback
+
+    callback: Any = RunCallback()
+    if asks:
+        own_run.latest_checkpoint()
+    with nullcontext() if asks else pytest.raises(UserError, match="latest_checkpoint"):
+        callback.on_train_begin(SimpleNamespace(save_only_model=False), None, None)
+
+
 @pytest.mark.parametrize(
     "changes, is_kept", [({}, True), ({"global_step": 3}, False), ({"epoch": 1.5}, False)]
 )

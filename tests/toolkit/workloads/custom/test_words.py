@@ -106,9 +106,14 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["/opt/bin/torchrun", "--nproc-per-node", "2", "a/b.py"], "b", "node"),
         (["uv", "run", "torchrun", "train.py"], "train", "node"),
         (["python", "-m", "torch.distributed.run", "train.py"], "train", "node"),
+        (["python", "-u", "-m", "torch.distributed.launch", "train.py"], "train", "node"),
+        (["uv", "run", "--with", "x", "python", "-m", "torch.distributed.run", "train.py"], "train", "node"),
+        (["apptainer", "exec", "--nv", "a.sif", "accelerate", "launch", "train.py"], "train", "node"),
         (["python", "train.py", "torchrun"], "train", "each"),
         (["uv", "run", "--with", "accelerate", "train.py"], "train", "each"),
         (["python", "-m", "train", "--backend", "deepspeed"], "train", "each"),
+        (["conda", "run", "-n", "deepspeed", "python", "-m", "train"], "train", "each"),
+        (["python", "-m", "train", "torchrun"], "train", "each"),
     ],
 )
 def test_the_run_is_named_after_the_script(words: list[str], name: str, launch: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -21,27 +22,39 @@ SCRIPTS = (".py", ".sh")
 _RUN_DIR = "${run.dir}"
 #: A path that begins with `..`, as a word or as the value of an option or key.
 _OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
+#: Launchers whose names are also those of packages and environments, as in `uv run --with accelerate`.
+_PACKAGES = frozenset({"accelerate", "deepspeed"})
 #: Programs and modules that start the processes of a host themselves.
-_LAUNCHERS = frozenset(
-    {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "accelerate.commands.launch"}
-)
-_WRAPPERS = frozenset({"uv", "poetry", "pdm", "pipenv", "pixi"})
+_LAUNCHERS = _PACKAGES | {
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate-launch",
+    "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli",
+    "deepspeed.launcher.runner",
+}
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
 
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
     """Return the experiment of a command, as in an experiment file: named after its script or program."""
-    launch = "node" if PurePath(_program(words)).name in _LAUNCHERS else "each"
-    task = {"kind": "command", "run": literal(list(words)), "launch": launch}
+    task = {"kind": "command", "run": literal(list(words)), "launch": _launch(words)}
     return {"name": _name(words), "task": task}
 
 
-def _program(words: Sequence[str]) -> str:
-    """Return the program, that after `uv run` and its like, or the module after `python -m`."""
-    if len(words) > 2 and (words[1] == "-m" or (words[1] == "run" and words[0] in _WRAPPERS)):
-        return words[2]
-    return words[0]
+def _launch(words: Sequence[str]) -> str:
+    """Return "node" if a launcher is the program, also after `uv run` and its like, else "each"."""
+    for before, word in pairwise(["", *words]):
+        name = PurePath(word).name
+        is_value = name in _PACKAGES and before.startswith("-") and before != "-m"
+        if name in _LAUNCHERS and not is_value:
+            return "node"
+        # The words after a script or module are its arguments.
+        if before == "-m" or _SCRIPT.fullmatch(word):
+            break
+    return "each"
 
 
 def _name(words: Sequence[str]) -> str:

@@ -202,6 +202,29 @@ def test_outputs_shared_by_all_runs_are_named_in_a_warning(folder: Path) -> None
     assert "last.pt, out, results." in warning.problem
 
 
+@pytest.mark.parametrize(
+    "name, is_output",
+    [
+        ("model.keras", True),
+        ("best_model.pkl", True),
+        ("results.csv", True),
+        ("runs/old/events", True),
+        ("rows.h5", False),
+        ("train.bin", False),
+        ("artifacts/train-1/log", False),
+    ],
+)
+def test_names_of_output_are_told_from_those_of_data_and_of_the_runs(
+    name: str, is_output: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "artifacts"))
+    add(tmp_path, "train.py")
+    add(tmp_path, name, content=LARGE)
+    task = SimpleNamespace(folder=str(tmp_path), run=())
+    experiment = SimpleNamespace(task=task, code=(str(tmp_path / "train.py"),), inputs=())
+    assert bool([*code.shared_outputs(experiment)]) is is_output
+
+
 def test_empty_folder_is_created_and_not_linked(folder: Path, run: RunDir) -> None:
     (folder / "out").mkdir()
     make_work_folder(run, keep(run, folder, folder))

@@ -34,10 +34,12 @@ _NAMED = 5
 _IGNORED = frozenset({".git", "__pycache__"})
 #: A folder with one of these is an environment of Python or conda.
 _ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
-#: Usual names of the output of programs.
+#: Usual names of the output of programs. Formats that data sets have too count only with the name of a model.
 _OUTPUT = re.compile(
     r"(out(puts?)?|checkpoints?|ckpts?|results?|saved?|logs?|weights|wandb|\w+_logs|mlruns|tensorboard)"
-    r"|.*\.(pt|pth|ckpt|safetensors|log)"
+    r"|runs|multirun|artifacts|trainer_output|(results?|metrics)\.(csv|jsonl?)"
+    r"|.*\.(pt|pth|ckpt|safetensors|log|keras|onnx)"
+    r"|.*(model|weights|best).*\.(h5|hdf5|pkl|pickle|joblib|npz|msgpack|bin)"
 )
 
 
@@ -68,7 +70,7 @@ def shared_outputs(experiment: Any) -> Iterator[Violation]:
     folder = Path(experiment.task.folder)
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     found = [path for path in there if _OUTPUT.fullmatch(path.name.lower())]
-    found = [path for path in found if str(path) not in experiment.inputs]
+    found = [path for path in found if str(path) not in experiment.inputs and path != experiment_dir()]
     try:
         kept = {file for file, _ in kept_files(experiment)} if found else set()
     except UserError:

@@ -244,6 +244,7 @@ class CurrentRun:
         seconds = round(time.time() - begun, 4)
         note_event(run, "save", step=step, seconds=seconds, stall_s=seconds, bytes=size)
         self._log.progress()
+        self._log.warn_if_later(step)
         checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce, permit=self._permit)
 
     def _permit(self) -> None:

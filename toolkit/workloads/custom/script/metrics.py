@@ -119,6 +119,9 @@ class MetricsLog:
         self._newest: dict[str, Any] = {}
         self._shown: dict[str, float] = {}
         self._written = -math.inf
+        # The step of the last line of this process.
+        self._last = 0
+        self._has_warned = False
 
     def write(self, line: Line, resumed: int | None) -> None:
         """Add a line. Before the first line of an attempt, drop lines that it writes again.
@@ -128,6 +131,7 @@ class MetricsLog:
 
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
+        self._last = line.step
         is_first = self._place.attempt <= 1 and not self._run.metrics.exists()
         if resumed is None and line.step == 0 and not self._newest and not is_first:
             # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
@@ -141,6 +145,16 @@ class MetricsLog:
         self._add(line, resumed)
         if is_due or line.step == line.total:
             self.progress()
+
+    def warn_if_later(self, step: int) -> None:
+        """Warn once if the last line is of a later step than that of a new checkpoint."""
+        if step < self._last and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "run.checkpoint(%d) was called after run.log(step=%d): an attempt that continues from there "
+                "drops the metrics of later steps. Count the same in both calls, not epochs in one of them",
+                *(step, self._last),
+            )
 
     def resumes(self) -> None:
         """Forget the held lines of step 0: an earlier attempt has logged them."""

@@ -292,6 +292,19 @@ def test_repeated_steps_are_logged_once(run: RunDir) -> None:
     }
 
 
+@pytest.mark.parametrize("saved, warnings", [((2, 3), 1), ((200, 201), 0)])
+def test_checkpoints_of_earlier_steps_than_the_last_line_are_warned_of_once(
+    saved: tuple[int, ...], warnings: int, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A script may count steps in its log, and epochs in its checkpoints."""
+    script = start(run)
+    script.log(step=200, loss=1.0)
+    for step in saved:
+        save(script, step)
+    assert run.checkpoint_steps() == list(saved)
+    assert caplog.text.count("run.log(step=200)") == warnings
+
+
 def test_start_from_the_beginning_drops_earlier_metrics(run: RunDir) -> None:
     start(run).log(step=5, loss=1.0)
     again = start(run)

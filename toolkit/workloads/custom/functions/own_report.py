@@ -59,7 +59,6 @@ def write_sections(run: RunDir, returned: Any) -> None:
         return
     if not isinstance(returned, Mapping):
         raise TypeError(f"report returned {type(returned).__name__}, expected a dictionary by titles")
-    run.artifacts.mkdir(exist_ok=True)
     sections = [
         {"title": str(title), **_section(run, f"own_{number}", str(title), value)}
         for number, (title, value) in enumerate(returned.items(), start=1)

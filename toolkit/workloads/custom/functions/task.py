@@ -268,6 +268,7 @@ class FunctionsTask:
             return
         try:
             outputs = {split: list(self._values_of(found)) for split, found in self._outputs.items()}
+            run.artifacts.mkdir(exist_ok=True)
             write_sections(run, report(run, outputs))
         except Exception as error:
             place = self._code.place("report", error)

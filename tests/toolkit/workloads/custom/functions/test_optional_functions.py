@@ -240,11 +240,13 @@ def test_report_function_adds_sections_to_the_report(config: Path, tmp_path: Pat
 
 
 def test_run_finishes_and_records_the_failure_of_its_report_function(config: Path, tmp_path: Path) -> None:
-    write(config, "\n\ndef report(run, outputs):\n    return outputs['train']\n")
+    report = "(run.artifacts / 'mine.txt').touch()\n    return outputs['train']"
+    write(config, f"\n\ndef report(run, outputs):\n    {report}\n")
     run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
     assert run.result.is_file()
     (event,) = read_events(run, "report_failed")
-    assert "digits.py:32: KeyError" in str(event)
+    assert "digits.py:33: KeyError" in str(event)
+    assert (run.artifacts / "mine.txt").exists()
 
 
 def test_run_warns_of_samples_that_differ_after_the_same_seed(config: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,18 +84,13 @@ def _set_aside(run: RunDir, steps: list[int]) -> None:
 
 
 def flush(folder: Path) -> None:
-    """Flush all files of a folder to disk. Raises OSError."""
+    """Flush all regular files of a folder to disk; `commit` refuses others. Raises OSError."""
     for around, _, names in os.walk(folder):
-        for name in names:
-            try:
-                descriptor = os.open(os.path.join(around, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            except FileNotFoundError:
-                # Another rank has just renamed or deleted it.
-                continue
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        for path in (os.path.join(around, name) for name in names):
+            # Another rank may just rename or delete it.
+            with suppress(FileNotFoundError):
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    fsync_path(Path(path))
         fsync_path(Path(around))
 
 

@@ -243,12 +243,14 @@ def test_invalid_step_of_a_checkpoint_is_refused(run: RunDir, step: int) -> None
     assert not run.path.exists()
 
 
-def test_symbolic_link_in_a_checkpoint_is_refused(run: RunDir, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", [".", "state.txt"])
+def test_symbolic_link_in_a_checkpoint_is_refused(target: str, run: RunDir) -> None:
     def save_link() -> None:
         with start(run).checkpoint(1) as folder:
-            (folder / "parts").symlink_to(tmp_path)
+            (folder / "state.txt").write_text("state")
+            (folder / "latest").symlink_to(target)
 
-    with pytest.raises(UserError, match=r"parts.*copy its content"):
+    with pytest.raises(UserError, match=r"latest.*copy its content"):
         save_link()
     assert run.checkpoint_steps() == []
 

@@ -27,6 +27,7 @@ class Split:
     given: Any
     lengths: np.ndarray
     _used: Any = None
+    _before: Any = None
     _process: int = 0
 
     def __len__(self) -> int:
@@ -40,6 +41,8 @@ class Split:
         files that the dataset has opened.
         """
         if self._process != os.getpid():
+            # The copy of the parent stays: its __del__ may close files that this copy uses too.
+            self._before = self._used
             self._process, self._used = os.getpid(), _copied(self.given)
         return self._used
 

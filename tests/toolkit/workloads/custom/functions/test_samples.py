@@ -112,6 +112,22 @@ def test_forked_process_gets_an_unread_copy_of_the_dataset(tmp_path: Path, wrap:
     assert child.exitcode == 0
 
 
+def test_forked_process_reads_a_dataset_that_closes_its_file_when_it_is_deleted(tmp_path: Path) -> None:
+    class Closing(Lazy):
+        def __del__(self) -> None:
+            self.file.close()  # type: ignore[attr-defined]
+
+    (tmp_path / "rows").write_bytes(b"abc")
+    opened = Closing(tmp_path / "rows")
+    assert opened[0] == 0
+    split = split_of(opened, None, "data")
+    digest_of(split)
+    child = multiprocessing.get_context("fork").Process(target=lambda: split.take(np.array([1, 2])))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+
+
 def test_dataset_with_slots_keeps_their_values() -> None:
     class Slotted(Dataset[int]):
         __slots__ = ("rows",)

@@ -284,7 +284,9 @@ class _Rank:
         if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
             self._attempt.ended(self._step, self._leaving.why or "requested")
             if not self._has_saved and newest_save(self._run) is None:
-                known = "its files in work/ stay" if self._has_written else "it starts over again"
+                known = "its files in work/ stay"
+                if not self._has_written:
+                    known = "unless it saves elsewhere, as in a linked folder of work/, it starts over again"
                 log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: %s", known)
             return Outcome.YIELDED
         self._finish()

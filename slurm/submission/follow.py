@@ -18,7 +18,7 @@ from typing import NoReturn
 from slurm.status.dependency import NOT_BEGUN
 from slurm.status.rows import status
 from slurm.status.submissions import last_submission
-from toolkit.errors import StkError, UntrustedFolder
+from toolkit.errors import StkError, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.events import note_event
@@ -45,7 +45,7 @@ def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
     except KeyboardInterrupt:
         note_event(run, NOT_BEGUN, why=f"it was cancelled while it waited for {awaited.run_id}")
         return ExitCode.INTERRUPTED
-    except UntrustedFolder as error:
+    except UserError as error:
         why = str(error)
     note_event(run, NOT_BEGUN, why=why)
     return ExitCode.FAILED
@@ -66,7 +66,7 @@ def _obstacle(awaited: RunDir) -> str | None:
 
 
 def become(run: RunDir, words: list[str]) -> NoReturn:
-    """Replace this process by another module, with the run's own code. Raises UntrustedFolder."""
+    """Replace this process by another module, with the run's own code. Raises UserError."""
     environment = {**os.environ, "PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-P", "-m", *words], environment)

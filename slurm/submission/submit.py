@@ -176,7 +176,7 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
     """Start `python -P -m WORDS` with a run's own code, to outlive this command; return its process id.
 
     awaits   a run that must finish first; the waiting process uses the current code
-    Raises UntrustedFolder.
+    Raises UserError for a folder whose code cannot be used.
     """
     own = {} if awaits else {"PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
     if awaits:

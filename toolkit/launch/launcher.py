@@ -183,7 +183,7 @@ def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str], o
 def rank_environment(
     run: RunDir, nonce: str, local_rank: int, machines: Machines, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of one rank of this machine; the code is the run's own. Raises UntrustedFolder."""
+    """The environment of one rank of this machine; the code is the run's own. Raises UserError."""
     environment = dict(environ)
     environment.update(
         {

@@ -71,8 +71,16 @@ def check_folder(folder: Path, *executed: Path) -> None:
 
 
 def python_path(run: RunDir, inherited: str | None) -> str:
-    """Return PYTHONPATH with a run's own code before the inherited one. Raises UntrustedFolder."""
+    """Return PYTHONPATH with a run's own code before the inherited one.
+
+    Raises UntrustedFolder, and UserError if the folder's path has a colon.
+    """
     check_run(run)
+    if os.pathsep in str(run.code):
+        raise UserError(
+            f"the run folder {str(run.path)!r} holds {os.pathsep!r}: it separates folders in PYTHONPATH, so "
+            "the run's own code would not be found. STK_EXPERIMENT_DIR chooses another place."
+        )
     return os.pathsep.join(filter(None, [str(run.code), inherited]))
 
 

@@ -196,6 +196,15 @@ def test_folder_name_and_option_that_no_script_can_hold_are_refused(
     assert fake.jobs == []
 
 
+def test_folder_with_a_colon_is_refused_without_slurm(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would split its name in PYTHONPATH, and import the code of today."""
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.root / "12:00"))
+    for words in (["submit", user.config, "--cluster", "local"], ["run", user.config]):
+        answer = user.stk(*words)
+        assert answer.code == 2
+        assert "holds ':': it separates folders in PYTHONPATH" in answer.err
+
+
 def test_a_plan_of_the_next_submission_has_the_next_name(user: User, fake: FakeSlurm) -> None:
     run = create_run(user.experiment(), user.experiments)
     record(run, cluster="slurm", job_id="1", name="x")
